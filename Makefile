@@ -1,0 +1,53 @@
+# Moorage's commands. `make` alone lists them; `demo`, `test` and `check` need nothing but Python 3.11 or later.
+
+FIND_PYTHON = for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done
+PYTHON ?= $(shell $(FIND_PYTHON))
+BIN := .venv/bin
+SEED ?= 7
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fmt parity sim bench docs
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its pods is still pending
+	$(BIN)/moorage simulate -f examples/demo
+	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
+
+test: .venv/.ready ## Run every test, as CI does
+	env -u PYTHONHASHSEED $(BIN)/pytest -n 2
+
+check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: .venv/.ready ## Format the code and mend what ruff can mend by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+parity: .venv/.ready ## Compare decisions with those recorded from kube-scheduler
+	$(BIN)/pytest tests/parity
+
+sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
+	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
+
+bench: .venv/.ready ## Measure pods per second
+	$(BIN)/moorage bench
+
+docs: .venv/.docs-ready ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+# The stamps say that the virtual environment has what pyproject.toml asks for.
+.venv/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Moorage needs Python 3.11 or later, with venv; none found. Name one: make PYTHON=..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.venv/.docs-ready: .venv/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Kubernetes objects as frozen data: what a scheduler reads of them, and nothing else."""

@@ -1,0 +1,78 @@
+"""Go's durations: "1m30s" to seconds and back.
+
+Configuration files write spans as Go does. In memory a span is a float of seconds; Go counts whole
+nanoseconds, which a float keeps exactly for three months.
+"""
+
+import re
+
+NANOSECONDS = {
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "µs": 1_000,  # U+00B5, the micro sign
+    "μs": 1_000,  # U+03BC, the Greek letter; Go takes both
+    "ns": 1,
+}
+LONGEST_NANOSECONDS = 2**63 - 1
+PART = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[^0-9.]*)", re.ASCII)
+
+
+def parse(text: str) -> float:
+    """Seconds in a Go duration such as `1m30s`; ValueError says why in Go's words."""
+    unsigned = text[1:] if text[:1] in ("+", "-") else text
+    if unsigned == "0":
+        return 0.0
+    nanoseconds = sum(_part(part, text) for part in _parts(unsigned, text))
+    if nanoseconds > LONGEST_NANOSECONDS:
+        raise _invalid(text)
+    return (-nanoseconds if text.startswith("-") else nanoseconds) / NANOSECONDS["s"]
+
+
+def text(seconds: float) -> str:
+    """The duration as Go prints it: `15s`, `1m30s`, `10m0s`, `250ms`."""
+    nanoseconds = min(round(abs(seconds) * NANOSECONDS["s"]), LONGEST_NANOSECONDS)
+    sign = "-" if seconds < 0 else ""
+    if nanoseconds == 0:
+        return "0s"
+    for unit in ("ns", "µs", "ms"):
+        if nanoseconds < 1000 * NANOSECONDS[unit]:
+            return f"{sign}{_decimal(nanoseconds, NANOSECONDS[unit])}{unit}"
+    hours, rest = divmod(nanoseconds, NANOSECONDS["h"])
+    minutes, rest = divmod(rest, NANOSECONDS["m"])
+    large = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{large}{_decimal(rest, NANOSECONDS['s'])}s"
+
+
+def _parts(unsigned: str, whole: str) -> list[re.Match[str]]:
+    parts = list(PART.finditer(unsigned))
+    if not parts or sum(len(part.group()) for part in parts) != len(unsigned):
+        raise _invalid(whole)
+    return parts
+
+
+def _part(part: re.Match[str], whole: str) -> int:
+    unit = part["unit"]
+    if not unit:
+        raise ValueError(f'time: missing unit in duration "{whole}"')
+    if unit not in NANOSECONDS:
+        raise ValueError(f'time: unknown unit "{unit}" in duration "{whole}"')
+    integer, _, fraction = part["number"].partition(".")
+    scale = NANOSECONDS[unit]
+    # Whole numbers only: a float would turn 0.1s into one nanosecond too few.
+    tail: int = int(fraction or "0") * scale // 10 ** len(fraction)
+    return int(integer or "0") * scale + tail
+
+
+def _decimal(nanoseconds: int, unit: int) -> str:
+    whole, rest = divmod(nanoseconds, unit)
+    if not rest:
+        return str(whole)
+    digits = len(str(unit)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0")
+
+
+def _invalid(whole: str) -> ValueError:
+    return ValueError(f'time: invalid duration "{whole}"')

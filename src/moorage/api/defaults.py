@@ -1,0 +1,349 @@
+"""What an API server fills in, for objects that never met one.
+
+A manifest from a git repository and the same object read from a cluster have to behave alike.
+Objects come back as they are where nothing is missing, else as copies. What controllers add
+later (taints, tolerations, host name labels) is not added here; the one exception is the phase
+of a volume, without which no claim would ever find it.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct, structs
+
+from moorage.api import admission, quantity, requests
+from moorage.api.admission import PriorityClasses
+from moorage.api.kinds import KINDS
+from moorage.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import (
+    DEFAULT_SCHEDULER,
+    Affinity,
+    Container,
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    Resources,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from moorage.api.policy import Namespace, PriorityClass
+from moorage.api.quantity import Quantity
+from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
+
+S = TypeVar("S", bound=Struct)
+K = TypeVar("K", bound=KubeObject)
+
+IS_DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+CLAIM_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+GRACE_PERIOD_SECONDS = 30
+
+_UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
+
+
+def complete(
+    objects: Iterable[KubeObject], *, known: Iterable[KubeObject] = ()
+) -> list[KubeObject]:
+    """The objects with everything filled in; `known` ones are there already and only looked at."""
+    objects = list(objects)
+    everything = (*known, *objects)
+    classes = PriorityClasses(each for each in everything if isinstance(each, PriorityClass))
+    storage_class = default_storage_class(everything)
+    return [_complete(each, classes, storage_class) for each in objects]
+
+
+def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | None) -> KubeObject:
+    match obj:
+        case Pod():
+            return pod(obj, classes)
+        case Node():
+            return node(obj)
+        case Namespace():
+            return namespace(obj)
+        case PriorityClass():
+            return priority_class(obj)
+        case PersistentVolumeClaim():
+            return claim(obj, storage_class)
+        case PersistentVolume():
+            return volume(obj)
+        case StorageClass():
+            return _with(identity(obj), volume_binding_mode=obj.volume_binding_mode or "Immediate")
+        case CSIDriver():
+            return csi_driver(obj)
+    return identity(obj)
+
+
+def identity(obj: K) -> K:
+    """Kind, version, namespace and UID; the UID follows from the name, so it never varies."""
+    kind = KINDS[type(obj).__name__]
+    meta = obj.metadata
+    place = (meta.namespace or "default") if kind.namespaced else ""
+    uid = meta.uid or str(uuid.uuid5(_UIDS, f"{kind.name}/{place}/{meta.name}"))
+    return _with(
+        obj,
+        api_version=kind.api_version,
+        kind=kind.name,
+        metadata=_with(meta, namespace=place, uid=uid),
+    )
+
+
+def from_server(meta: ObjectMeta) -> bool:
+    """Whether an API server has had this object in hands."""
+    return bool(meta.uid and meta.resource_version and meta.creation_timestamp)
+
+
+def pod(obj: Pod, classes: PriorityClasses) -> Pod:
+    """A pod as it would be after creation."""
+    fresh = not from_server(obj.metadata)
+    obj = identity(obj)
+    spec = obj.spec
+    name, priority, policy = admission.priority(obj, classes)
+    spec = _with(
+        spec,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        priority_class_name=name,
+        priority=priority,
+        preemption_policy=policy,
+        containers=_each(spec.containers, lambda each: _container(each, spec)),
+        init_containers=_each(spec.init_containers, lambda each: _container(each, spec)),
+        overhead=_whole_millis(spec.overhead),
+        termination_grace_period_seconds=(
+            GRACE_PERIOD_SECONDS
+            if spec.termination_grace_period_seconds is None
+            else spec.termination_grace_period_seconds
+        ),
+    )
+    if spec.resources is not None:
+        spec = _with(spec, resources=_pod_level(spec, spec.resources))
+    if fresh:
+        spec = _merge_label_keys(spec, obj.labels)
+    return _with(obj, spec=spec)
+
+
+def node(obj: Node) -> Node:
+    """A node; what it can hand out is all it has, unless it says otherwise."""
+    status = obj.status
+    allocatable = _whole_millis(status.allocatable or status.capacity)
+    status = _with(status, allocatable=allocatable, capacity=_whole_millis(status.capacity))
+    return _with(identity(obj), status=status)
+
+
+def namespace(obj: Namespace) -> Namespace:
+    """A namespace, which carries its own name as a label."""
+    labels = obj.labels | {"kubernetes.io/metadata.name": obj.name}
+    return identity(_with(obj, metadata=_with(obj.metadata, labels=labels)))
+
+
+def priority_class(obj: PriorityClass) -> PriorityClass:
+    """A priority class; complains about one that may not be created."""
+    admission.check_priority_class(obj)
+    policy = obj.preemption_policy or admission.PREEMPT_LOWER_PRIORITY
+    return _with(identity(obj), preemption_policy=policy)
+
+
+def claim(obj: PersistentVolumeClaim, storage_class: str | None) -> PersistentVolumeClaim:
+    """A claim; a new one that names no class gets the default class, if there is one."""
+    spec, status = obj.spec, obj.status
+    name = spec.storage_class_name
+    if name is None and CLAIM_CLASS_ANNOTATION not in obj.metadata.annotations:
+        name = None if from_server(obj.metadata) else storage_class
+    resources = _with(spec.resources, requests=_whole_millis(spec.resources.requests))
+    return _with(
+        identity(obj),
+        spec=_with(
+            spec,
+            volume_mode=spec.volume_mode or "Filesystem",
+            storage_class_name=name,
+            resources=resources,
+        ),
+        status=_with(status, phase=status.phase or "Pending"),
+    )
+
+
+def volume(obj: PersistentVolume) -> PersistentVolume:
+    """A volume, ready to be claimed unless a claim has it already."""
+    spec, status = obj.spec, obj.status
+    phase = "Bound" if spec.claim_ref and spec.claim_ref.uid else "Available"
+    return _with(
+        identity(obj),
+        spec=_with(
+            spec,
+            volume_mode=spec.volume_mode or "Filesystem",
+            persistent_volume_reclaim_policy=spec.persistent_volume_reclaim_policy or "Retain",
+            capacity=_whole_millis(spec.capacity),
+        ),
+        status=_with(status, phase=status.phase or phase),
+    )
+
+
+def csi_driver(obj: CSIDriver) -> CSIDriver:
+    """A driver: volumes are attached, capacity is not looked at, unless it says otherwise."""
+    spec = obj.spec
+    spec = _with(
+        spec,
+        attach_required=True if spec.attach_required is None else spec.attach_required,
+        storage_capacity=bool(spec.storage_capacity),
+    )
+    return _with(identity(obj), spec=spec)
+
+
+def default_storage_class(objects: Iterable[KubeObject]) -> str | None:
+    """The name of the class that claims get: the newest default, then the first by name."""
+    defaults = [
+        each
+        for each in objects
+        if isinstance(each, StorageClass)
+        and any(each.metadata.annotations.get(name) == "true" for name in IS_DEFAULT_CLASS)
+    ]
+    if not defaults:
+        return None
+    newest = max(each.metadata.creation_timestamp or "" for each in defaults)
+    return min(each.name for each in defaults if (each.metadata.creation_timestamp or "") == newest)
+
+
+def _container(container: Container, spec: PodSpec) -> Container:
+    resources = container.resources
+    limits = _whole_millis(resources.limits)
+    asked = _whole_millis(resources.requests)
+    missing = {name: limit for name, limit in limits.items() if name not in asked}
+    return _with(
+        container,
+        resources=_with(resources, limits=limits, requests=asked | missing if missing else asked),
+        ports=_each(container.ports, lambda port: _port(port, host_network=spec.host_network)),
+    )
+
+
+def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
+    host_port = port.host_port or (port.container_port if host_network else 0)
+    return _with(port, protocol=port.protocol or "TCP", host_port=host_port)
+
+
+def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
+    """Requests of the pod as a whole: what its containers ask for, else what limits it."""
+    limits, asked = _whole_millis(resources.limits), _whole_millis(resources.requests)
+    if limits or asked:
+        limits = _huge_page_limits(spec, asked) | limits
+    if limits:
+        sums = requests.of_containers(Pod(spec=spec))
+        summed = {
+            name: quantity.from_nano(sums[name])
+            for name in (requests.CPU, requests.MEMORY)  # Huge pages cannot be overcommitted.
+            if name in sums
+        }
+        limited = {name: q for name, q in limits.items() if requests.has_pod_level_form(name)}
+        asked = limited | summed | asked
+    return _with(resources, limits=limits, requests=asked)
+
+
+def _huge_page_limits(spec: PodSpec, asked: Resources) -> Resources:
+    def only_limits(container: Container) -> Container:
+        limits = container.resources.limits
+        return _with(container, resources=ResourceRequirements(requests=limits))
+
+    limited = _with(
+        spec,
+        containers=_each(spec.containers, only_limits),
+        init_containers=_each(spec.init_containers, only_limits),
+    )
+    return {
+        name: quantity.from_nano(count)
+        for name, count in requests.of_containers(Pod(spec=limited)).items()
+        if name.startswith("hugepages-") and name not in asked
+    }
+
+
+def _merge_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
+    """Keys under which a pod wants to be matched become requirements on its labels of today."""
+
+    def constraint(each: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        return _with(each, label_selector=_also(each.label_selector, labels, each.match_label_keys))
+
+    return _with(
+        spec,
+        affinity=spec.affinity and _affinity(spec.affinity, labels),
+        topology_spread_constraints=_each(spec.topology_spread_constraints, constraint),
+    )
+
+
+def _affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
+    return _with(
+        affinity,
+        pod_affinity=affinity.pod_affinity and _pod_affinity(affinity.pod_affinity, labels),
+        pod_anti_affinity=(
+            affinity.pod_anti_affinity and _pod_affinity(affinity.pod_anti_affinity, labels)
+        ),
+    )
+
+
+def _pod_affinity(affinity: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
+    def term(each: PodAffinityTerm) -> PodAffinityTerm:
+        selector = _also(
+            each.label_selector, labels, each.match_label_keys, each.mismatch_label_keys
+        )
+        return _with(each, label_selector=selector)
+
+    def weighted(each: WeightedPodAffinityTerm) -> WeightedPodAffinityTerm:
+        return _with(each, pod_affinity_term=term(each.pod_affinity_term))
+
+    return _with(
+        affinity,
+        required_during_scheduling_ignored_during_execution=_each(affinity.required, term),
+        preferred_during_scheduling_ignored_during_execution=_each(affinity.preferred, weighted),
+    )
+
+
+def _also(
+    selector: LabelSelector | None,
+    labels: Mapping[str, str],
+    match: tuple[str, ...],
+    mismatch: tuple[str, ...] = (),
+) -> LabelSelector | None:
+    if selector is None:  # It matches nothing, and stays so.
+        return None
+    wanted = [
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for operator, keys in (("In", match), ("NotIn", mismatch))
+        for key in keys
+        if key in labels
+    ]
+    # Whoever merged before us, a template engine perhaps, need not see it twice.
+    new = tuple(each for each in wanted if each not in selector.match_expressions)
+    return _with(selector, match_expressions=selector.match_expressions + new) if new else selector
+
+
+def _whole_millis(resources: Resources) -> Resources:
+    """Amounts finer than a thousandth are rounded up, one by one, when they are stored."""
+    for amount in resources.values():
+        if quantity.nano(amount) % quantity.MICRO:
+            return {name: _whole_milli(each) for name, each in resources.items()}
+    return resources
+
+
+def _whole_milli(amount: Quantity) -> Quantity:
+    fraction = quantity.nano(amount) % quantity.MICRO
+    return f"{quantity.milli(amount)}m" if fraction else amount
+
+
+def _with(struct: S, **fields: Any) -> S:
+    """The struct with these fields, or itself if it has them already."""
+    changes = {}
+    for name, value in fields.items():
+        old = getattr(struct, name)
+        if old is not value and old != value:
+            changes[name] = value
+    return structs.replace(struct, **changes) if changes else struct
+
+
+def _each(items: tuple[S, ...], change: Callable[[S], S]) -> tuple[S, ...]:
+    changed = tuple([change(item) for item in items])
+    for new, old in zip(changed, items, strict=True):
+        if new is not old:
+            return changed
+    return items

@@ -1,0 +1,63 @@
+"""The kinds that Moorage reads: which struct, which group, which place in the API.
+
+The order is the one in which objects are best told to a scheduler that starts: what others refer
+to comes first, pods come last.
+"""
+
+from typing import NamedTuple
+
+from moorage.api.meta import KubeObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.policy import Namespace, PodDisruptionBudget, PriorityClass
+from moorage.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+
+class Kind(NamedTuple):
+    """One kind: its struct, group, version, plural, and whether it lives in a namespace."""
+
+    struct: type[KubeObject]
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def name(self) -> str:
+        return self.struct.__name__
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(Namespace, "", "v1", "namespaces", namespaced=False),
+        Kind(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
+        Kind(StorageClass, "storage.k8s.io", "v1", "storageclasses", namespaced=False),
+        Kind(CSIDriver, "storage.k8s.io", "v1", "csidrivers", namespaced=False),
+        Kind(PersistentVolume, "", "v1", "persistentvolumes", namespaced=False),
+        Kind(PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", namespaced=True),
+        Kind(Service, "", "v1", "services", namespaced=True),
+        Kind(ReplicationController, "", "v1", "replicationcontrollers", namespaced=True),
+        Kind(ReplicaSet, "apps", "v1", "replicasets", namespaced=True),
+        Kind(StatefulSet, "apps", "v1", "statefulsets", namespaced=True),
+        Kind(PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", namespaced=True),
+        Kind(CSINode, "storage.k8s.io", "v1", "csinodes", namespaced=False),
+        Kind(CSIStorageCapacity, "storage.k8s.io", "v1", "csistoragecapacities", namespaced=True),
+        Kind(VolumeAttachment, "storage.k8s.io", "v1", "volumeattachments", namespaced=False),
+        Kind(Node, "", "v1", "nodes", namespaced=False),
+        Kind(Pod, "", "v1", "pods", namespaced=True),
+    )
+}

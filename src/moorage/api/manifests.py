@@ -1,0 +1,440 @@
+"""YAML and JSON files, folders and dumps -> objects; complaints say which file and where.
+
+Objects are checked for shape, names and quantities, once, here; everybody behind trusts them.
+What an API server would fill in is added later, by `defaults`. Kinds that no scheduler reads are
+counted and left out.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+from msgspec import Raw, Struct, structs
+
+from moorage.api import admission
+from moorage.api.kinds import KINDS, Kind
+from moorage.api.meta import KubeObject
+from moorage.errors import ManifestError
+
+SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
+STANDARD_INPUT = "-"
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What was read: the objects in order, and how many of which kinds were left out."""
+
+    objects: list[KubeObject] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+class Origin(NamedTuple):
+    """Where an object stands, for complaints."""
+
+    source: str
+    document: int | None = None
+    item: int | None = None
+
+    def __str__(self) -> str:
+        document = "" if self.document is None else f", document {self.document}"
+        item = "" if self.item is None else f", items[{self.item}]"
+        return f"{self.source}{document}{item}"
+
+
+def load(paths: Iterable[str | Path]) -> Manifest:
+    """All objects in these files and folders; `-` is standard input."""
+    reading = _Reading()
+    for path in paths:
+        for source, data in _contents(path):
+            if not _read(reading, source, data) and not Path(path).is_dir():
+                raise ManifestError(f"{source}: holds no objects")
+    return reading.manifest
+
+
+def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeObject]:
+    """Objects from dicts as JSON would give them; those that are objects already pass through."""
+    reading = _Reading()
+    for i, each in enumerate(objects):
+        origin = Origin(f"objects[{i}]")
+        if isinstance(each, KubeObject):
+            reading.add(origin, each, KINDS[type(each).__name__])
+        else:
+            reading.document(origin, each)
+    return reading.manifest.objects
+
+
+def dump(obj: KubeObject) -> dict[str, Any]:
+    """An object as JSON would have it, without the fields that say nothing."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj))
+    return document
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def _contents(path: str | Path) -> Iterator[tuple[str, bytes]]:
+    if path == STANDARD_INPUT:
+        yield "standard input", sys.stdin.buffer.read()
+        return
+    path = Path(path)
+    try:
+        if not path.is_dir():
+            yield str(path), path.read_bytes()
+            return
+        files = [each for each in sorted(path.rglob("*")) if _is_manifest(each, path)]
+        if not files:
+            raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
+        for each in files:
+            yield str(each), each.read_bytes()
+    except FileNotFoundError:
+        raise ManifestError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror or error}") from None
+
+
+def _is_manifest(path: Path, folder: Path) -> bool:
+    # Hidden folders hold other people's files: .git, .github, editors' settings.
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    return path.suffix in SUFFIXES and path.is_file() and not hidden
+
+
+def _read(reading: "_Reading", source: str, data: bytes) -> bool:
+    """Take in one file; False if there is nothing in it."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
+    if "\0" in text:
+        raise ManifestError(f"{source}: is a binary file; expected YAML or JSON")
+    try:
+        if source.endswith((".json", ".jsonl", ".ndjson")):
+            return _read_json(reading, source, text)
+        if text.lstrip().startswith(("{", "[")):  # JSON is read a hundred times faster than YAML.
+            try:
+                return _read_json(reading, source, text)
+            except _SyntaxFault:
+                pass
+        return _read_yaml(reading, source, text)
+    except RecursionError:
+        raise ManifestError(f"{source}: is nested too deeply") from None
+
+
+class _SyntaxFault(ManifestError):
+    """Not JSON; it may still be YAML."""
+
+
+def _read_json(reading: "_Reading", source: str, text: str) -> bool:
+    try:
+        documents = _RAW.decode_lines(text)
+    except msgspec.DecodeError as error:
+        at = re.search(r" \(byte (\d+)\)$", str(error))
+        reached = text.encode()[: int(at[1])] if at else text.encode().rstrip()
+        problem = str(error).removeprefix("JSON is malformed: ").removesuffix(at[0] if at else "")
+        line = reached.count(b"\n") + 1
+        raise _SyntaxFault(f"{source}, line {line}: is not JSON: {problem}") from None
+    for number, raw in enumerate(documents, 1):
+        reading.raw_document(Origin(source, number), raw)
+    return bool(documents)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML as Kubernetes reads it: times stay text, 1e3 is a number, 1:30 is not."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"(?i:true|false|yes|no|on|off)", "yYnNtTfFoO"),
+    ("int", r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0o[0-7]+|0x[0-9a-fA-F_]+|0b[01_]+)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("merge", r"<<", "<"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}",
+        re.compile(f"^(?:{_pattern})$"),
+        [letter.replace("\0", "") for letter in _first],
+    )
+
+
+def _read_yaml(reading: "_Reading", source: str, text: str) -> bool:
+    empty = True
+    try:
+        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
+            if document is not None:  # Nothing between two separators.
+                reading.document(Origin(source, number), document)
+                empty = False
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f", line {mark.line + 1}"
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise ManifestError(f"{source}{line}: is not YAML: {problem}") from None
+    except ValueError as error:  # A scalar that its explicit tag does not fit.
+        raise ManifestError(f"{source}: is not YAML: {error}") from None
+    return not empty
+
+
+# Documents --------------------------------------------------------------------------------------
+
+
+class _Header(Struct, rename="camel", gc=False):
+    """As much of a document as says what it is."""
+
+    api_version: str = ""
+    kind: str = ""
+    items: Raw = Raw()
+
+
+_RAW = msgspec.json.Decoder(Raw)
+_RAWS = msgspec.json.Decoder(list[Raw] | None)
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+@cache
+def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(struct)
+
+
+@cache
+def _list_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]
+
+
+class _Reading:
+    """One pass over some documents: what was found, and where, so that nothing is found twice."""
+
+    def __init__(self) -> None:
+        self.manifest = Manifest()
+        self._origins: dict[tuple[str, str, str], Origin] = {}
+        self._generated: Counter[str] = Counter()
+
+    def raw_document(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
+        """Take in a JSON text; the version and kind are those that its list stated."""
+        try:
+            header = _HEADER.decode(raw)
+        except msgspec.ValidationError:
+            self.document(origin, msgspec.json.decode(raw), api_version, kind)
+            return
+        api_version, kind = header.api_version or api_version, header.kind or kind
+        if kind.endswith("List") and header.items:
+            self._raw_items(origin, header.items, api_version, kind)
+        elif known := _known(api_version, kind):
+            try:
+                obj = _decoder(known.struct).decode(raw)
+            except msgspec.ValidationError:
+                obj = _convert(origin, msgspec.json.decode(raw), known)
+            self.add(origin, obj, known)
+        else:
+            self._skip(origin, msgspec.json.decode(raw), api_version, kind)
+
+    def _raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
+        api_version, kind = _item_kind(api_version, kind)
+        known = _known(api_version, kind)
+        try:
+            objects = _list_decoder(known.struct).decode(items) if known else None
+        except msgspec.ValidationError:
+            objects = None  # Somewhere in there: look at each for itself.
+        if known and objects is not None:
+            for i, obj in enumerate(objects):
+                self.add(origin._replace(item=i), obj, known)
+            return
+        try:
+            raws = _RAWS.decode(items)
+        except msgspec.ValidationError:
+            raise ManifestError(f"{origin}, items: must be a list") from None
+        for i, raw in enumerate(raws or ()):
+            self.raw_document(origin._replace(item=i), raw, api_version, kind)
+
+    def document(
+        self, origin: Origin, document: object, api_version: str = "", kind: str = ""
+    ) -> None:
+        """Take in a parsed document, which may be a list of others."""
+        if not isinstance(document, Mapping):
+            raise ManifestError(f"{origin}: {_not_an_object(document)}")
+        api_version = _text(origin, document, "apiVersion") or api_version
+        kind = _text(origin, document, "kind") or kind
+        items = document.get("items")
+        if kind.endswith("List") and items is not None:
+            if not isinstance(items, list | tuple):
+                raise ManifestError(f"{origin}, items: must be a list, is {_shown(items)}")
+            inherited = _item_kind(api_version, kind)
+            for i, item in enumerate(items):
+                self.document(origin._replace(item=i), item, *inherited)
+        elif known := _known(api_version, kind):
+            self.add(origin, _convert(origin, document, known), known)
+        else:
+            self._skip(origin, document, api_version, kind)
+
+    def _skip(
+        self, origin: Origin, document: Mapping[str, Any], api_version: str, kind: str
+    ) -> None:
+        if not isinstance(document, Mapping):
+            raise ManifestError(f"{origin}: {_not_an_object(document)}")
+        if not kind:
+            raise ManifestError(f'{origin}, kind: is missing; write for example "kind: Pod"')
+        if not api_version:
+            hint = f"; write {KINDS[kind].api_version}" if kind in KINDS else ""
+            raise ManifestError(f"{origin}, {_who(kind, document)}, apiVersion: is missing{hint}")
+        if not kind.endswith("List"):  # A list without items is just empty.
+            self.manifest.skipped[f"{api_version} {kind}"] += 1
+
+    def add(self, origin: Origin, obj: KubeObject, kind: Kind) -> None:
+        """Check an object and keep it."""
+        if not obj.kind or not obj.api_version:
+            obj = structs.replace(obj, kind=kind.name, api_version=kind.api_version)
+        obj = self._named(origin, obj, kind)
+        meta = obj.metadata
+        place = (meta.namespace or "default") if kind.namespaced else ""
+        if fault := admission.bad_quantity(obj):
+            raise _complaint(origin, _who(kind.name, dump(obj)), *fault)
+        first = self._origins.setdefault((kind.name, place, meta.name), origin)
+        if first is not origin:
+            who = f"{kind.name} {f'{place}/' if place else ''}{meta.name}"
+            raise ManifestError(f"{origin}, {who}: is already defined in {first}")
+        self.manifest.objects.append(obj)
+
+    def _named(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
+        meta = obj.metadata
+        if meta.name:
+            return obj
+        if not meta.generate_name:
+            raise ManifestError(f"{origin}, {kind.name}, metadata.name: is missing")
+        key = f"{kind.name}/{meta.namespace}/{meta.generate_name}"
+        self._generated[key] += 1
+        name = f"{meta.generate_name}{self._generated[key]:05}"
+        return structs.replace(obj, metadata=structs.replace(meta, name=name))
+
+
+def _known(api_version: str, kind: str) -> Kind | None:
+    known = KINDS.get(kind)
+    return known if known and known.api_version == api_version else None
+
+
+def _item_kind(api_version: str, kind: str) -> tuple[str, str]:
+    """What the items of a list are that do not say so themselves."""
+    return (api_version, kind.removesuffix("List")) if kind != "List" else ("", "")
+
+
+def _convert(origin: Origin, document: Mapping[str, Any], kind: Kind) -> KubeObject:
+    try:
+        return msgspec.convert(document, kind.struct)
+    except msgspec.ValidationError:
+        tidy = _tidy(document)  # Few documents need it, so it waits until one does.
+    try:
+        return msgspec.convert(tidy, kind.struct)
+    except msgspec.ValidationError as error:
+        raise _complaint(origin, _who(kind.name, tidy), *_fault(str(error), tidy)) from None
+
+
+_MAPS_OF_TEXT = {"labels", "annotations", "matchLabels", "nodeSelector", "parameters"}
+_MAPS_OF_QUANTITIES = {"requests", "limits", "overhead", "allocatedResources"}
+
+
+def _tidy(node: Any, inside: object = "") -> Any:
+    """A null is an absent field or, inside a map, an empty value; keys of maps are text."""
+    if isinstance(node, list | tuple):
+        return [_tidy(each) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    empty = "" if inside in _MAPS_OF_TEXT else 0 if inside in _MAPS_OF_QUANTITIES else None
+    tidy = {_key(key): empty if each is None else _tidy(each, key) for key, each in node.items()}
+    return {key: each for key, each in tidy.items() if each is not None}
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+# Complaints -------------------------------------------------------------------------------------
+
+
+def _text(origin: Origin, document: Mapping[str, Any], name: str) -> str:
+    text = document.get(name)
+    if text is not None and not isinstance(text, str):
+        raise ManifestError(f"{origin}, {name}: must be text, is {_shown(text)}")
+    return text or ""
+
+
+def _who(kind: str, document: Mapping[str, Any]) -> str:
+    meta = document.get("metadata")
+    meta = meta if isinstance(meta, Mapping) else {}
+    name = meta.get("name") or meta.get("generateName")
+    if not isinstance(name, str):
+        return kind
+    namespaced = kind not in KINDS or KINDS[kind].namespaced
+    place = (meta.get("namespace") or "default") if namespaced else ""
+    return f"{kind} {place}/{name}" if isinstance(place, str) and place else f"{kind} {name}"
+
+
+def _complaint(origin: Origin, who: str, path: str, problem: str) -> ManifestError:
+    return ManifestError(f"{origin}, {who}{f', {path}' if path else ''}: {problem}")
+
+
+_FAULT = re.compile(r"(?P<rule>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?")
+_RULE = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>[^,]*)(?:, got `(?P<got>\w+)`)?")
+_STEP = re.compile(r"\.(?P<field>[^.\[]+)|\[(?:(?P<index>\d+)|\.\.\.)\]")
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+_TYPE_NAMES = {str: "str", int: "int", float: "float", bool: "bool", dict: "object", list: "array"}
+
+
+def _fault(error: str, document: Any) -> tuple[str, str]:
+    """msgspec's complaint about a document as a field path and a problem in our words."""
+    fault = _FAULT.fullmatch(error)
+    rule = _RULE.match(fault["rule"]) if fault else None
+    if fault is None or rule is None:
+        return "", error
+    path, culprit = _find(document, fault["path"] or "", rule["got"])
+    types = rule["types"].split(" | ")
+    if {"str", "int", "float"} <= set(types):
+        expected = "a quantity"
+    else:
+        expected = " or ".join(_WORDS.get(each, each) for each in types if each != "null")
+    hint = ""
+    if types[0] == "str" and isinstance(culprit, bool | int | float):
+        hint = "; put it in quotes"
+    return path, f"must be {expected}{rule['bound']}, is {_shown(culprit)}{hint}"
+
+
+def _find(document: Any, path: str, got: str | None) -> tuple[str, Any]:
+    """Follow msgspec's path, which does not name the keys of maps, to the value at its end."""
+    found, node = "", document
+    for step in _STEP.finditer(path):
+        key: Any = step["field"]
+        if step["index"]:
+            key = int(step["index"])
+        elif key is None:
+            key = next((k for k, v in node.items() if _TYPE_NAMES.get(type(v)) == got), None)
+        found = f"{found}[{key}]" if isinstance(key, int) else admission.join_path(found, str(key))
+        node = node[key]
+    return found, node
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _not_an_object(document: object) -> str:
+    if isinstance(document, list):
+        return "is a list; put it under `items:` of a document with `kind: List`"
+    return f"must be an object with apiVersion and kind, is {_shown(document)}"

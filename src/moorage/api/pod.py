@@ -1,0 +1,335 @@
+"""Pods, as far as a scheduler reads them."""
+
+from msgspec import field
+
+from moorage.api.meta import (
+    Condition,
+    Data,
+    Int32,
+    Int64,
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+)
+from moorage.api.quantity import Quantity
+from moorage.api.storage import PersistentVolumeClaimSpec
+
+Resources = dict[str, Quantity]
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class ResourceRequirements(Data):
+    """What a container, or a whole pod, asks for and is limited to."""
+
+    requests: Resources = {}
+    limits: Resources = {}
+
+
+class ContainerPort(Data):
+    """A port that a container opens; with `host_port` it takes that port of its node."""
+
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: str = field(name="hostIP", default="")
+    protocol: str = ""
+    name: str = ""
+
+
+class ContainerRestartRule(Data):
+    """What happens when a container exits in a given way."""
+
+    action: str = ""
+
+
+class Container(Data):
+    """A container or an init container."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+    @property
+    def is_sidecar(self) -> bool:
+        """An init container that keeps running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class Toleration(Data):
+    """A taint that the pod puts up with."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int64 | None = None
+
+
+class NodeSelectorTerm(Data):
+    """Requirements that must all hold; a term without any matches no node."""
+
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    match_fields: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Data):
+    """Terms of which one has to match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Data):
+    """A node selector term that earns a node `weight` points."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Data):
+    """Nodes that the pod needs, and nodes that it likes (None: nothing said)."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: (
+        tuple[PreferredSchedulingTerm, ...] | None
+    ) = None
+
+    @property
+    def required(self) -> NodeSelector | None:
+        return self.required_during_scheduling_ignored_during_execution
+
+    @property
+    def preferred(self) -> tuple[PreferredSchedulingTerm, ...] | None:
+        return self.preferred_during_scheduling_ignored_during_execution
+
+
+class PodAffinityTerm(Data):
+    """Pods to be near to, or away from, and what counts as near."""
+
+    label_selector: LabelSelector | None = None
+    topology_key: str = ""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Data):
+    """A pod affinity term that is wished for rather than needed."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Data):
+    """Pod affinity or, with the same shape, pod anti-affinity."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+    @property
+    def required(self) -> tuple[PodAffinityTerm, ...]:
+        return self.required_during_scheduling_ignored_during_execution
+
+    @property
+    def preferred(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        return self.preferred_during_scheduling_ignored_during_execution
+
+
+class Affinity(Data):
+    """Where a pod wants to be."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Data):
+    """How evenly matching pods have to lie over the domains of a topology key."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(Data):
+    """A name that holds the pod back until somebody removes it."""
+
+    name: str = ""
+
+
+class ClaimVolume(Data):
+    """A volume that is a persistent volume claim."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ClaimTemplate(Data):
+    """The claim that a generic ephemeral volume creates."""
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolume(Data):
+    """A generic ephemeral volume: its claim is named after the pod and the volume."""
+
+    volume_claim_template: ClaimTemplate | None = None
+
+
+class GCEPersistentDisk(Data):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStore(Data):
+    volume_id: str = field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class AzureDisk(Data):
+    disk_name: str = ""
+    disk_uri: str = field(name="diskURI", default="")
+    read_only: bool = False
+
+
+class ISCSI(Data):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: Int32 = 0
+    read_only: bool = False
+
+
+class RBD(Data):
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CSIVolume(Data):
+    """An inline CSI volume."""
+
+    driver: str = ""
+    read_only: bool | None = None
+
+
+class ImageVolume(Data):
+    reference: str = ""
+
+
+class Volume(Data):
+    """A volume; sources that say nothing about the node (secrets, config maps) leave it bare."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    iscsi: ISCSI | None = None
+    rbd: RBD | None = None
+    csi: CSIVolume | None = None
+    image: ImageVolume | None = None
+
+
+class PodResourceClaim(Data):
+    """A device claim of the pod."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Data):
+    """What the pod asks for."""
+
+    node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Resources = {}
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+    termination_grace_period_seconds: Int64 | None = None
+
+
+class ContainerStatus(Data):
+    """What a running container really has, while it is being resized."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: Resources = {}
+
+
+class PodResourceClaimStatus(Data):
+    """The claim that was made for an entry of `spec.resourceClaims`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Data):
+    """What is known of the pod."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: Resources = {}
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    message: str = ""
+    reason: str = ""
+
+
+class Pod(KubeObject):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def node_name(self) -> str:
+        """The node that the pod is bound to; empty while it waits."""
+        return self.spec.node_name
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Ended for good: such a pod holds no room any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    def condition(self, type_: str) -> Condition | None:
+        """The first condition of that type."""
+        for condition in self.status.conditions:
+            if condition.type == type_:
+                return condition
+        return None

@@ -1,0 +1,135 @@
+"""Quantities: "500m" and "2Gi" to exact integers and back.
+
+Structs keep a quantity as it was written; arithmetic happens on exact counts of nano-units, the
+finest step that Kubernetes knows, and only the final sum becomes an int64. What a number stands
+for (milli-CPU, bytes, pieces) is the caller's business.
+"""
+
+import re
+from functools import lru_cache
+
+Quantity = str | int | float
+
+NANO = 10**9  # nano-units per unit
+MICRO = 10**6  # nano-units per milli-unit
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+
+_GRAMMAR = re.compile(
+    r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|[eE]([+-]?[0-9]+)|([numkMGTPE]))?"
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+# Far beyond int64 and far below a nano-unit; keeps "1e999999999" from filling the memory.
+_LONGEST = 1000
+_LARGEST_EXPONENT = 1000
+
+
+def nano(quantity: Quantity) -> int:
+    """The exact number of nano-units; raises ValueError for what is not a quantity."""
+    if isinstance(quantity, str):
+        return _parse(quantity)
+    if isinstance(quantity, int):
+        return quantity * NANO
+    return _parse(repr(quantity))  # The shortest text is what stood in the JSON.
+
+
+def value(quantity: Quantity) -> int:
+    """Whole units, rounded up."""
+    return value_of_nano(nano(quantity))
+
+
+def milli(quantity: Quantity) -> int:
+    """Thousandths, rounded up."""
+    return milli_of_nano(nano(quantity))
+
+
+def value_of_nano(count: int) -> int:
+    """Whole units of an exact sum, rounded up."""
+    return _int64(_divide_outward(count, NANO))
+
+
+def milli_of_nano(count: int) -> int:
+    """Thousandths of an exact sum, rounded up."""
+    return _int64(_divide_outward(count, MICRO))
+
+
+def from_nano(count: int) -> Quantity:
+    """An exact number of nano-units as a quantity."""
+    if count % NANO == 0:
+        return count // NANO
+    return f"{count // MICRO}m" if count % MICRO == 0 else f"{count}n"
+
+
+def truncated_div(a: int, b: int) -> int:
+    """Integer division as Kubernetes does it: toward zero, where Python's `//` goes down."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def format_value(amount: int, resource: str) -> str:
+    """An amount as people write it: milli-CPU as "500m" or "2", bytes as "1536Mi"."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if _is_bytes(resource):
+        return _format_bytes(amount)
+    return str(amount)
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str) -> int:
+    match = _GRAMMAR.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if match is None:
+        raise ValueError(f'"{text[:60]}" is not a quantity')
+    sign, whole, fraction, binary, exponent, decimal = match.groups()
+    fraction = fraction or ""
+    digits = int((whole + fraction) or "0")
+    if binary:
+        count = _divide_outward((digits << _BINARY[binary]) * NANO, 10 ** len(fraction))
+        count = min(count, INT64_MAX * NANO)  # Only binary suffixes are capped.
+    else:
+        power = _exponent(exponent) if exponent else _DECIMAL.get(decimal, 0)
+        count = _scale(digits, power - len(fraction) + 9)
+    return -count if sign == "-" else count
+
+
+def _exponent(text: str) -> int:
+    return max(-2 * _LONGEST, min(_LARGEST_EXPONENT, int(text)))
+
+
+def _scale(digits: int, power: int) -> int:
+    return digits * 10**power if power >= 0 else _divide_outward(digits, 10**-power)
+
+
+def _divide_outward(a: int, b: int) -> int:
+    """Away from zero: whoever asks for a little of something gets some of it."""
+    return -(-a // b) if a >= 0 else a // b
+
+
+def _int64(number: int) -> int:
+    # Kubernetes does not check for overflow either; its usual result is 0.
+    return number if INT64_MIN <= number <= INT64_MAX else 0
+
+
+def _is_bytes(resource: str) -> bool:
+    return resource in ("memory", "ephemeral-storage", "storage") or resource.startswith(
+        "hugepages-"
+    )
+
+
+def _format_bytes(amount: int) -> str:
+    if amount == 0:
+        return "0"
+    forms = [str(amount)]
+    forms += [
+        f"{amount >> power}{suffix}"
+        for suffix, power in _BINARY.items()
+        if amount % (1 << power) == 0
+    ]
+    forms += [
+        f"{amount // 10**power}{suffix}"
+        for suffix, power in _DECIMAL.items()
+        if power > 0 and amount % 10**power == 0
+    ]
+    return min(forms, key=len)

@@ -1,0 +1,196 @@
+"""Volumes, claims, storage classes and CSI limits."""
+
+from msgspec import field
+
+from moorage.api.meta import (
+    Condition,
+    Data,
+    Int32,
+    KubeObject,
+    LabelSelector,
+    LabelSelectorRequirement,
+)
+from moorage.api.quantity import Quantity
+
+
+class TypedReference(Data):
+    """A reference to another object, as in a volume's `claimRef`."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class VolumeResources(Data):
+    """The storage that a claim asks for."""
+
+    requests: dict[str, Quantity] = {}
+
+
+class PersistentVolumeClaimSpec(Data):
+    access_modes: tuple[str, ...] = ()
+    resources: VolumeResources = VolumeResources()
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_name: str = ""
+    selector: LabelSelector | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaimStatus(Data):
+    phase: str = ""
+    access_modes: tuple[str, ...] = ()
+    capacity: dict[str, Quantity] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class PersistentVolumeClaim(KubeObject):
+    """A claim for a volume."""
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class VolumeNodeTerm(Data):
+    """A node selector term of a volume."""
+
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    match_fields: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class VolumeNodeSelector(Data):
+    node_selector_terms: tuple[VolumeNodeTerm, ...] = ()
+
+
+class VolumeNodeAffinity(Data):
+    """The nodes that reach a volume."""
+
+    required: VolumeNodeSelector | None = None
+
+
+class CSISource(Data):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class GCEDiskSource(Data):
+    pd_name: str = ""
+
+
+class AWSDiskSource(Data):
+    volume_id: str = field(name="volumeID", default="")
+
+
+class AzureDiskSource(Data):
+    disk_name: str = ""
+    disk_uri: str = field(name="diskURI", default="")
+
+
+class PersistentVolumeSpec(Data):
+    capacity: dict[str, Quantity] = {}
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    claim_ref: TypedReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    persistent_volume_reclaim_policy: str = ""
+    csi: CSISource | None = None
+    gce_persistent_disk: GCEDiskSource | None = None
+    aws_elastic_block_store: AWSDiskSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeStatus(Data):
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject):
+    """A piece of storage."""
+
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class TopologySelectorLabel(Data):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(Data):
+    match_label_expressions: tuple[TopologySelectorLabel, ...] = ()
+
+
+class StorageClass(KubeObject):
+    """How volumes of a class come to be."""
+
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+    parameters: dict[str, str] = {}
+
+
+class CSINodeAllocatable(Data):
+    count: Int32 | None = None
+
+
+class CSINodeDriver(Data):
+    name: str = ""
+    node_id: str = field(name="nodeID", default="")
+    topology_keys: tuple[str, ...] = ()
+    allocatable: CSINodeAllocatable | None = None
+
+
+class CSINodeSpec(Data):
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(KubeObject):
+    """The CSI drivers of a node and how many volumes each can attach."""
+
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Data):
+    attach_required: bool | None = None
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(KubeObject):
+    """What a CSI driver says of itself."""
+
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(KubeObject):
+    """How much a driver can still provision in a part of the cluster."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class VolumeAttachmentSource(Data):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Data):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachmentStatus(Data):
+    attached: bool = False
+
+
+class VolumeAttachment(KubeObject):
+    """A volume attached to a node."""
+
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

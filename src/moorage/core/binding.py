@@ -1,0 +1,119 @@
+"""BindingCycle: from permit to bound, as a table of stages. Nobody waits for it.
+
+    stage      goes on when                                  next
+    PERMIT     no plugin waits, or all allowed the pod       PRE_BIND
+    PRE_BIND   every busy plugin's requests were carried out BIND
+    BIND       a plugin's request was carried out            DONE
+    any        somebody refuses, or trouble                  FAILED
+
+`step` runs stages until one has to wait for the world, and returns what is asked of it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from moorage.api.meta import NodeName
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Outcome
+from moorage.core.queued_pod import QueuedPod
+from moorage.framework.effects import Request
+from moorage.framework.profile import Profile
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.framework.template import PodTemplate
+
+
+class Stage(Enum):
+    """Where a pod is on its way to its node."""
+
+    PERMIT = "permit"
+    PRE_BIND = "pre_bind"
+    BIND = "bind"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class BindingCycle:
+    """One pod's way from its decision to its binding."""
+
+    entry: QueuedPod
+    pod: Pod
+    node: NodeName
+    template: PodTemplate
+    profile: Profile
+    state: CycleState
+    started_at: float
+    stage: Stage = Stage.PERMIT
+    status: Status = SUCCESS
+    outstanding: int = 0
+    busy: list[Any] = field(default_factory=list)
+    asked: Any = None  # The plugin whose requests are outstanding.
+    unbound: list[Any] = field(default_factory=list)
+
+    def allowed(self) -> None:
+        """Permit is given."""
+        self.stage = Stage.PRE_BIND
+        self.unbound = list(self.profile.binds)
+
+    def fail(self, status: Status) -> None:
+        """The way ends here."""
+        self.stage = Stage.FAILED
+        self.status = status
+
+    def step(self) -> tuple[Request, ...]:
+        """Go on as far as possible; what comes back has to be carried out first."""
+        while not self.outstanding:
+            if self.stage is Stage.PRE_BIND and self.busy:
+                asked = self._pre_bind(self.busy.pop(0))
+            elif self.stage is Stage.PRE_BIND:
+                self.stage = Stage.BIND
+                continue
+            elif self.stage is Stage.BIND:
+                asked = self._bind()
+            else:
+                return ()
+            self.outstanding = len(asked)
+            if asked:
+                return asked
+        return ()
+
+    def answered(self, outcome: Outcome) -> None:
+        """One of the outstanding requests came to an end."""
+        self.outstanding -= 1
+        if self.stage is Stage.FAILED:
+            return
+        if not isinstance(outcome, Done):
+            point = "Bind" if self.stage is Stage.BIND else "PreBind"
+            name = self.asked.name
+            self.fail(error(f'running {point} plugin "{name}": {outcome.reason}', name))
+        elif self.stage is Stage.BIND:
+            self.stage = Stage.DONE
+
+    def _pre_bind(self, plugin: Any) -> tuple[Request, ...]:
+        self.asked = plugin
+        answer = self.profile.run_pre_bind(plugin, self.state, self.pod, self.node)
+        if isinstance(answer, Status):
+            if not answer.is_success:
+                self.fail(answer)
+            return ()
+        return answer
+
+    def _bind(self) -> tuple[Request, ...]:
+        if not self.unbound:
+            # Every bind plugin skipped the pod: a failure without words, as in the reference.
+            self.fail(Status(Code.SKIP))
+            return ()
+        self.asked = self.unbound.pop(0)
+        answer = self.profile.run_bind(self.asked, self.state, self.pod, self.node)
+        if not isinstance(answer, Status):
+            return (answer,)
+        if answer.is_success:
+            self.stage = Stage.DONE
+        elif not answer.is_skip:
+            self.fail(answer)
+        return ()
+
+

@@ -1,0 +1,143 @@
+"""Cache: which pod is on which node, for certain or assumed; the only writer of the NodeTable.
+
+    state      assume    finish_binding   add (confirm)   update   forget    remove
+    unknown    assumed   -                added           error    -         error
+    assumed    error     assumed, dated   added           error    unknown   unknown
+    added      error     -                error           added    error     unknown
+
+Pods are known by UID. A pod that turns up on another node than assumed is moved there. A pod may
+be on a node that is not known yet, or not any more: the table keeps its row. An assumed pod whose
+binding was reported done, and which the world does not show in time, comes up in `unconfirmed`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from moorage.api.pod import Pod
+from moorage.errors import MoorageError
+from moorage.framework.template import PodTemplate, Templates
+from moorage.nodes.table import NodeTable
+
+
+class CacheError(MoorageError):
+    """A step that the table above does not have."""
+
+
+@dataclass(slots=True)
+class Cached:
+    """A pod that has a place."""
+
+    pod: Pod
+    node: str
+    assumed: bool
+    bound_at: float | None = None  # When its binding was reported done; None before that.
+
+
+class Cache:
+    """See the module."""
+
+    def __init__(self, table: NodeTable, templates: Templates) -> None:
+        self._table = table
+        self._templates = templates
+        self._pods: dict[str, Cached] = {}
+        # Reported bound and not confirmed yet, in the order in which they were reported.
+        self._unconfirmed: dict[str, float] = {}
+        self.assumed_count = 0
+
+    def get(self, uid: str) -> Cached | None:
+        """What is known of a pod."""
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        cached = self._pods.get(uid)
+        return cached is not None and cached.assumed
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[Cached]:
+        return iter(self._pods.values())
+
+    def assume(self, pod: Pod, node: str, template: PodTemplate) -> Pod:
+        """Book a pod on a node before the world knows; returns the pod as it is there."""
+        if pod.uid in self._pods:
+            raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
+        self._table.add_pod(node, placed, template.usage)
+        self._pods[pod.uid] = Cached(placed, node, assumed=True)
+        self.assumed_count += 1
+        return placed
+
+    def finish_binding(self, uid: str, now: float) -> None:
+        """The binding was reported done; from here on the world has to show it in time."""
+        cached = self._pods.get(uid)
+        if cached is not None and cached.assumed:
+            cached.bound_at = now
+            self._unconfirmed[uid] = now
+
+    def forget(self, uid: str) -> Cached | None:
+        """Give an assumed pod's room back; None if it was not known (any more)."""
+        cached = self._pods.get(uid)
+        if cached is None:
+            return None
+        if not cached.assumed:
+            who = f"pod {uid}({cached.pod.key})"
+            raise CacheError(f"{who} wasn't assumed so cannot be forgotten")
+        self._drop(cached)
+        return cached
+
+    def add(self, pod: Pod) -> bool:
+        """The world shows a pod on a node; True if that confirms what was assumed."""
+        cached = self._pods.get(pod.uid)
+        if cached is not None:
+            if not cached.assumed:
+                raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
+            self._drop(cached)
+        self._place(pod)
+        return cached is not None and cached.node == pod.node_name
+
+    def update(self, pod: Pod) -> None:
+        """A pod that is on a node changed."""
+        cached = self._pods.get(pod.uid)
+        if cached is None:
+            who = f"pod {pod.uid}({pod.key})"
+            raise CacheError(f"{who} is not added to scheduler cache, so cannot be updated")
+        if cached.assumed:
+            raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
+        self._drop(cached)
+        self._place(pod)
+
+    def remove(self, uid: str) -> Cached | None:
+        """A pod is gone from its node; None if it was not known."""
+        cached = self._pods.get(uid)
+        if cached is not None:
+            self._drop(cached)
+        return cached
+
+    def unconfirmed(self, before: float) -> list[Cached]:
+        """Assumed pods whose binding was reported done at or before a time, oldest first."""
+        late = []
+        for uid, bound_at in self._unconfirmed.items():
+            if bound_at > before:
+                break
+            late.append(self._pods[uid])
+        return late
+
+    @property
+    def oldest_unconfirmed_at(self) -> float | None:
+        """When the first binding that is still unconfirmed was reported."""
+        return next(iter(self._unconfirmed.values()), None)
+
+    def _place(self, pod: Pod) -> None:
+        self._table.add_pod(pod.node_name, pod, self._templates.of(pod).usage)
+        self._pods[pod.uid] = Cached(pod, pod.node_name, assumed=False)
+
+    def _drop(self, cached: Cached) -> None:
+        uid = cached.pod.uid
+        self._table.remove_pod(cached.node, uid)
+        del self._pods[uid]
+        self._unconfirmed.pop(uid, None)
+        if cached.assumed:
+            self.assumed_count -= 1

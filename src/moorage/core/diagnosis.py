@@ -1,0 +1,65 @@
+"""Why not: verdicts summed into the sentence people read in `kubectl describe`."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from moorage.framework.status import Code, Status
+
+NO_NODES = "no nodes available to schedule pods"
+LONGEST_NOTE = 1024
+CUT = " ..."
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What refused the pod: the text, and the plugins whose cure is waited for."""
+
+    message: str
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+    def blame(self, status: Status) -> None:
+        """Remember who refused; a refusal by PENDING counts in both sets."""
+        if status.plugin:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code is Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
+
+def summarize(
+    nodes: int,
+    *,
+    pre_filter: str = "",
+    refused: Iterable[tuple[Status, int]] = (),
+    absent: Status | None = None,
+) -> str:
+    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).`"""
+    text = f"0/{nodes} nodes are available:"
+    if pre_filter:
+        return f"{text} {pre_filter}."
+    counts: Counter[str] = Counter()
+    explicit = 0
+    for status, count in refused:
+        explicit += count
+        for reason in status.reasons:
+            counts[reason] += count
+    if absent is not None and explicit < nodes:
+        for reason in absent.reasons:
+            counts[reason] += nodes - explicit
+    # Sorted as text, so "10 x" comes before "2 y": the reference does it so.
+    said = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"{text} {', '.join(said)}." if said else text
+
+
+def with_post_filter(message: str, post_filter: str) -> str:
+    """The sentence with what post_filter plugins had to add."""
+    return f"{message} {post_filter}" if post_filter else message
+
+
+def note(message: str) -> str:
+    """A message cut to what an Event can carry."""
+    raw = message.encode()
+    if len(raw) <= LONGEST_NOTE:
+        return message
+    return raw[: LONGEST_NOTE - len(CUT)].decode(errors="ignore") + CUT

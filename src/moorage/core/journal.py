@@ -1,0 +1,142 @@
+"""Facts: what happened, to whom, when. `journal.story(uid)` is a pod's life in order.
+
+The journal is data, not a log: simulations compare it byte for byte, explanations and metrics are
+made from it, and an InvariantError prints the story of the pod that it is about.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class Fact(Struct, frozen=True, kw_only=True, tag_field="fact", tag=True, omit_defaults=True):
+    """Something happened at a time, most often to a pod."""
+
+    at: float
+    pod: str = ""
+    uid: str = ""
+
+
+class Queued(Fact, frozen=True, kw_only=True):
+    """A pod entered a queue: active, backoff, unschedulable or gated."""
+
+    queue: str
+    event: str
+
+
+class Popped(Fact, frozen=True, kw_only=True):
+    """An attempt begins."""
+
+    attempt: int
+
+
+class Considered(Struct, frozen=True, omit_defaults=True):
+    """A node that was among the best, with its weighted scores per plugin."""
+
+    node: str
+    total: int
+    scores: dict[str, int]
+
+
+class Decided(Fact, frozen=True, kw_only=True):
+    """A node was picked."""
+
+    node: str
+    nodes: int
+    feasible: int
+    rejected_by: dict[str, int] = {}
+    best: tuple[Considered, ...] = ()
+
+
+class Refused(Fact, frozen=True, kw_only=True):
+    """No node fits, or a plugin said no later on."""
+
+    message: str
+    plugins: tuple[str, ...] = ()
+    rejected_by: dict[str, int] = {}
+    nominated: str = ""
+
+
+class Erred(Fact, frozen=True, kw_only=True):
+    """The attempt failed by trouble rather than by refusal."""
+
+    message: str
+
+
+class Waiting(Fact, frozen=True, kw_only=True):
+    """The pod waits on permit."""
+
+    node: str
+    plugins: tuple[str, ...]
+
+
+class Bound(Fact, frozen=True, kw_only=True):
+    """The binding was carried out."""
+
+    node: str
+
+
+class Confirmed(Fact, frozen=True, kw_only=True):
+    """The world shows the pod on its node."""
+
+    node: str
+
+
+class Forgotten(Fact, frozen=True, kw_only=True):
+    """An assumed pod's room was given back."""
+
+    node: str
+    reason: str
+
+
+class Expired(Fact, frozen=True, kw_only=True):
+    """A binding that was reported done turned out not to be there."""
+
+    node: str
+
+
+class Gone(Fact, frozen=True, kw_only=True):
+    """The pod was deleted, or ended."""
+
+
+class SlowPlugin(Fact, frozen=True, kw_only=True):
+    """A plugin without a whole-cluster form was asked about very many nodes."""
+
+    plugin: str
+    point: str
+    nodes: int
+
+
+class Journal:
+    """Facts in order; with a limit, only the latest."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._facts: deque[Fact] = deque(maxlen=limit)
+
+    def add(self, fact: Fact) -> None:
+        """Take note of a fact."""
+        self._facts.append(fact)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def story(self, uid: str) -> list[Fact]:
+        """All facts about one pod, oldest first."""
+        return [fact for fact in self._facts if fact.uid == uid]
+
+    def lines(self) -> Iterable[str]:
+        """The facts as JSON lines."""
+        return (msgspec.json.encode(fact).decode() for fact in self._facts)
+
+    def last(self, kind: type[Any], uid: str) -> Any:
+        """The latest fact of a kind about a pod, or None."""
+        for fact in reversed(self._facts):
+            if fact.uid == uid and isinstance(fact, kind):
+                return fact
+        return None

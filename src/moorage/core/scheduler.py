@@ -1,0 +1,574 @@
+"""Scheduler: the machine turned by hand. Every verb takes `now` and returns the effects it caused.
+
+    observe(observation, now)        the world changed
+    schedule_one(now)                one pod is decided upon, and its binding begins
+    complete(ticket, outcome, now)   something that was asked of the world came to an end
+    advance(now)                     time passed: back-offs, permits, bindings that nobody confirms
+
+It never waits and never looks at a clock. `has_work` says whether schedule_one would do something,
+`deadline` when advance will.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from random import Random
+
+from msgspec import structs
+
+from moorage.api import config
+from moorage.api.meta import Condition, NodeName
+from moorage.api.pod import Pod
+from moorage.core import diagnosis
+from moorage.core.binding import BindingCycle, Stage
+from moorage.core.cache import Cache
+from moorage.core.cycle import Decision, SchedulingCycle
+from moorage.core.diagnosis import Diagnosis
+from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
+from moorage.core.intake import Intake
+from moorage.core.journal import (
+    Bound,
+    Considered,
+    Decided,
+    Erred,
+    Expired,
+    Forgotten,
+    Journal,
+    Refused,
+    SlowPlugin,
+    Waiting,
+)
+from moorage.core.lookups import RETRY_SECONDS, Lookups
+from moorage.core.nominator import Nominator
+from moorage.core.observations import Observation, Updated
+from moorage.core.queue import SchedulingQueue
+from moorage.core.queued_pod import QueuedPod
+from moorage.errors import InvariantError
+from moorage.framework import events, profile
+from moorage.framework.cluster import Cluster
+from moorage.framework.effects import EmitEvent, LookUpPod, PatchPodStatus, PodRef, Request
+from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.status import Status
+from moorage.framework.template import Templates
+from moorage.framework.waiting import WaitingPod
+
+# How many of the best nodes the journal keeps with their scores.
+BEST_KEPT = 3
+CONFIRM_SECONDS = 30.0
+
+
+class Purpose(Enum):
+    """Why something was asked of the world."""
+
+    BINDING = "a binding cycle waits for it"
+    LOOK_UP = "to know whether a pod is bound"
+    INFORM = "for others to see"
+
+
+class Scheduler:
+    """See the module."""
+
+    def __init__(
+        self,
+        configuration: config.SchedulerConfiguration | None = None,
+        *,
+        seed: int = 0,
+        registry: Registry | None = None,
+        journal: Journal | None = None,
+        confirm_seconds: float = CONFIRM_SECONDS,
+    ) -> None:
+        settings = configuration or config.load(None)
+        self.journal = journal if journal is not None else Journal()
+        self.cluster = Cluster()
+        self.templates = Templates()
+        self.profiles = profile.build(settings, registry or Registry(), self.cluster)
+        self.nominator = Nominator(self._known_pod)
+        self.queue = SchedulingQueue(
+            self.profiles,
+            journal=self.journal,
+            nominator=self.nominator,
+            initial_backoff_seconds=settings.pod_initial_backoff_seconds,
+            max_backoff_seconds=settings.pod_max_backoff_seconds,
+        )
+        self.cache = Cache(self.cluster.table, self.templates)
+        self.cycle = SchedulingCycle(self.cluster, self.templates, self._promised, Random(seed))
+        self._intake = Intake(
+            self.cluster,
+            self.cache,
+            self.queue,
+            self.nominator,
+            self.journal,
+            self._is_ours,
+            self._assumed_deleted,
+        )
+        self._bindings: dict[str, BindingCycle] = {}
+        self._lookups = Lookups()
+        self._confirm_seconds = confirm_seconds
+        self._tickets: dict[Ticket, tuple[Purpose, str]] = {}
+        self._last_ticket = 0
+        self._effects: list[Effect] = []
+        self._now = 0.0
+
+    # The verbs
+
+    def observe(self, observation: Observation, now: float) -> list[Effect]:
+        """Take in what the world tells."""
+        self._now = now
+        self._intake.observe(observation, now)
+        return self._caused(now)
+
+    def schedule_one(self, now: float) -> list[Effect]:
+        """Take the next pod from the queue and decide where it goes."""
+        self._now = now
+        entry = self.queue.pop(now)
+        if entry is not None:
+            self._attempt(entry, now)
+        return self._caused(now)
+
+    def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
+        """Something that was asked of the world came to an end."""
+        self._now = now
+        purpose, uid = self._tickets.pop(ticket, (Purpose.INFORM, ""))
+        if purpose is Purpose.BINDING:
+            self._answered(uid, outcome, now)
+        elif purpose is Purpose.LOOK_UP:
+            self._looked_up(uid, outcome, now)
+        return self._caused(now)
+
+    def advance(self, now: float) -> list[Effect]:
+        """Do what is due by now."""
+        self._now = now
+        self.queue.advance(now)
+        for cached in self.cache.unconfirmed(before=now - self._confirm_seconds):
+            self._lookups.want(cached.pod.uid, now)
+        for uid in self._lookups.due(now):
+            cached_pod = self.cache.get(uid)
+            if cached_pod is None:
+                self._lookups.answered(uid)
+            else:
+                self._ask(LookUpPod(PodRef.of(cached_pod.pod)), Purpose.LOOK_UP, uid)
+        for uid, waiting in self.cluster.waiting.items():
+            waiting.expire(now, self._bindings[uid].started_at)
+        return self._caused(now)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a pod is ready to be tried."""
+        return self.queue.has_work
+
+    @property
+    def deadline(self) -> float | None:
+        """When advance will have something to do; None if never, as things stand."""
+        moments = [self.queue.deadline(self._now), self._lookups.deadline]
+        oldest = self._oldest_unconfirmed_at()
+        moments.append(None if oldest is None else oldest + self._confirm_seconds)
+        moments += [waiting.deadline for waiting in self.cluster.waiting.values() if waiting.until]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _oldest_unconfirmed_at(self) -> float | None:
+        for cached in self.cache.unconfirmed(before=float("inf")):
+            if not self._lookups.knows(cached.pod.uid):
+                return cached.bound_at
+        return None
+
+    def known_pods(self) -> Iterable[Pod]:
+        """All pods that the world told of and that are not gone."""
+        return self._intake.pods.values()
+
+    # One attempt
+
+    def _attempt(self, entry: QueuedPod, now: float) -> None:
+        pod = entry.pod
+        if pod.is_terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
+            self.queue.done(pod.uid)
+            return
+        if self.cache.get(pod.uid) is not None:
+            self.queue.done(pod.uid)
+            return
+        chosen = self.profiles[pod.spec.scheduler_name]
+        decision = self.cycle.decide(chosen, pod, self.templates.of(pod), now)
+        self._note_slow_plugins(chosen, now)
+        if decision.node:
+            self._note_decision(decision, now)
+            self._place(entry, decision, now)
+        else:
+            for request in decision.requests:
+                self._ask(request)
+            self._refused(entry, decision, now)
+
+    def _refused(self, entry: QueuedPod, decision: Decision, now: float) -> None:
+        self._failed(
+            entry,
+            decision.status,
+            decision.diagnosis,
+            now,
+            nominated=decision.nominated,
+            rejected_by=decision.rejected_by(),
+        )
+
+    def _place(self, entry: QueuedPod, decision: Decision, now: float) -> None:
+        """Assume, reserve, permit; then the binding cycle begins."""
+        pod, node = decision.pod, NodeName(decision.node)
+        chosen, state = decision.profile, decision.state
+        placed = self.cache.assume(pod, node, decision.template)
+        self.nominator.delete(pod)
+        binding = BindingCycle(entry, placed, node, decision.template, chosen, state, now)
+        self._bindings[pod.uid] = binding
+        status = chosen.run_reserve(state, placed, node)
+        waits: dict[str, float] = {}
+        if status.is_success:
+            status, waits = chosen.run_permit(state, placed, node)
+        if not status.is_success:
+            binding.fail(status)
+            self._unwind(binding, now)
+            return
+        if state.to_activate:
+            self._activate(binding, now)
+        self._begin_binding(binding, waits, now)
+
+    def _begin_binding(self, binding: BindingCycle, waits: dict[str, float], now: float) -> None:
+        pod, node = binding.pod, binding.node
+        flight, busy = binding.profile.run_pre_flight(binding.state, pod, node)
+        if not (flight.is_success or flight.is_skip):
+            binding.fail(flight)
+            self._unwind(binding, now)
+            return
+        binding.busy = busy
+        if waits or busy:
+            self._ask(PatchPodStatus(PodRef.of(pod), nominated_node_name=node))
+        if waits:
+            until = {plugin: now + seconds for plugin, seconds in waits.items()}
+            self.cluster.waiting[pod.uid] = WaitingPod(pod, node, until)
+            plugins = tuple(waits)
+            self.journal.add(Waiting(at=now, pod=pod.key, uid=pod.uid, node=node, plugins=plugins))
+            return
+        self._permitted(binding, now)
+
+    def _permitted(self, binding: BindingCycle, now: float) -> None:
+        # From here on a failure is trouble, not a refusal: changes meanwhile do not matter.
+        self.queue.done(binding.pod.uid)
+        binding.allowed()
+        self._go_on(binding, now)
+
+    def _go_on(self, binding: BindingCycle, now: float) -> None:
+        for request in binding.step():
+            self._ask(request, Purpose.BINDING, binding.pod.uid)
+        if binding.stage is Stage.DONE:
+            self._bound(binding, now)
+        elif binding.stage is Stage.FAILED and not binding.outstanding:
+            self._unwind(binding, now)
+
+    def _answered(self, uid: str, outcome: Outcome, now: float) -> None:
+        binding = self._bindings.get(uid)
+        if binding is None:
+            return
+        if isinstance(outcome, Unknown) and binding.stage is Stage.BIND:
+            # It may or may not have happened. Its room is not given away before that is known.
+            self._lookups.want(uid, now)
+            return
+        binding.answered(outcome)
+        self._go_on(binding, now)
+
+    def _bound(self, binding: BindingCycle, now: float) -> None:
+        pod, node = binding.pod, binding.node
+        del self._bindings[pod.uid]
+        self.cache.finish_binding(pod.uid, now)
+        self.journal.add(Bound(at=now, pod=pod.key, uid=pod.uid, node=node))
+        text = f"Successfully assigned {pod.key} to {node}"
+        self._emit(pod, "Normal", "Scheduled", "Binding", text)
+        for trouble in binding.profile.run_post_bind(binding.state, pod, node):
+            self.journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
+        if binding.state.to_activate:
+            self._activate(binding, now)
+
+    def _activate(self, binding: BindingCycle, now: float) -> None:
+        self.queue.activate(list(binding.state.to_activate.values()), now)
+        binding.state.to_activate.clear()
+
+    # Failure
+
+    def _unwind(self, binding: BindingCycle, now: float) -> None:
+        """Undo what was reserved and assumed, and put the pod back."""
+        pod, status = binding.pod, binding.status
+        del self._bindings[pod.uid]
+        for trouble in binding.profile.run_unreserve(binding.state, pod, binding.node):
+            self.journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
+        freed = self._forget(pod.uid, status.message, now)
+        if freed and not status.is_rejected:
+            self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
+        self._failed(binding.entry, *_at_one_node(status), now)
+        if freed and status.is_rejected:
+            self.queue.move_all(
+                events.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid
+            )
+
+    def _forget(self, uid: str, reason: str, now: float) -> bool:
+        cached = self.cache.get(uid)
+        if cached is None or not cached.assumed:
+            return False  # The world has shown the pod on a node, or removed it, meanwhile.
+        self.cache.forget(uid)
+        self.journal.add(
+            Forgotten(at=now, pod=cached.pod.key, uid=uid, node=cached.node, reason=reason)
+        )
+        return True
+
+    def _failed(
+        self,
+        entry: QueuedPod,
+        status: Status,
+        found: Diagnosis | None,
+        now: float,
+        *,
+        nominated: str | None = "",
+        rejected_by: dict[str, int] | None = None,
+    ) -> None:
+        """Put a pod back where it belongs after a failed attempt, and tell the world why."""
+        known = self._intake.pods.get(entry.key)
+        if known is None or known.uid != entry.uid or known.node_name:
+            # Gone, replaced or bound meanwhile: there is nothing to put back, nobody to tell.
+            self.queue.done(entry.uid)
+            return
+        message = status.message
+        if found is not None:
+            entry.rejected_by(sorted(found.unschedulable_plugins), sorted(found.pending_plugins))
+        else:
+            entry.rejected_by()
+        entry.pod = known
+        self.queue.return_unschedulable(entry, now)
+        if nominated:
+            self.nominator.nominate(known, nominated)
+        elif nominated is None:
+            self.nominator.follow(known)
+        else:
+            self.nominator.delete(known)
+        self._note_failure(entry, status, found, nominated, rejected_by or {}, now)
+        if not message:
+            return
+        self._emit(known, "Warning", "FailedScheduling", "Scheduling", diagnosis.note(message))
+        self._patch(known, status, message, nominated)
+
+    def _patch(self, pod: Pod, status: Status, message: str, nominated: str | None) -> None:
+        """Show the refusal in the pod's status, unless it is there already."""
+        wanted = Condition(
+            type="PodScheduled",
+            status="False",
+            reason="Unschedulable" if status.is_rejected else "SchedulerError",
+            message=message,
+            observed_generation=pod.metadata.generation or None,
+        )
+        shown = pod.condition("PodScheduled")
+        same = shown is not None and (shown.status, shown.reason, shown.message) == (
+            wanted.status,
+            wanted.reason,
+            wanted.message,
+        )
+        moved = nominated is not None and nominated != pod.status.nominated_node_name
+        if same and not moved:
+            return
+        patch = PatchPodStatus(PodRef.of(pod), condition=None if same else wanted)
+        if moved:
+            assert nominated is not None
+            patch = structs.replace(patch, nominated_node_name=nominated)
+        self._ask(patch)
+
+    # Pods whose binding nobody is sure of
+
+    def _looked_up(self, uid: str, outcome: Outcome, now: float) -> None:
+        self._lookups.answered(uid)
+        cached = self.cache.get(uid)
+        binding = self._bindings.get(uid)
+        if not isinstance(outcome, Done):
+            if cached is not None and cached.assumed:
+                self._lookups.want(uid, now + RETRY_SECONDS)
+            return
+        pod = outcome.pod if outcome.pod is not None and outcome.pod.uid == uid else None
+        if binding is not None:
+            node = "" if pod is None else pod.node_name
+            bound = node == binding.node
+            binding.answered(Done() if bound else Failed(_not_bound(pod)))
+            self._go_on(binding, now)
+        elif cached is not None and cached.assumed and not (pod and pod.node_name):
+            self._expire(uid, now)
+        if pod is not None and pod.node_name:
+            self._intake.observe(Updated(pod), now)
+
+    def _expire(self, uid: str, now: float) -> None:
+        """A binding was reported done, yet the world does not have it: start over."""
+        cached = self.cache.forget(uid)
+        assert cached is not None
+        pod = cached.pod
+        self.journal.add(Expired(at=now, pod=pod.key, uid=uid, node=cached.node))
+        self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
+        known = self._intake.pods.get(pod.key)
+        if known is not None and known.uid == uid and not known.node_name:
+            self.queue.add(known, now)
+
+    def _assumed_deleted(self, pod: Pod, now: float) -> None:
+        """A pod is deleted while it is on its way to a node."""
+        cached = self.cache.get(pod.uid)
+        assert cached is not None
+        waiting = self.cluster.waiting.get(pod.uid)
+        if waiting is not None:
+            waiting.reject("", "removed")
+        else:
+            # Its binding goes on, and will fail by itself.
+            self._forget(pod.uid, "removed", now)
+            self._lookups.drop(pod.uid)
+        self.queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
+
+    # Between the verbs
+
+    def _caused(self, now: float) -> list[Effect]:
+        """Follow up on signals to waiting pods; hand over what was asked of the world."""
+        if self.cluster.waiting:
+            self._settle_waiting(now)
+        caused, self._effects = self._effects, []
+        return caused
+
+    def _settle_waiting(self, now: float) -> None:
+        settled = [(uid, w) for uid, w in self.cluster.waiting.items() if w.signal is not None]
+        for uid, waiting in settled:
+            del self.cluster.waiting[uid]
+            binding = self._bindings[uid]
+            assert waiting.signal is not None
+            if waiting.signal.is_success:
+                self._permitted(binding, now)
+            else:
+                binding.fail(waiting.signal)
+                self._unwind(binding, now)
+
+    def _ask(self, request: Request, purpose: Purpose = Purpose.INFORM, uid: str = "") -> None:
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket)
+        if purpose is not Purpose.INFORM:
+            self._tickets[ticket] = (purpose, uid)
+        self._effects.append(Effect(ticket, request))
+
+    def _emit(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        reporter = pod.spec.scheduler_name
+        self._ask(EmitEvent(PodRef.of(pod), type_, reason, action, note, reporter))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.profiles
+
+    def _known_pod(self, key: str) -> Pod | None:
+        return self._intake.pods.get(key)
+
+    def _promised(self) -> dict[str, list[Pod]]:
+        return {node: self.queue.nominated_pods(node) for node in self.nominator.nodes}
+
+    # Facts
+
+    def _note_decision(self, decision: Decision, now: float) -> None:
+        table, scored = self.cluster.table, decision.scored
+        best: tuple[Considered, ...] = ()
+        if scored is not None:
+            best = tuple(
+                Considered(table.name(row), int(scored.totals[row]), scored.of(row))
+                for row in decision.best_rows(BEST_KEPT)
+            )
+        self.journal.add(
+            Decided(
+                at=now,
+                pod=decision.pod.key,
+                uid=decision.pod.uid,
+                node=decision.node,
+                nodes=decision.nodes,
+                feasible=decision.feasible_count,
+                rejected_by=decision.rejected_by(),
+                best=best,
+            )
+        )
+
+    def _note_failure(
+        self,
+        entry: QueuedPod,
+        status: Status,
+        found: Diagnosis | None,
+        nominated: str | None,
+        rejected_by: dict[str, int],
+        now: float,
+    ) -> None:
+        key, uid = entry.key, entry.uid
+        if found is None:
+            self.journal.add(Erred(at=now, pod=key, uid=uid, message=status.message))
+            return
+        self.journal.add(
+            Refused(
+                at=now,
+                pod=key,
+                uid=uid,
+                message=status.message,
+                plugins=tuple(sorted(found.unschedulable_plugins)),
+                rejected_by=rejected_by,
+                nominated=nominated or "",
+            )
+        )
+
+    def _note_slow_plugins(self, chosen: Profile, now: float) -> None:
+        for plugin, point, nodes in chosen.loops.newly_slow():
+            self.journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
+
+    # What must always hold
+
+    def check_invariants(self) -> None:
+        """Raise InvariantError if a pod is lost, in two places, or counted wrongly."""
+        self.queue.check()
+        for pod in self._intake.pods.values():
+            places = self._places(pod)
+            if self._is_ours(pod) and len(places) != 1:
+                raise InvariantError(
+                    f"pod {pod.key} is in {' and '.join(places) or 'no place'}\n"
+                    + "\n".join(map(str, self.journal.story(pod.uid)))
+                )
+        self._check_table()
+
+    def _places(self, pod: Pod) -> list[str]:
+        cached = self.cache.get(pod.uid)
+        queued = self.queue.where(pod.uid)
+        places = []
+        if cached is not None:
+            places.append("assumed" if cached.assumed else "on a node")
+        # A pod that waits on permit is assumed and, for the queue, still in flight.
+        if queued is not None and not (queued == "in_flight" and cached is not None):
+            places.append(queued)
+        if not places and pod.uid in self._bindings:
+            places.append("binding")
+        # A pod that is being deleted before it had a node is nobody's concern any more.
+        if not places and pod.is_terminating:
+            places.append("terminating")
+        return places
+
+    def _check_table(self) -> None:
+        table = self.cluster.table
+        booked = {(cached.node, cached.pod.uid) for cached in self.cache}
+        placed = {
+            (table.name(row), uid) for row, pods in enumerate(table.placed) for uid in pods
+        }
+        if booked != placed:
+            raise InvariantError(f"cache and table disagree: {sorted(booked ^ placed)}")
+        for name, row in table.row_of.items():
+            total: dict[str, int] = {}
+            for entry in table.placed[row].values():
+                for resource, amount in entry.usage.requested:
+                    total[resource] = total.get(resource, 0) + amount
+            for resource, column in table.requested_columns.columns.items():
+                if int(column[row]) != total.get(resource, 0):
+                    raise InvariantError(f"node {name}: {resource} requested is miscounted")
+
+
+def _at_one_node(status: Status) -> tuple[Status, Diagnosis | None]:
+    """A refusal by reserve or permit, worded as that of the one node in question."""
+    if not status.is_rejected:
+        return status, None
+    found = Diagnosis(diagnosis.summarize(1, refused=[(status, 1)]))
+    found.blame(status)
+    return structs.replace(status, reasons=(found.message,)), found
+
+
+def _not_bound(pod: Pod | None) -> str:
+    if pod is None:
+        return "the pod is gone"
+    return f"the pod is bound to {pod.node_name}" if pod.node_name else "the pod is not bound"

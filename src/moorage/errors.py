@@ -1,0 +1,43 @@
+"""What can go wrong, as a tree.
+
+    MoorageError
+    ├── InputError        bad input: one line that says where, what and what to do; exit code 2
+    │   ├── ManifestError     an object that cannot be read
+    │   └── ConfigError       a KubeSchedulerConfiguration that does not hold
+    ├── PluginError       a plugin raised or broke its contract; names the plugin
+    └── InvariantError    a mistake of ours: something that must always hold does not
+
+Trouble outside (a refused binding, a lost connection) is an outcome, not an exception.
+"""
+
+
+class MoorageError(Exception):
+    """Anything that Moorage raises on purpose."""
+
+
+class InputError(MoorageError):
+    """Input that cannot be used; its text is the one line that a person reads."""
+
+
+class ManifestError(InputError):
+    """An object that cannot be read: names file, document, kind/name and field."""
+
+
+class ConfigError(InputError):
+    """A configuration that does not hold; `problems` has one line per fault."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+
+class PluginError(MoorageError):
+    """A plugin raised, or broke its contract."""
+
+    def __init__(self, plugin: str, text: str) -> None:
+        self.plugin = plugin
+        super().__init__(text)
+
+
+class InvariantError(MoorageError):
+    """Something that must always hold does not."""

@@ -1,0 +1,135 @@
+"""Calls into a plugin's filter and score, in whichever form it has.
+
+A plugin that has only a per-node form gets a loop around it; how many nodes were asked one by one
+is counted, because that is what makes a scheduler slow. An exception becomes a PluginError that
+names the plugin, so that it costs its own pod only.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.errors import PluginError
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Code, Scores, Status, Verdicts, error
+from moorage.nodes.table import NodeTable, Rows
+
+# Up to so many rows the per-node form is cheaper than starting up array operations.
+FEW = 6
+
+
+class Loops:
+    """How many nodes each plugin was asked about one by one, for lack of a whole-cluster form."""
+
+    SLOW = 1_000_000
+
+    def __init__(self) -> None:
+        self._asked: Counter[tuple[str, str]] = Counter()
+        self._told: set[tuple[str, str]] = set()
+
+    def add(self, plugin: str, point: str, nodes: int) -> None:
+        """Note a loop over that many nodes."""
+        self._asked[plugin, point] += nodes
+
+    def newly_slow(self) -> list[tuple[str, str, int]]:
+        """Plugins that passed the mark since the last call."""
+        new = [
+            (*who, asked)
+            for who, asked in self._asked.items()
+            if asked >= self.SLOW and who not in self._told
+        ]
+        self._told.update((plugin, point) for plugin, point, _ in new)
+        return new
+
+
+class Book:
+    """Statuses under small negative numbers, for verdicts that were not given as codes."""
+
+    __slots__ = ("_codes", "_statuses", "erred")
+
+    def __init__(self) -> None:
+        self.erred = False
+        self._codes: dict[Status, int] = {}
+        self._statuses: list[Status] = []
+
+    def code(self, status: Status) -> int:
+        """The number of a status; 0 for success."""
+        if status is SUCCESS or status.code is Code.SUCCESS:
+            return 0
+        code = self._codes.get(status)
+        if code is None:
+            self._statuses.append(status)
+            self.erred = self.erred or status.code is Code.ERROR
+            code = self._codes[status] = -len(self._statuses)
+        return code
+
+    def status(self, code: int) -> Status:
+        """The status under a number."""
+        return self._statuses[-code - 1]
+
+
+def filter_one(plugin: Any, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
+    """A plugin's verdict on one node; trouble comes back as a status, for that node only."""
+    try:
+        status = plugin.filter(state, pod, table.info(row))
+    except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
+        return error(describe(trouble), plugin.name)
+    if not isinstance(status, Status):
+        return error(f"filter returned {status!r}, which is not a Status", plugin.name)
+    return status
+
+
+def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdicts:
+    """A plugin's verdicts in its whole-cluster form."""
+    try:
+        verdicts = plugin.filter_all(state, pod, rows)
+    except Exception as trouble:  # As above.
+        raise PluginError(plugin.name, describe(trouble)) from trouble
+    if not isinstance(verdicts, Verdicts) or len(verdicts.codes) != len(rows):
+        raise PluginError(plugin.name, "filter_all must return Verdicts with an entry per row")
+    return verdicts
+
+
+def score_one(plugin: Any, state: CycleState, pod: Pod, table: NodeTable, row: int) -> int:
+    """A plugin's raw score for one node."""
+    try:
+        return int(plugin.score(state, pod, table.info(row)))
+    except Exception as trouble:  # As above.
+        raise PluginError(plugin.name, describe(trouble)) from trouble
+
+
+def score_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Scores:
+    """A plugin's raw scores in its whole-cluster form."""
+    try:
+        scores = np.asarray(plugin.score_all(state, pod, rows))
+    except Exception as trouble:  # As above.
+        raise PluginError(plugin.name, describe(trouble)) from trouble
+    if scores.shape != (len(rows),):
+        raise PluginError(plugin.name, "score_all must return an array with an entry per row")
+    if scores.dtype != np.int64:
+        scores = scores.astype(np.int64)
+    return scores
+
+
+def filter_loop(
+    plugin: Any, state: CycleState, pod: Pod, rows: Sequence[int], book: Book
+) -> dict[int, int]:
+    """Codes for some rows from the per-node form, without those that fit."""
+    table = state.table
+    codes = {}
+    for row in rows:
+        code = book.code(filter_one(plugin, state, pod, table, row))
+        if code:
+            codes[row] = code
+    return codes
+
+
+def describe(trouble: BaseException) -> str:
+    """An exception in one line, as its author worded it."""
+    text = str(trouble) or type(trouble).__name__
+    if isinstance(trouble, KeyError) and trouble.args:
+        text = str(trouble.args[0])
+    return " ".join(text.split())

@@ -1,0 +1,160 @@
+"""ClusterEvent: the kinds of change that may cure a refusal, and which of them an update is."""
+
+from enum import IntFlag
+from typing import ClassVar
+
+from msgspec import Struct
+
+from moorage.api import requests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+
+
+class Action(IntFlag):
+    """What happened to an object; Kubernetes' bits in its order."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+
+# Resources as plugins register them; a change of a pod comes as one of the two narrower names.
+POD = "Pod"
+ASSIGNED_POD = "AssignedPod"
+UNSCHEDULABLE_POD = "UnschedulablePod"
+NODE = "Node"
+WILDCARD = "*"
+
+
+class ClusterEvent(Struct, frozen=True):
+    """A change of a resource; some have a label of their own. Those below have names."""
+
+    NODE_ADD: ClassVar["ClusterEvent"]
+    NODE_DELETE: ClassVar["ClusterEvent"]
+    UPDATE_NODE_ALLOCATABLE: ClassVar["ClusterEvent"]
+    UPDATE_NODE_LABEL: ClassVar["ClusterEvent"]
+    UPDATE_NODE_TAINT: ClassVar["ClusterEvent"]
+    UPDATE_NODE_DECLARED_FEATURE: ClassVar["ClusterEvent"]
+    POD_ADD: ClassVar["ClusterEvent"]
+    POD_DELETE: ClassVar["ClusterEvent"]
+    POD_UPDATE: ClassVar["ClusterEvent"]
+    UPDATE_POD_LABEL: ClassVar["ClusterEvent"]
+    UPDATE_POD_SCALE_DOWN: ClassVar["ClusterEvent"]
+    UPDATE_POD_TOLERATION: ClassVar["ClusterEvent"]
+    POD_GATES_ELIMINATED: ClassVar["ClusterEvent"]
+
+    resource: str
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name under which metrics and journal know it."""
+        return self.custom_label or self.resource + _action_name(self.action)
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource == WILDCARD and self.action == Action.ALL
+
+    def covers(self, incoming: "ClusterEvent") -> bool:
+        """Whether this, as registered, speaks of a change that came in.
+
+        A general Update (all bits) is only covered by registrations of all update bits, so that
+        a plugin that cares for one aspect is not called for changes of unknown nature.
+        """
+        if self.is_wildcard:
+            return True
+        same = (
+            self.resource in (WILDCARD, incoming.resource)
+            or self.resource == POD
+            and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+def _action_name(action: Action) -> str:
+    if action.name is None or "|" in action.name:
+        return "".join(_action_name(bit) for bit in Action if bit & action and bit.bit_count() == 1)
+    return "".join(word.capitalize() for word in action.name.split("_"))
+
+
+ClusterEvent.NODE_ADD = ClusterEvent(NODE, Action.ADD)
+ClusterEvent.NODE_DELETE = ClusterEvent(NODE, Action.DELETE)
+ClusterEvent.UPDATE_NODE_ALLOCATABLE = ClusterEvent(NODE, Action.UPDATE_NODE_ALLOCATABLE)
+ClusterEvent.UPDATE_NODE_LABEL = ClusterEvent(NODE, Action.UPDATE_NODE_LABEL)
+ClusterEvent.UPDATE_NODE_TAINT = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
+ClusterEvent.UPDATE_NODE_DECLARED_FEATURE = ClusterEvent(NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
+ClusterEvent.POD_ADD = ClusterEvent(POD, Action.ADD)
+ClusterEvent.POD_DELETE = ClusterEvent(POD, Action.DELETE)
+ClusterEvent.POD_UPDATE = ClusterEvent(POD, Action.UPDATE)
+ClusterEvent.UPDATE_POD_LABEL = ClusterEvent(POD, Action.UPDATE_POD_LABEL)
+ClusterEvent.UPDATE_POD_SCALE_DOWN = ClusterEvent(POD, Action.UPDATE_POD_SCALE_DOWN)
+ClusterEvent.UPDATE_POD_TOLERATION = ClusterEvent(POD, Action.UPDATE_POD_TOLERATION)
+ClusterEvent.POD_GATES_ELIMINATED = ClusterEvent(
+    POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+)
+
+ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE)
+
+FORCE_ACTIVATE = ClusterEvent(WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, Action.ALL, "UnschedulableTimeout")
+
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What changed between two versions of a pod; a general Update if nothing that has a name."""
+    resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
+    actions = []
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if (old.spec != new.spec or old.status != new.status) and requests.decreased(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]
+
+
+def node_update(old: Node, new: Node) -> list[ClusterEvent]:
+    """What changed between two versions of a node; nothing for a heartbeat."""
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if old.status.allocatable != new.status.allocatable:
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(NODE, action) for action in actions]
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}

@@ -1,0 +1,97 @@
+"""Hint: would this change help that pod? And the map from changes to those who can say so."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from moorage.api.pod import Pod
+from moorage.framework.events import (
+    NODE,
+    POD,
+    Action,
+    ClusterEvent,
+)
+
+
+class Hint(Enum):
+    """Whether a change makes it worth trying a pod again."""
+
+    QUEUE = "Queue"
+    QUEUE_SKIP = "QueueSkip"
+
+
+# pod, old object, new object -> hint; old is None for an add, new is None for a delete.
+HintFunction = Callable[[Pod, Any, Any], Hint]
+# None stands for "always worth it".
+Events = Mapping[ClusterEvent, HintFunction | None]
+
+
+def always(pod: Pod, old: Any, new: Any) -> Hint:
+    """The hint of those who register a change without looking at it."""
+    return Hint.QUEUE
+
+
+# What a plugin is called for that does not say what could cure its refusals.
+EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
+    ClusterEvent(resource, Action.ALL): None
+    for resource in (
+        POD,
+        NODE,
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "storage.k8s.io/CSINode",
+        "storage.k8s.io/CSIDriver",
+        "storage.k8s.io/CSIStorageCapacity",
+        "storage.k8s.io/StorageClass",
+        "resource.k8s.io/ResourceClaim",
+        "resource.k8s.io/DeviceClass",
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One plugin's interest in one kind of change."""
+
+    event: ClusterEvent
+    plugin: str
+    hint: HintFunction
+
+
+class HintMap:
+    """All registrations of a profile, looked up by incoming change."""
+
+    def __init__(self, by_plugin: Mapping[str, Events]) -> None:
+        self.registrations = [
+            Registration(event, plugin, hint or always)
+            for plugin, registered in by_plugin.items()
+            for event, hint in _with_taints(registered).items()
+        ]
+        self._covering: dict[ClusterEvent, list[Registration]] = {}
+
+    def covering(self, incoming: ClusterEvent) -> list[Registration]:
+        """The registrations that speak of a change."""
+        found = self._covering.get(incoming)
+        if found is None:
+            found = [r for r in self.registrations if r.event.covers(incoming)]
+            self._covering[incoming] = found
+        return found
+
+    def events_of(self, plugin: str) -> list[ClusterEvent]:
+        """The changes that a plugin registered."""
+        return [r.event for r in self.registrations if r.plugin == plugin]
+
+
+def _with_taints(registered: Events) -> Events:
+    """Who waits for new nodes also hears of taints.
+
+    A node often arrives tainted and becomes usable only when the taint goes; a plugin that asked
+    for Node Add and not for taints would miss that moment.
+    """
+    nodes = [event for event in registered if event.resource in (NODE, "*")]
+    adds = any(event.action & Action.ADD for event in nodes)
+    taints = any(event.action & Action.UPDATE_NODE_TAINT for event in nodes)
+    if not adds or taints:
+        return registered
+    return {**registered, ClusterEvent(NODE, Action.UPDATE_NODE_TAINT): None}

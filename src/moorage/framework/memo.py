@@ -1,0 +1,190 @@
+"""Kept answers: one plugin's verdicts or scores on every row, for one part of a pod.
+
+Answers are shared by all pods that agree in what the plugin reads of them, and brought up to date
+for the rows that changed since they were last looked at, as far as `depends` allows. A few rows
+are asked in the per-node form, many in the whole-cluster form.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import calls
+from moorage.framework.points import Depends
+from moorage.framework.state import CycleState
+from moorage.framework.status import Codes, Scores, Status, Verdicts
+from moorage.nodes.changes import ChangeLog
+from moorage.nodes.table import NodeTable
+
+KEPT = (Depends.NODE, Depends.USAGE, Depends.NODES)
+
+
+def depends_of(plugin: Any) -> Depends:
+    """What a plugin's answers depend on; one that does not say is never kept."""
+    depends = getattr(plugin, "depends", Depends.ANYTHING)
+    return depends if isinstance(depends, Depends) else Depends.ANYTHING
+
+
+class _Memo:
+    """What verdicts and scores have in common: when they were last brought up to date."""
+
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
+        self.plugin = plugin
+        self.epoch = 0  # Grows when all rows were asked anew.
+        self._state = state
+        self._pod = pod
+        self._loops = loops
+        self._table: NodeTable = state.table
+        self._depends = depends_of(plugin)
+        self._log: ChangeLog = (
+            self._table.changes if self._depends is Depends.USAGE else self._table.node_changes
+        )
+        self._seen = -1
+        self._capacity = 0
+
+    def refresh(self) -> None:
+        """Bring the answers up to date."""
+        if self._log.position == self._seen and self._capacity == self._table.capacity:
+            return
+        rows = self._stale()
+        self._capacity = 0  # Should a plugin raise below, the next look starts over.
+        if rows is None:
+            self.epoch += 1
+            self._ask_all()
+        elif len(rows) <= calls.FEW:
+            for row in rows:
+                if self._table.nodes[row] is not None:
+                    self._ask_one(row)
+        else:
+            unique = np.unique(np.array(rows, dtype=np.intp))
+            self._ask_some(unique[self._table.active_rows[unique]])
+        self._seen = self._log.position
+        self._capacity = self._table.capacity
+
+    def _stale(self) -> list[int] | None:
+        """The rows to ask about again, or None for all of them."""
+        if self._capacity != self._table.capacity or self._depends is Depends.NODES:
+            return None
+        rows = self._log.since(self._seen)
+        return None if rows is None or len(rows) > self._capacity else rows
+
+    def _active(self) -> Any:
+        return np.flatnonzero(self._table.active_rows)
+
+    def _ask_all(self) -> None:
+        raise NotImplementedError
+
+    def _ask_some(self, rows: Any) -> None:
+        raise NotImplementedError
+
+    def _ask_one(self, row: int) -> None:
+        raise NotImplementedError
+
+
+class FilterMemo(_Memo):
+    """A filter's verdict on every row, as codes; 0 fits."""
+
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
+        super().__init__(plugin, state, pod, loops)
+        self.codes: Codes = np.zeros(0, dtype=np.int64)
+        # False only if no row was refused since all rows were last asked.
+        self.refuses = False
+        self._book = calls.Book()
+        self._status_of: Any = None
+
+    @property
+    def has_erred(self) -> bool:
+        """Whether the plugin ever raised over one of the nodes."""
+        return self._book.erred
+
+    def status(self, code: int) -> Status:
+        """The status that a code stands for."""
+        status: Status = self._book.status(code) if code < 0 else self._status_of(code)
+        return status.by(self.plugin.name)
+
+    def _ask_all(self) -> None:
+        if hasattr(self.plugin, "filter_all"):
+            verdicts = calls.filter_rows(self.plugin, self._state, self._pod, self._table)
+            self.codes = verdicts.codes.copy()  # It will be written to; a plugin may keep its own.
+            self._status_of = verdicts.status_of
+        else:
+            self.codes = np.zeros(self._table.capacity, dtype=np.int64)
+            self._loop(self._active())
+        self.refuses = bool(self.codes.any())
+
+    def _ask_some(self, rows: Any) -> None:
+        if hasattr(self.plugin, "filter_all"):
+            slice_ = self._table.slice(rows)
+            verdicts = calls.filter_rows(self.plugin, self._state, self._pod, slice_)
+            self.codes[rows] = self._translated(verdicts)
+            self.refuses = self.refuses or bool(verdicts.codes.any())
+        else:
+            self.codes[rows] = 0
+            self._loop(rows)
+
+    def _ask_one(self, row: int) -> None:
+        status = calls.filter_one(self.plugin, self._state, self._pod, self._table, row)
+        code = self._book.code(status)
+        self.codes[row] = code
+        if code:
+            self.refuses = True
+
+    def _loop(self, rows: Any) -> None:
+        self._loops.add(self.plugin.name, "filter", len(rows))
+        found = calls.filter_loop(self.plugin, self._state, self._pod, rows.tolist(), self._book)
+        for row, code in found.items():
+            self.codes[row] = code
+        self.refuses = self.refuses or bool(found)
+
+    def _translated(self, verdicts: Verdicts) -> Codes:
+        """Codes of a later answer in terms of the first one's."""
+        if verdicts.status_of == self._status_of:
+            return verdicts.codes
+        codes = np.zeros_like(verdicts.codes)
+        for code in np.unique(verdicts.codes):
+            if code:
+                codes[verdicts.codes == code] = self._book.code(verdicts.status_of(int(code)))
+        return codes
+
+
+class ScoreMemo(_Memo):
+    """A score's raw points for every row."""
+
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
+        super().__init__(plugin, state, pod, loops)
+        self.raw: Scores = np.zeros(0, dtype=np.int64)
+        # The one value that all rows have, if so; then no summary of the feasible ones is needed.
+        self.uniform: int | None = None
+        self.version = 0  # Grows when any score changed.
+
+    def _ask_all(self) -> None:
+        if hasattr(self.plugin, "score_all"):
+            self.raw = calls.score_rows(self.plugin, self._state, self._pod, self._table).copy()
+        else:
+            self.raw = np.zeros(self._table.capacity, dtype=np.int64)
+            self._loop(self._active())
+        self.uniform = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
+        self.version += 1
+
+    def _ask_some(self, rows: Any) -> None:
+        if hasattr(self.plugin, "score_all"):
+            slice_ = self._table.slice(rows)
+            self.raw[rows] = calls.score_rows(self.plugin, self._state, self._pod, slice_)
+        else:
+            self._loop(rows)
+        self.version += 1
+        if self.uniform is not None and not (self.raw[rows] == self.uniform).all():
+            self.uniform = None
+
+    def _ask_one(self, row: int) -> None:
+        raw = calls.score_one(self.plugin, self._state, self._pod, self._table, row)
+        if raw != self.raw[row]:
+            self.raw[row] = raw
+            self.version += 1
+            self.uniform = None
+
+    def _loop(self, rows: Any) -> None:
+        self._loops.add(self.plugin.name, "score", len(rows))
+        for row in rows.tolist():
+            self.raw[row] = calls.score_one(self.plugin, self._state, self._pod, self._table, row)

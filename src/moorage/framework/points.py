@@ -1,0 +1,235 @@
+"""The extension points, in the order in which a pod meets them.
+
+A plugin is any class with a `name` and the methods of the points that it takes part in; there is
+no base class. A point without a method is one that the plugin takes no part in. Every point that
+looks at nodes has two forms: a per-node form, which people read and which always works, and a
+whole-cluster form ending in `_all`, which answers for many rows at once with arrays. Where both
+exist they have to agree (`moorage.testing.check_plugin` proves it), and the framework uses
+whichever is cheaper for the number of rows at hand.
+
+Besides its methods a plugin may state:
+
+`depends`     what its filter and score answers depend on beside the pod (see `Depends`); without
+              it nothing is assumed and nothing is kept.
+`reads(pod)`  the part of the pod that its answers depend on, as a hashable value; pods that agree
+              in it share kept answers. Without it: everything but name, UID and status.
+`columns`     the node columns that it reads.
+`normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
+              alternative is a `normalize_score` method that sees all scores of the cycle.
+`events_to_register()`  the changes that could cure its refusals, with a hint function each.
+"""
+
+from collections.abc import Hashable
+from enum import Enum
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.meta import NodeName
+from moorage.api.pod import Pod
+from moorage.framework.effects import Request
+from moorage.framework.hints import Events
+from moorage.framework.state import CycleState
+from moorage.framework.status import Mask, Narrowed, Scores, Status, Verdicts
+from moorage.nodes.info import NodeInfo
+from moorage.nodes.table import Rows
+from moorage.nodes.usage import Placed
+
+
+class Depends(Enum):
+    """How far an answer reaches, and so how long it may be kept."""
+
+    NODE = "that node's object"
+    USAGE = "that node's object and the pods on it"
+    NODES = "node objects anywhere"
+    PLACEMENTS = "pods, nodes and other objects anywhere"
+    ANYTHING = "more than the cluster"
+
+
+class Plugin(Protocol):
+    """What every plugin has."""
+
+    name: str
+
+
+@runtime_checkable
+class PreEnqueue(Protocol):
+    """May this pod be tried at all? Anything but SUCCESS holds it back, outside the queue."""
+
+    def pre_enqueue(self, pod: Pod) -> Status: ...
+
+
+@runtime_checkable
+class QueueSort(Protocol):
+    """The order of the active queue, as a sort key: smaller is tried sooner.
+
+    `queued_at` is when the pod came (back) into the queue.
+    """
+
+    def queue_sort(self, pod: Pod, queued_at: float) -> Any: ...
+
+
+@runtime_checkable
+class PreFilter(Protocol):
+    """Look at the pod once, before any node; keep what filter needs in the state.
+
+    SKIP takes the plugin's filter out of this cycle; `only_nodes(names)` narrows the search.
+    """
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | Narrowed: ...
+
+
+@runtime_checkable
+class PreFilterExtensions(Protocol):
+    """Correct the kept state as if a pod were added to, or taken from, a node."""
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Does the pod fit this node?"""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
+
+
+@runtime_checkable
+class FilterAll(Protocol):
+    """The same for many rows at once; rows without a node may get any answer."""
+
+    def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts: ...
+
+
+@runtime_checkable
+class PreScore(Protocol):
+    """Look at the pod once more, when it is known which rows are feasible.
+
+    SKIP takes the plugin's score out of this cycle. A plugin whose answers are kept (NODE, USAGE,
+    NODES) must not let them depend on `feasible`.
+    """
+
+    def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status: ...
+
+
+@runtime_checkable
+class Score(Protocol):
+    """How good is this node? 0..100, or anything if the plugin normalises."""
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int: ...
+
+
+@runtime_checkable
+class ScoreAll(Protocol):
+    """The same for many rows at once."""
+
+    def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores: ...
+
+
+class Normalizer(Protocol):
+    """Raw scores to 0..100 by way of a small summary of the feasible ones.
+
+    `apply` works on one integer as well as on an array. While the summary stays the same, a row
+    whose raw score changes is the only one whose normalised score does.
+    """
+
+    def summarize(self, feasible: Scores) -> Hashable: ...
+
+    def apply(self, raw: Any, summary: Any) -> Any: ...
+
+
+@runtime_checkable
+class NormalizeScore(Protocol):
+    """Raw scores of the feasible nodes to 0..100, all of them together."""
+
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores: ...
+
+
+@runtime_checkable
+class PostFilter(Protocol):
+    """No node fits: can something be done? (Preemption is the usual answer.)"""
+
+    def post_filter(self, state: CycleState, pod: Pod, refusal: Any) -> Any: ...
+
+
+@runtime_checkable
+class Reserve(Protocol):
+    """The pod is about to be bound to the node: take what it needs, or refuse."""
+
+    def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
+
+    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
+
+
+@runtime_checkable
+class Permit(Protocol):
+    """A last word: SUCCESS, a refusal, or `wait(seconds)`."""
+
+    def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
+
+
+@runtime_checkable
+class PreBind(Protocol):
+    """What has to be done before the pod is bound: a Status, or requests to the world.
+
+    The pod goes on when all requests have been carried out; one that fails fails the attempt.
+    """
+
+    def pre_bind(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | tuple[Request, ...]: ...
+
+
+@runtime_checkable
+class PreBindPreFlight(Protocol):
+    """Will pre_bind have anything to do? SUCCESS or SKIP."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
+
+
+@runtime_checkable
+class Bind(Protocol):
+    """Bind the pod: a request to the world, a Status, or SKIP for the next plugin to take it."""
+
+    def bind(self, state: CycleState, pod: Pod, node: NodeName) -> Status | Request: ...
+
+
+@runtime_checkable
+class PostBind(Protocol):
+    """The pod is bound; take note."""
+
+    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
+
+
+@runtime_checkable
+class EventsToRegister(Protocol):
+    """The changes that could cure a refusal of this plugin."""
+
+    def events_to_register(self) -> Events: ...
+
+
+# Extension point -> the methods that make a plugin take part in it (any of them does).
+METHODS: dict[str, tuple[str, ...]] = {
+    "pre_enqueue": ("pre_enqueue",),
+    "queue_sort": ("queue_sort",),
+    "pre_filter": ("pre_filter",),
+    "filter": ("filter", "filter_all"),
+    "post_filter": ("post_filter",),
+    "pre_score": ("pre_score",),
+    "score": ("score", "score_all"),
+    "reserve": ("reserve",),
+    "permit": ("permit",),
+    "pre_bind": ("pre_bind",),
+    "bind": ("bind",),
+    "post_bind": ("post_bind",),
+}
+
+
+def implements(plugin: object, point: str) -> bool:
+    """Whether a plugin takes part in an extension point."""
+    return any(callable(getattr(plugin, method, None)) for method in METHODS.get(point, ()))
+
+
+RowArray = NDArray[np.intp]

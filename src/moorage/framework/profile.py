@@ -1,0 +1,343 @@
+"""Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from moorage.api import config
+from moorage.api.meta import NodeName
+from moorage.api.pod import Pod
+from moorage.errors import ConfigError
+from moorage.framework import calls, points, post_filter, registry
+from moorage.framework.cluster import Cluster
+from moorage.framework.effects import Request
+from moorage.framework.hints import EVERYTHING, Events, HintMap
+from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
+from moorage.framework.post_filter import PostFiltered, Refusal
+from moorage.framework.sheet import Sheet
+from moorage.framework.state import CycleState
+from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
+from moorage.framework.template import PodTemplate
+
+LONGEST_WAIT_SECONDS = 15 * 60.0
+
+# Points whose plugins can refuse a pod, and so can be cured by a change.
+REFUSING = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
+
+# Kept arrays may take about so much memory per profile.
+KEPT_BYTES = 128 << 20
+FEWEST_KEPT = 32
+
+
+class Profile:
+    """See the module."""
+
+    def __init__(
+        self,
+        name: str,
+        plugins: Mapping[str, list[tuple[Any, int]]],
+        cluster: Cluster,
+        percentage: int | None = None,
+    ) -> None:
+        self.name = name
+        self.cluster = cluster
+        self.percentage = percentage
+        self.loops = calls.Loops()
+        self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.METHODS}
+        self.pre_filters = self._at["pre_filter"]
+        self.filters = self._at["filter"]
+        self.kept_filters = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) in KEPT]
+        self.volatile_filters = [
+            (i, p) for i, p in enumerate(self.filters) if depends_of(p) not in KEPT
+        ]
+        scores = plugins.get("score", [])
+        self.score_places = {p.name: i for i, (p, _) in enumerate(scores)}
+        self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
+        self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
+        self._pre_scores = {p.name for p in self._at["pre_score"]}
+        self.hints = HintMap(self._events())
+        self._sheets: dict[int, Sheet] = {}
+        self._filter_memos: dict[Any, FilterMemo] = {}
+        self._score_memos: dict[Any, ScoreMemo] = {}
+
+    # Queue
+
+    def run_pre_enqueue(self, pod: Pod) -> Status | None:
+        """The first plugin's refusal to let the pod into the queue, or None."""
+        for plugin in self._at["pre_enqueue"]:
+            status = _ask(plugin, "pre_enqueue", pod)
+            if not status.is_success:
+                return status
+        return None
+
+    def queue_key(self, pod: Pod, queued_at: float) -> Any:
+        """The place of a pod in the active queue; smaller is sooner."""
+        return self._at["queue_sort"][0].queue_sort(pod, queued_at)
+
+    def _events(self) -> dict[str, Events]:
+        refusing = {p.name: p for point in REFUSING for p in self._at[point]}
+        return {
+            name: p.events_to_register() if hasattr(p, "events_to_register") else EVERYTHING
+            for name, p in refusing.items()
+        }
+
+    # Decision
+
+    @property
+    def has_scores(self) -> bool:
+        return bool(self.score_places)
+
+    def has_pre_score(self, plugin: Any) -> bool:
+        """Whether a score plugin's pre_score is switched on."""
+        return plugin.name in self._pre_scores
+
+    def sheet(self, template: PodTemplate) -> Sheet:
+        """What is kept about a template."""
+        sheet = self._sheets.pop(template.serial, None)
+        if sheet is None:
+            _drop_oldest(self._sheets, self._most_kept(per_row=40))
+            sheet = Sheet(self, template, CycleState(self.cluster, template, 0.0))
+        self._sheets[template.serial] = sheet  # The latest used is the last to go.
+        return sheet
+
+    def filter_memo(self, plugin: Any, sheet: Sheet) -> FilterMemo:
+        """A filter's kept verdicts for what it reads of a pod."""
+        memo: FilterMemo = self._memo(self._filter_memos, FilterMemo, plugin, sheet)
+        return memo
+
+    def score_memo(self, plugin: Any, sheet: Sheet) -> ScoreMemo:
+        """A score's kept points for what it reads of a pod."""
+        memo: ScoreMemo = self._memo(self._score_memos, ScoreMemo, plugin, sheet)
+        return memo
+
+    def _memo(self, kept: dict[Any, Any], kind: Any, plugin: Any, sheet: Sheet) -> Any:
+        key = (plugin.name, self._read(plugin, sheet.template))
+        memo = kept.pop(key, None)
+        if memo is None:
+            _drop_oldest(kept, self._most_kept(per_row=8))
+            memo = kind(plugin, sheet.state, sheet.template.exemplar, self.loops)
+        kept[key] = memo
+        return memo
+
+    def _read(self, plugin: Any, template: PodTemplate) -> Any:
+        return plugin.reads(template.exemplar) if hasattr(plugin, "reads") else template.serial
+
+    def _most_kept(self, per_row: int) -> int:
+        return max(KEPT_BYTES // (per_row * self.cluster.table.capacity), FEWEST_KEPT)
+
+    def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
+        """Ask whether something can be done about a refusal."""
+        asked = [_post_filter(p, state, pod, refusal) for p in self._at["post_filter"]]
+        return post_filter.run(asked)
+
+    @property
+    def has_post_filters(self) -> bool:
+        return bool(self._at["post_filter"])
+
+    # Reserve and permit
+
+    def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
+        """Reserve with every plugin, in order, until one refuses."""
+        for plugin in self._at["reserve"]:
+            status = _ask(plugin, "reserve", state, pod, node)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
+        """Undo with every plugin, in reverse order; returns what went wrong on the way."""
+        trouble = []
+        for plugin in reversed(self._at["reserve"]):
+            try:
+                plugin.unreserve(state, pod, node)
+            except Exception as raised:  # The others must undo theirs all the same.
+                trouble.append(f'running Unreserve plugin "{plugin.name}": {calls.describe(raised)}')
+        return trouble
+
+    def run_permit(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> tuple[Status, dict[str, float]]:
+        """The plugins' last word, and how long those wait that ask for it."""
+        waits: dict[str, float] = {}
+        for plugin in self._at["permit"]:
+            status = _ask(plugin, "permit", state, pod, node)
+            if status.code is Code.WAIT:
+                waits[plugin.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
+            elif not status.is_success:
+                return status, {}
+        return SUCCESS, waits
+
+    # Bind
+
+    def run_pre_flight(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> tuple[Status, list[Any]]:
+        """Which pre_bind plugins have something to do; SKIP if none has."""
+        busy = []
+        for plugin in self._at["pre_bind"]:
+            if not hasattr(plugin, "pre_bind_pre_flight"):
+                busy.append(plugin)
+                continue
+            status = _ask(plugin, "pre_bind_pre_flight", state, pod, node)
+            if status.code is Code.ERROR:
+                return status, []
+            if status.code not in (Code.SUCCESS, Code.SKIP):
+                text = (
+                    f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is '
+                    "unsupported. It is supposed to return Success, Skip, or Error status"
+                )
+                return error(text, plugin.name), []
+            if not status.is_skip:
+                busy.append(plugin)
+        return (SUCCESS if busy else SKIP), busy
+
+    def run_pre_bind(
+        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | tuple[Request, ...]:
+        """What one pre_bind plugin says or asks for."""
+        answer = _call(plugin, "pre_bind", state, pod, node)
+        if isinstance(answer, Status) or _are_requests(answer):
+            return answer  # type: ignore[no-any-return]  # just made sure of
+        return (answer,) if _are_requests((answer,)) else _strange(plugin, "pre_bind", answer)
+
+    @property
+    def binds(self) -> list[Any]:
+        return self._at["bind"]
+
+    def run_bind(
+        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Request:
+        """What one bind plugin says or asks for."""
+        answer = _call(plugin, "bind", state, pod, node)
+        if isinstance(answer, Status) or _are_requests((answer,)):
+            return answer  # type: ignore[no-any-return]  # just made sure of
+        return _strange(plugin, "bind", answer)
+
+    def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
+        """Tell everybody; returns what went wrong on the way."""
+        trouble = []
+        for plugin in self._at["post_bind"]:
+            try:
+                plugin.post_bind(state, pod, node)
+            except Exception as raised:  # The pod is bound; nothing of this can change that.
+                trouble.append(f'running PostBind plugin "{plugin.name}": {calls.describe(raised)}')
+        return trouble
+
+
+def _keeps_scores(plugin: Any) -> bool:
+    """Raw scores are kept, and normalised scores can be kept with them."""
+    by_summary = hasattr(plugin, "normalizer") or not hasattr(plugin, "normalize_score")
+    return depends_of(plugin) in KEPT and by_summary
+
+
+def _drop_oldest(kept: dict[Any, Any], most: int) -> None:
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+
+
+def _ask(plugin: Any, method: str, *args: Any) -> Status:
+    """A plugin's Status on something."""
+    answer = _call(plugin, method, *args)
+    return answer if isinstance(answer, Status) else _strange(plugin, method, answer)
+
+
+def _call(plugin: Any, method: str, *args: Any) -> Any:
+    """Call a plugin and sign its answer; trouble becomes an error that names it."""
+    try:
+        answer = getattr(plugin, method)(*args)
+    except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
+        return error(_running(plugin, method) + calls.describe(trouble), plugin.name)
+    return answer.by(plugin.name) if isinstance(answer, Status) else answer
+
+
+def _strange(plugin: Any, method: str, answer: Any) -> Status:
+    text = f"{_running(plugin, method)}returned {answer!r}, which is not a Status"
+    return error(text, plugin.name)
+
+
+def _running(plugin: Any, method: str) -> str:
+    """How Kubernetes begins the tale of a plugin's trouble."""
+    if method == "pre_bind_pre_flight":
+        return f'running PreBindPreFlight "{plugin.name}": '
+    point = "".join(word.capitalize() for word in method.split("_"))
+    return f'running {point} plugin "{plugin.name}": '
+
+
+def _are_requests(answer: Any) -> bool:
+    return isinstance(answer, tuple) and all(isinstance(request, Request) for request in answer)
+
+
+def _post_filter(
+    plugin: Any, state: CycleState, pod: Pod, refusal: Refusal
+) -> Callable[[], PostFiltered]:
+    def ask() -> PostFiltered:
+        try:
+            answer = plugin.post_filter(state, pod, refusal)
+        except Exception as trouble:  # As above.
+            text = f'running PostFilter plugin "{plugin.name}": {calls.describe(trouble)}'
+            return PostFiltered(error(text, plugin.name))
+        if isinstance(answer, Status):
+            answer = PostFiltered(answer)
+        answer.status = answer.status.by(plugin.name)
+        return answer  # type: ignore[no-any-return]
+
+    return ask
+
+
+def build(
+    configuration: config.SchedulerConfiguration, plugins: registry.Registry, cluster: Cluster
+) -> dict[str, Profile]:
+    """The profiles of a configuration, by scheduler name."""
+    classes = _classes(configuration, plugins)
+
+    def takes_part(name: str, point: str) -> bool:
+        return name in classes and points.implements(classes[name], point)
+
+    effective = config.effective_profiles(configuration, takes_part, set(classes))
+    return {
+        settings.scheduler_name: Profile(
+            settings.scheduler_name,
+            _instances(settings, effective[settings.scheduler_name], classes),
+            cluster,
+            _percentage(configuration, settings),
+        )
+        for settings in configuration.profiles
+    }
+
+
+def _classes(
+    configuration: config.SchedulerConfiguration, plugins: registry.Registry
+) -> dict[str, type[Any]]:
+    named = plugins.known() | set(_named(configuration))
+    found = {name: plugins.find(name, configuration.base_dir) for name in sorted(named)}
+    return {name: cls for name, cls in found.items() if cls is not None}
+
+
+def _named(configuration: config.SchedulerConfiguration) -> Iterable[str]:
+    for profile in configuration.profiles:
+        for point in (*config.POINTS, "multi_point"):
+            yield from (plugin.name for plugin in getattr(profile.plugins, point).enabled)
+
+
+def _instances(
+    settings: config.Profile,
+    effective: Mapping[str, list[tuple[str, int]]],
+    classes: Mapping[str, type[Any]],
+) -> dict[str, list[tuple[Any, int]]]:
+    made: dict[str, Any] = {}
+    for name in {name: None for chosen in effective.values() for name, _ in chosen}:
+        made[name] = registry.make(name, classes[name], settings.args(name))
+    names = [plugin.name for plugin in made.values()]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError([f"two plugins call themselves {name}"])
+    return {
+        point: [(made[name], weight) for name, weight in chosen]
+        for point, chosen in effective.items()
+    }
+
+
+def _percentage(
+    configuration: config.SchedulerConfiguration, settings: config.Profile
+) -> int | None:
+    own = settings.percentage_of_nodes_to_score
+    return configuration.percentage_of_nodes_to_score if own is None else own

@@ -1,0 +1,154 @@
+"""From a plugin's name to the plugin: entry points, `module:Class`, or `path/to/file.py:Class`.
+
+Ours are entry points of the group `moorage.plugins` like anybody's. A plugin is made by calling
+its class with its arguments by name, and refused at start-up if it cannot work: no name, no
+method of any extension point, or a method that takes other arguments than it will be called with.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from moorage.errors import ConfigError
+from moorage.framework.points import METHODS
+
+GROUP = "moorage.plugins"
+
+# How many arguments each method is called with, without self.
+ARGUMENTS = {
+    "pre_enqueue": 1,
+    "queue_sort": 2,
+    "pre_filter": 2,
+    "add_pod": 4,
+    "remove_pod": 4,
+    "filter": 3,
+    "filter_all": 3,
+    "post_filter": 3,
+    "pre_score": 3,
+    "score": 3,
+    "score_all": 3,
+    "normalize_score": 3,
+    "reserve": 3,
+    "unreserve": 3,
+    "permit": 3,
+    "pre_bind": 3,
+    "pre_bind_pre_flight": 3,
+    "bind": 3,
+    "post_bind": 3,
+    "events_to_register": 0,
+    "reads": 1,
+}
+
+
+class Registry:
+    """All plugins that can be named."""
+
+    def __init__(self, plugins: dict[str, type[Any]] | None = None) -> None:
+        self._classes: dict[str, type[Any]] = dict(plugins or {})
+        self._entry_points: dict[str, EntryPoint] = {
+            entry.name: entry for entry in entry_points(group=GROUP)
+        }
+
+    def known(self) -> set[str]:
+        """The names that are registered; paths are resolved when they are named."""
+        return set(self._classes) | set(self._entry_points)
+
+    def find(self, name: str, base_dir: Path) -> type[Any] | None:
+        """The class of that name, or None."""
+        if name in self._classes:
+            return self._classes[name]
+        if name in self._entry_points:
+            found = self._entry_points[name].load()
+        elif ":" in name:
+            found = _from_path(name, base_dir)
+        else:
+            return None
+        self._classes[name] = found
+        return found  # type: ignore[no-any-return]
+
+
+def make(name: str, cls: type[Any], args: Any) -> Any:
+    """A plugin with its arguments, checked."""
+    given = _by_name(cls, args)
+    try:
+        inspect.signature(cls).bind(**given)
+        plugin = cls(**given)
+    except Exception as trouble:  # A constructor may raise anything; say whose it was.
+        raise ConfigError([f'initializing plugin "{name}": {trouble}']) from trouble
+    problem = _problem(plugin)
+    if problem:
+        raise ConfigError([f'initializing plugin "{name}": {problem}'])
+    return plugin
+
+
+def _by_name(cls: type[Any], args: Any) -> dict[str, Any]:
+    if args is None:
+        return {}
+    if isinstance(args, Struct):
+        return structs.asdict(args)
+    takes = inspect.signature(cls).parameters
+    return {key if key in takes else _snake(key): value for key, value in dict(args).items()}
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower()
+
+
+def _from_path(name: str, base_dir: Path) -> type[Any]:
+    """A class from a file beside the configuration, or from an importable module."""
+    where, _, attribute = name.rpartition(":")
+    file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
+    try:
+        module = _load_file(file) if file.is_file() else importlib.import_module(where)
+    except Exception as trouble:  # Importing runs the author's code, which may raise anything.
+        problem = f'plugin "{name}": {file if file.is_file() else where}: {trouble}'
+        raise ConfigError([problem]) from trouble
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type):
+        raise ConfigError([f'plugin "{name}": {where} has no class {attribute}'])
+    return found
+
+
+def _load_file(file: Path) -> Any:
+    # Under its own name, so that what it makes can be pickled and unpickled.
+    loaded = sys.modules.get(file.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(file.resolve()):
+        return loaded
+    spec = importlib.util.spec_from_file_location(file.stem, file.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _problem(plugin: Any) -> str:
+    """What is wrong with a plugin, in words; empty if nothing is."""
+    if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
+        return "it needs a class attribute `name`"
+    if not any(hasattr(plugin, method) for methods in METHODS.values() for method in methods):
+        return "it has no method of any extension point"
+    for twin in ("filter", "score"):
+        if hasattr(plugin, f"{twin}_all") and not hasattr(plugin, twin):
+            return f"{twin}_all needs its per-node twin `{twin}`, which explains and what-ifs use"
+    for method, count in ARGUMENTS.items():
+        function = getattr(plugin, method, None)
+        if function is not None and not _takes(function, count):
+            return f"{method} has to take {count} argument(s) besides self"
+    return ""
+
+
+def _takes(function: Any, count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True

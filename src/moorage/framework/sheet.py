@@ -1,0 +1,515 @@
+"""Sheet: one template under one profile: which rows fit, why the others do not, and every score.
+
+Plugins whose answers may be kept are memos, combined here and updated row by row; the others are
+asked in every cycle. In the usual case one pod was placed since the last look, one row changed,
+and bringing the sheet up to date costs a few microseconds whatever the number of nodes.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.pod import Pod
+from moorage.errors import PluginError
+from moorage.framework import calls
+from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
+from moorage.framework.state import CycleState
+from moorage.framework.status import Code, Codes, Mask, Narrowed, Scores, Status, error, unresolvable
+from moorage.framework.template import PodTemplate
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+Places = NDArray[np.int16]
+
+# In a sheet's `first`: the place of the first plugin that refuses a row, or one of these.
+FITS = 32_000
+NO_NODE = -1
+
+# Up to so many changed rows are combined one by one.
+FEW = 32
+
+
+@dataclass(slots=True)
+class PreFiltered:
+    """What the pre_filter plugins said together."""
+
+    rejected: Status | None = None
+    names: frozenset[str] | None = None
+    narrowed_by: list[str] = field(default_factory=list)
+    skipped: set[str] = field(default_factory=set)
+
+    def narrow(self, plugin: str, names: frozenset[str]) -> None:
+        """Look only at nodes that this plugin names, too."""
+        self.narrowed_by.append(plugin)
+        self.names = names if self.names is None else self.names & names
+        if not self.names:
+            by = self.narrowed_by
+            reason = (
+                f"node(s) didn't satisfy plugin {plugin}"
+                if len(by) == 1
+                else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}] simultaneously"
+            )
+            self.rejected = unresolvable(reason)
+
+    @property
+    def absent(self) -> Status:
+        """The status of nodes that narrowing left out."""
+        by = " ".join(sorted(self.narrowed_by))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{by}]")
+
+
+@dataclass(slots=True)
+class Filtered:
+    """Which rows fit, and the first plugin that refuses each of the others."""
+
+    fits: Mask
+    first: Places
+    rejected_by: list[int]
+    _sheet: "Sheet"
+    _volatile: dict[int, tuple[Any, Codes, calls.Book | None]]
+
+    def status(self, row: int) -> Status:
+        """Why a row does not fit."""
+        place = int(self.first[row])
+        if place in self._volatile:
+            status_of, codes, _ = self._volatile[place]
+            status: Status = status_of(int(codes[row]))
+            return status.by(self._sheet.profile.filters[place].name)
+        memo = self._sheet.memo_at(place)
+        return memo.status(int(memo.codes[row]))
+
+    def histogram(self, rows: NDArray[np.intp]) -> list[tuple[Status, int]]:
+        """The distinct statuses of some refused rows, with how many rows have each."""
+        counted: list[tuple[Status, int]] = []
+        places = self.first[rows]
+        for place in np.unique(places):
+            if place in (FITS, NO_NODE):
+                continue
+            chosen = rows[places == place]
+            codes = self._codes(int(place))[chosen]
+            distinct, at, counts = np.unique(codes, return_index=True, return_counts=True)
+            counted += [
+                (self.status(int(chosen[i])), int(n))
+                for _, i, n in zip(distinct, at, counts, strict=True)
+            ]
+        return counted
+
+    def _codes(self, place: int) -> Codes:
+        if place in self._volatile:
+            return self._volatile[place][1]
+        return self._sheet.memo_at(place).codes
+
+    def failure(self) -> Status | None:
+        """The first error among the verdicts, if a plugin raised where no other refused."""
+        if not self._sheet.has_erred and not any(b and b.erred for _, _, b in self._volatile.values()):
+            return None
+        rows = np.flatnonzero((self.first != FITS) & (self.first != NO_NODE))
+        for status, _ in self.histogram(rows):
+            if not status.is_rejected:
+                text = f'running "{status.plugin}" filter plugin: {status.message}'
+                return error(text, status.plugin)
+        return None
+
+
+@dataclass(slots=True)
+class Scored:
+    """Weighted totals of the feasible rows (-1 elsewhere) and what each plugin gave."""
+
+    totals: Scores
+    parts: list[tuple[str, int, Scores]]
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin."""
+        return {name: weight * int(scores[row]) for name, weight, scores in self.parts}
+
+
+@dataclass(slots=True)
+class ScoreColumn:
+    """One score plugin's normalised scores, kept while its summary stays the same."""
+
+    plugin: Any
+    weight: int
+    memo: ScoreMemo
+    summary: Hashable = None
+    normalised: Scores = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    epoch: int = -1
+    version: int = -1
+
+    @property
+    def normalizer(self) -> Any:
+        return getattr(self.plugin, "normalizer", None)
+
+    def summarize(self, fits: Mask) -> Hashable:
+        """What the normalizer wants to know of the feasible raw scores."""
+        normalizer = self.normalizer
+        if normalizer is None:
+            return None
+        uniform = self.memo.uniform
+        raw = self.memo.raw[:1] if uniform is not None else self.memo.raw[fits]
+        summary: Hashable = normalizer.summarize(raw)
+        return summary
+
+    def apply(self, raw: Any, summary: Hashable) -> Any:
+        """Raw scores, or one of them, normalised."""
+        normalizer = self.normalizer
+        return raw if normalizer is None else normalizer.apply(raw, summary)
+
+
+class Sheet:
+    """See the module."""
+
+    def __init__(self, profile: "Profile", template: PodTemplate, state: CycleState) -> None:
+        self.profile = profile
+        self.template = template
+        self.state = state
+        self._kept_pre_filter: dict[str, Status | Narrowed] = {}
+        self._kept_pre_score: dict[str, Status] = {}
+        self._memos: list[tuple[int, FilterMemo]] | None = None
+        self._columns: list[ScoreColumn] | None = None
+        self._by_place: dict[int, FilterMemo] = {}
+        self._epochs: list[int] = []
+        self._seen = -1
+        self.first: Places = np.zeros(0, dtype=np.int16)
+        self.fits: Mask = np.zeros(0, dtype=np.bool_)
+        self._rejected_by: list[int] = []
+        self.totals: Scores = np.zeros(0, dtype=np.int64)
+        # Rows combined since the totals were last brought up to date; None means all.
+        self._untotalled: list[int] | None = None
+        self._fits_moved = True
+
+    def memo_at(self, place: int) -> FilterMemo:
+        """The kept verdicts of the filter at a place."""
+        return self._by_place[place]
+
+    @property
+    def has_erred(self) -> bool:
+        """Whether any kept verdict stands for trouble."""
+        return any(memo.has_erred for _, memo in self._memos or ())
+
+    # Before the nodes
+
+    def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """Ask every pre_filter plugin, in order, as far as answers are not kept."""
+        result = PreFiltered()
+        remembered: Status | None = None
+        for plugin in self.profile.pre_filters:
+            said = self._kept_pre_filter.get(plugin.name)
+            if said is None:
+                said = self._pre_filter(plugin, state, pod)
+            if isinstance(said, Narrowed):
+                result.narrow(plugin.name, said.names)
+                if result.rejected is not None:
+                    return result
+            elif said.code is Code.SKIP:
+                result.skipped.add(plugin.name)
+            elif said.code is Code.UNSCHEDULABLE:
+                remembered = said.by(plugin.name)
+            elif said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                result.rejected = said.by(plugin.name)
+                return result
+            elif said.code is not Code.SUCCESS:
+                raise PluginError(
+                    plugin.name, f'running PreFilter plugin "{plugin.name}": {said.message}'
+                )
+        result.rejected = remembered
+        return result
+
+    def _pre_filter(self, plugin: Any, state: CycleState, pod: Pod) -> Status | Narrowed:
+        kept = depends_of(plugin) in KEPT
+        try:
+            said = plugin.pre_filter(self.state if kept else state, pod)
+        except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
+            text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
+            raise PluginError(plugin.name, text) from trouble
+        if not isinstance(said, Status | Narrowed):
+            raise PluginError(plugin.name, f"pre_filter returned {said!r}, which is not a Status")
+        if kept:
+            self._kept_pre_filter[plugin.name] = said
+        return said
+
+    # Which nodes fit
+
+    def run_filters(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
+        """Every row's verdict, first refusal first."""
+        self._refresh_fits()
+        volatile = [
+            (place, plugin)
+            for place, plugin in self.profile.volatile_filters
+            if plugin.name not in pre.skipped
+        ]
+        if not volatile:
+            return Filtered(self.fits, self.first, self._rejected_by, self, {})
+        first, answers = self.first.copy(), {}
+        for place, plugin in volatile:
+            codes, status_of, book = self._ask_volatile(plugin, state, pod, first)
+            answers[place] = (status_of, codes, book)
+            np.minimum(first, np.int16(place), out=first, where=(codes != 0) & (first != NO_NODE))
+        return Filtered(first == FITS, first, _tally(first), self, answers)
+
+    def _ask_volatile(
+        self, plugin: Any, state: CycleState, pod: Pod, first: Places
+    ) -> tuple[Codes, Any, calls.Book | None]:
+        if hasattr(plugin, "filter_all"):
+            try:
+                verdicts = calls.filter_rows(plugin, state, pod, state.table)
+            except PluginError as trouble:
+                text = f'running "{plugin.name}" filter plugin: {trouble}'
+                raise PluginError(plugin.name, text) from trouble
+            return verdicts.codes, verdicts.status_of, None
+        # Asked one by one, so only about nodes that nobody refused so far.
+        book = calls.Book()
+        rows = np.flatnonzero(first == FITS)
+        self.profile.loops.add(plugin.name, "filter", len(rows))
+        codes = np.zeros(len(first), dtype=np.int64)
+        for row, code in calls.filter_loop(plugin, state, pod, rows.tolist(), book).items():
+            codes[row] = code
+        return codes, book.status, book
+
+    def _refresh_fits(self) -> None:
+        memos = self._filter_memos()
+        for _, memo in memos:
+            memo.refresh()
+        table = self.state.table
+        epochs = [memo.epoch for _, memo in memos]
+        rows = table.changes.since(self._seen) if self._seen >= 0 else None
+        if rows is None or epochs != self._epochs or len(self.first) != table.capacity:
+            self._combine_all(memos)
+        elif len(rows) > FEW:
+            self._combine_all(memos)
+        else:
+            for row in rows:
+                self._combine_row(memos, row)
+        self._epochs = epochs
+        self._seen = table.changes.position
+
+    def _filter_memos(self) -> list[tuple[int, FilterMemo]]:
+        if self._memos is None:
+            self._memos = [
+                (place, self.profile.filter_memo(plugin, self))
+                for place, plugin in self.profile.kept_filters
+                if self._takes_part(plugin)
+            ]
+            self._by_place = dict(self._memos)
+        return self._memos
+
+    def _takes_part(self, plugin: Any) -> bool:
+        said = self._kept_pre_filter.get(plugin.name)
+        return not (isinstance(said, Status) and said.code is Code.SKIP)
+
+    def _combine_all(self, memos: Sequence[tuple[int, FilterMemo]]) -> None:
+        table = self.state.table
+        first = np.full(table.capacity, FITS, dtype=np.int16)
+        for place, memo in reversed(memos):
+            if memo.refuses:
+                np.putmask(first, memo.codes != 0, place)
+        np.putmask(first, ~table.active_rows, NO_NODE)
+        self.first = first
+        self.fits = first == FITS
+        self._rejected_by = _tally(first)
+        self._untotalled = None
+        self._fits_moved = True
+
+    def _combine_row(self, memos: Sequence[tuple[int, FilterMemo]], row: int) -> None:
+        place = NO_NODE
+        if self.state.table.nodes[row] is not None:
+            place = FITS
+            for at, memo in memos:
+                if memo.refuses and memo.codes[row]:
+                    place = at
+                    break
+        before = int(self.first[row])
+        if place != before:
+            self.first[row] = place
+            self.fits[row] = place == FITS
+            self._fits_moved = self._fits_moved or FITS in (place, before)
+            _recount(self._rejected_by, before, place)
+        if self._untotalled is not None:
+            self._untotalled.append(row)
+
+    # How good they are
+
+    def run_scores(self, state: CycleState, pod: Pod, fits: Mask) -> Scored:
+        """Weighted, normalised scores of the rows that fit."""
+        columns = self._score_columns(state, pod, fits)
+        if fits is self.fits:
+            self._refresh_totals(columns)
+            totals = self.totals
+            parts = [(c.plugin.name, c.weight, c.normalised) for c in columns]
+        else:
+            totals, parts = self._weigh(columns, fits)
+        return self._add_volatile(state, pod, fits, totals, parts)
+
+    def _score_columns(self, state: CycleState, pod: Pod, fits: Mask) -> list[ScoreColumn]:
+        if self._columns is None:
+            columns = []
+            for plugin, weight in self.profile.kept_scores:
+                if not self._pre_score(plugin, self.state, pod, fits).is_skip:
+                    memo = self.profile.score_memo(plugin, self)
+                    columns.append(ScoreColumn(plugin, weight, memo))
+            self._columns = columns
+        for column in self._columns:
+            column.memo.refresh()
+        return self._columns
+
+    def _pre_score(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Status:
+        if not self.profile.has_pre_score(plugin):
+            return _NO_PRE_SCORE
+        try:
+            said = plugin.pre_score(state, pod, fits)
+        except Exception as trouble:  # As above.
+            text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
+            raise PluginError(plugin.name, text) from trouble
+        if not isinstance(said, Status) or said.code not in (Code.SUCCESS, Code.SKIP):
+            text = said.message if isinstance(said, Status) else f"returned {said!r}"
+            raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')
+        return said
+
+    def _refresh_totals(self, columns: list[ScoreColumn]) -> None:
+        rows = self._untotalled
+        anew = rows is None or len(self.totals) != len(self.fits)
+        for column in columns:
+            summary = column.summary
+            if anew or self._fits_moved or column.version != column.memo.version:
+                summary = column.summarize(self.fits)
+                column.version = column.memo.version
+            if summary != column.summary or column.epoch != column.memo.epoch:
+                anew = True
+            column.summary = summary
+        if anew:
+            self._total_all(columns)
+        elif rows:
+            for row in rows:
+                self._total_row(columns, row)
+        self._untotalled = []
+        self._fits_moved = False
+
+    def _total_all(self, columns: list[ScoreColumn]) -> None:
+        totals = np.zeros(len(self.fits), dtype=np.int64)
+        for column in columns:
+            normalised = column.apply(column.memo.raw, column.summary)
+            # A copy, because single rows are written to it later.
+            column.normalised = normalised.copy() if normalised is column.memo.raw else normalised
+            column.epoch = column.memo.epoch
+            check_range(column.plugin, column.normalised, self.fits)
+            totals += column.normalised * column.weight if column.weight != 1 else column.normalised
+        np.putmask(totals, ~self.fits, -1)
+        self.totals = totals
+
+    def _total_row(self, columns: list[ScoreColumn], row: int) -> None:
+        if not self.fits[row]:
+            self.totals[row] = -1
+            return
+        total = 0
+        for column in columns:
+            score = column.apply(int(column.memo.raw[row]), column.summary)
+            if not 0 <= score <= 100:
+                raise out_of_range(column.plugin, score)
+            column.normalised[row] = score
+            total += column.weight * score
+        self.totals[row] = total
+
+    def _weigh(
+        self, columns: list[ScoreColumn], fits: Mask
+    ) -> tuple[Scores, list[tuple[str, int, Scores]]]:
+        """As the kept totals, for a set of rows that is this cycle's own."""
+        totals = np.zeros(len(fits), dtype=np.int64)
+        parts = []
+        for column in columns:
+            normalised = column.apply(column.memo.raw, column.summarize(fits))
+            check_range(column.plugin, normalised, fits)
+            totals += column.weight * normalised
+            parts.append((column.plugin.name, column.weight, normalised))
+        np.putmask(totals, ~fits, -1)
+        return totals, parts
+
+    def _add_volatile(
+        self,
+        state: CycleState,
+        pod: Pod,
+        fits: Mask,
+        totals: Scores,
+        parts: list[tuple[str, int, Scores]],
+    ) -> Scored:
+        mine = False
+        for plugin, weight in self.profile.volatile_scores:
+            if self._pre_score(plugin, state, pod, fits).is_skip:
+                continue
+            normalised = self._normalised(plugin, state, pod, fits)
+            check_range(plugin, normalised, fits)
+            totals = totals if mine else totals.copy()
+            mine = True
+            np.add(totals, weight * normalised, out=totals, where=fits)
+            parts.append((plugin.name, weight, normalised))
+        # A score plugin that runs last may be configured first; people see the configured order.
+        parts.sort(key=lambda part: self.profile.score_places[part[0]])
+        return Scored(totals, parts)
+
+    def _normalised(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        raw = self._raw(plugin, state, pod, fits)
+        if hasattr(plugin, "normalizer"):
+            scores: Scores = plugin.normalizer.apply(raw, plugin.normalizer.summarize(raw[fits]))
+            return scores
+        if hasattr(plugin, "normalize_score"):
+            try:
+                raw = raw.copy()
+                raw[fits] = plugin.normalize_score(state, pod, raw[fits])
+            except Exception as trouble:  # As above.
+                text = (
+                    f'running Normalize on Score plugins: plugin "{plugin.name}" '
+                    f"failed with: {calls.describe(trouble)}"
+                )
+                raise PluginError(plugin.name, text) from trouble
+        return raw
+
+    def _raw(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        try:
+            if hasattr(plugin, "score_all"):
+                return calls.score_rows(plugin, state, pod, state.table)
+            raw = np.zeros(len(fits), dtype=np.int64)
+            rows = np.flatnonzero(fits).tolist()
+            self.profile.loops.add(plugin.name, "score", len(rows))
+            for row in rows:
+                raw[row] = calls.score_one(plugin, state, pod, state.table, row)
+            return raw
+        except PluginError as trouble:
+            text = f'running Score plugins: plugin "{plugin.name}" failed with: {trouble}'
+            raise PluginError(plugin.name, text) from trouble
+
+
+_NO_PRE_SCORE = Status(Code.SUCCESS)
+
+
+def _tally(first: Places) -> list[int]:
+    """How many rows each place refuses."""
+    refused = first[(first != FITS) & (first != NO_NODE)]
+    return np.bincount(refused).tolist() if len(refused) else []
+
+
+def _recount(rejected_by: list[int], before: int, after: int) -> None:
+    for place, change in ((before, -1), (after, 1)):
+        if place not in (FITS, NO_NODE):
+            rejected_by.extend([0] * (place + 1 - len(rejected_by)))
+            rejected_by[place] += change
+
+
+def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
+    """Scores must lie in 0..100 after normalising."""
+    # Seen as unsigned, a negative number is a huge one: one pass tells both bounds.
+    if not len(scores) or scores.view(np.uint64).max() <= 100:
+        return
+    wrong = scores[fits & ((scores < 0) | (scores > 100))]
+    if len(wrong):
+        raise out_of_range(plugin, int(wrong[0]))
+
+
+def out_of_range(plugin: Any, score: int) -> PluginError:
+    """The reference's words for a score that is none."""
+    return PluginError(
+        plugin.name,
+        f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an '
+        f"invalid score {score}, it should in the range of [0, 100] after normalizing",
+    )

@@ -1,0 +1,88 @@
+"""CycleState: one cycle's scratch data under typed keys, and the cluster that it looks at.
+
+What a plugin wrote in pre_filter or pre_score is kept per template where the plugin's answers
+allow it; a cycle's own state lies on top of that. So a plugin treats what it finds as read-only
+and writes what is new under its own keys.
+"""
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from moorage.framework.cluster import Cluster
+from moorage.nodes.table import NodeTable
+
+if TYPE_CHECKING:
+    from moorage.api.pod import Pod
+    from moorage.framework.template import PodTemplate
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """A name for a piece of state, and the type of what lies under it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name!r})"
+
+
+class CycleState:
+    """Scratch data of one pod's way through its cycles."""
+
+    __slots__ = ("_below", "_own", "cluster", "now", "template", "to_activate")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        template: "PodTemplate",
+        now: float,
+        below: "CycleState | None" = None,
+    ) -> None:
+        self.cluster = cluster
+        self.template = template
+        self.now = now
+        # Pods that a plugin wants back in the queue once this pod is through.
+        self.to_activate: dict[str, Pod] = {}
+        self._own: dict[str, Any] = {}
+        self._below = below
+
+    @property
+    def table(self) -> NodeTable:
+        """The cluster's nodes."""
+        return self.cluster.table
+
+    def __getitem__(self, key: StateKey[T]) -> T:
+        if key.name in self._own:
+            found: T = self._own[key.name]
+            return found
+        if self._below is None:
+            raise KeyError(f"{key.name}: not found")
+        return self._below[key]
+
+    def __setitem__(self, key: StateKey[T], value: T) -> None:
+        self._own[key.name] = value
+
+    def __contains__(self, key: StateKey[Any]) -> bool:
+        return key.name in self._own or (self._below is not None and key in self._below)
+
+    def get(self, key: StateKey[T], default: T) -> T:
+        """What lies under a key, or the default."""
+        return self[key] if key in self else default
+
+    def clone(self) -> "CycleState":
+        """A copy to try things on: values with a `clone` method are cloned, others shared."""
+        other = CycleState(self.cluster, self.template, self.now)
+        other.to_activate = self.to_activate
+        below: CycleState | None = self
+        layers = []
+        while below is not None:
+            layers.append(below._own)
+            below = below._below
+        for layer in reversed(layers):
+            for name, value in layer.items():
+                other._own[name] = value.clone() if hasattr(value, "clone") else copy(value)
+        return other

@@ -1,0 +1,143 @@
+"""Code, Status, and Verdicts: a Status for every row at once.
+
+What can be expected is a value. A plugin returns one of the constants or makers below and never
+ERROR: trouble is raised, and the framework names the plugin and fails that one pod.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.int64]
+Scores = NDArray[np.int64]
+
+
+class Code(IntEnum):
+    """Kubernetes' status codes, in its numeric order."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def label(self) -> str:
+        """The code as Kubernetes spells it."""
+        return "".join(word.capitalize() if word != "AND" else "And" for word in self.name.split("_"))
+
+
+REJECTED = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+class Status(Struct, frozen=True):
+    """What a plugin says: a code, its reasons, and who said it."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    wait_seconds: float | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejected(self) -> bool:
+        """Refused, rather than failed."""
+        return self.code in REJECTED
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> "Status":
+        """The same, said by a plugin."""
+        return self if self.plugin == plugin else Status(
+            self.code, self.reasons, plugin, self.wait_seconds
+        )
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Not now; preempting other pods might help."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Not now, and taking other pods away would not help."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """Waits for something outside; a change that cures it skips the back-off."""
+    return Status(Code.PENDING, reasons)
+
+
+def wait(seconds: float) -> Status:
+    """From permit: hold the pod until it is allowed, rejected, or the time is over."""
+    return Status(Code.WAIT, wait_seconds=seconds)
+
+
+def error(text: str, plugin: str = "") -> Status:
+    """Trouble; for the framework, not for plugins, which raise instead."""
+    return Status(Code.ERROR, (text,), plugin)
+
+
+class Narrowed(Struct, frozen=True):
+    """From pre_filter: only nodes with these names can do."""
+
+    names: frozenset[str]
+
+
+def only_nodes(names: Sequence[str] | frozenset[str] | set[str]) -> Narrowed:
+    """From pre_filter: success, but look at these nodes only."""
+    return Narrowed(frozenset(names))
+
+
+class Verdicts:
+    """A Status for every row, as codes: 0 fits, any other is looked up when somebody asks.
+
+    `Verdicts(fits=mask, otherwise=status)` is the short form for one reason.
+    """
+
+    __slots__ = ("codes", "status_of")
+
+    def __init__(
+        self,
+        *,
+        fits: Mask | None = None,
+        otherwise: Status | None = None,
+        codes: Codes | None = None,
+        status_of: Callable[[int], Status] | None = None,
+    ) -> None:
+        if fits is not None and otherwise is not None:
+            self.codes: Codes = (~fits).astype(np.int64)
+            self.status_of: Callable[[int], Status] = Always(otherwise)
+        elif codes is not None and status_of is not None:
+            self.codes = codes
+            self.status_of = status_of
+        else:
+            raise TypeError("Verdicts takes fits and otherwise, or codes and status_of")
+
+
+class Always(Struct, frozen=True):
+    """The same status for every code that is not 0."""
+
+    status: Status
+
+    def __call__(self, code: int) -> Status:
+        return self.status

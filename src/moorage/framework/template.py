@@ -1,0 +1,90 @@
+"""PodTemplate: pods that are equal in everything that plugins read share one.
+
+A workload's pods differ in name, UID and times; nearly all else is the same. So what a decision
+needs of a pod is compiled once for all its equals, and verdicts and scores are kept per template.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
+from moorage.nodes.usage import Usage
+
+_encode = msgspec.msgpack.Encoder().encode
+
+# Where the pod runs is what a decision is to find out, so it does not tell templates apart.
+_SPEC_FIELDS = tuple(name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes"))
+_STATUS_FIELDS = ("container_statuses", "init_container_statuses", "resources", "allocated_resources")
+
+MOST_TEMPLATES = 20_000
+
+
+@dataclass(slots=True, eq=False)
+class PodTemplate:
+    """What plugins may read of a pod, and what it takes of a node."""
+
+    serial: int
+    exemplar: Pod
+    usage: Usage
+    # What a plugin makes of the template, kept under the plugin's name.
+    compiled: dict[str, Any] = field(default_factory=dict)
+
+
+class Templates:
+    """All templates seen lately, by content."""
+
+    def __init__(self) -> None:
+        self._by_content: dict[bytes, PodTemplate] = {}
+        self._serial = 0
+
+    def of(self, pod: Pod) -> PodTemplate:
+        """The template of a pod."""
+        content = _content(pod)
+        template = self._by_content.get(content)
+        if template is None:
+            if len(self._by_content) >= MOST_TEMPLATES:
+                self._forget_oldest_half()
+            self._serial += 1
+            template = PodTemplate(self._serial, pod, Usage.of(pod))
+            self._by_content[content] = template
+        return template
+
+    def _forget_oldest_half(self) -> None:
+        for content in list(self._by_content)[: MOST_TEMPLATES // 2]:
+            del self._by_content[content]
+
+
+def _content(pod: Pod) -> bytes:
+    spec = pod.spec
+    meta = pod.metadata
+    owner = pod.controller
+    return _encode(
+        (
+            meta.namespace,
+            meta.labels,
+            meta.annotations,
+            None if owner is None else (owner.api_version, owner.kind, owner.name),
+            [getattr(spec, name) for name in _SPEC_FIELDS],
+            _volumes(pod),
+            None if _no_resize(pod.status) else [getattr(pod.status, f) for f in _STATUS_FIELDS],
+            pod.condition("PodResizePending") if pod.status.conditions else None,
+        )
+    )
+
+
+def _no_resize(status: PodStatus) -> bool:
+    return not status.container_statuses and status.resources is None
+
+
+def _volumes(pod: Pod) -> list[Any]:
+    """The volumes that say something about the node, without their (often random) names."""
+    if not pod.spec.volumes:
+        return []
+    telling = [volume for volume in pod.spec.volumes if volume != Volume(name=volume.name)]
+    content: list[Any] = [msgspec.structs.replace(volume, name="") for volume in telling]
+    if any(volume.ephemeral is not None for volume in telling):
+        # The claim of such a volume is named after the pod, so no other pod is its equal.
+        content.append((pod.name, [volume.name for volume in telling]))
+    return content

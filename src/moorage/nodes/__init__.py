@@ -1,0 +1,1 @@
+"""The cluster as columns: one row per node, one array per quantity."""

@@ -1,0 +1,53 @@
+"""Images: which rows hold which container images, and how large those are.
+
+An image's size is the one that the first node reported; it stays until no node has the image.
+"""
+
+from dataclasses import dataclass, field
+
+from moorage.api.node import Node
+
+
+@dataclass(slots=True)
+class Image:
+    """One image name: its size in bytes and the rows that hold it."""
+
+    size: int
+    rows: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Images:
+    """All images by name."""
+
+    _by_name: dict[str, Image] = field(default_factory=dict)
+
+    def get(self, name: str) -> Image | None:
+        """The image of that name, if any node holds it."""
+        return self._by_name.get(name)
+
+    def set(self, row: int, old: Node | None, new: Node | None) -> None:
+        """A row's node object was replaced."""
+        if old is not None and new is not None and old.status.images == new.status.images:
+            return
+        if old is not None:
+            self._remove(row, old)
+        if new is not None:
+            self._add(row, new)
+
+    def _remove(self, row: int, node: Node) -> None:
+        for reported in node.status.images:
+            for name in reported.names:
+                image = self._by_name.get(name)
+                if image is not None:
+                    image.rows.discard(row)
+                    if not image.rows:
+                        del self._by_name[name]
+
+    def _add(self, row: int, node: Node) -> None:
+        for reported in node.status.images:
+            for name in reported.names:
+                image = self._by_name.get(name)
+                if image is None:
+                    image = self._by_name[name] = Image(reported.size_bytes)
+                image.rows.add(row)

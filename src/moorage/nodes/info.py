@@ -1,0 +1,138 @@
+"""NodeInfo: one row dressed as a node with its pods; what per-node code sees.
+
+A NodeInfo reads the live table. `copy()` gives a NodeCopy that stands on its own, to which pods
+can be added and from which they can be taken away without anybody noticing: that is how a
+question "would it fit if ...?" is asked.
+"""
+
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any
+
+from moorage.api.node import Node, Taint
+from moorage.api.pod import Pod
+from moorage.nodes.columns import Column
+from moorage.nodes.images import Image
+from moorage.nodes.usage import HostPort, Placed, Usage
+
+if TYPE_CHECKING:
+    from moorage.nodes.table import NodeTable
+
+
+class NodeInfo:
+    """A node, its pods and what they take of it."""
+
+    __slots__ = ("row", "table")
+
+    def __init__(self, table: "NodeTable", row: int) -> None:
+        self.table = table
+        self.row = row
+
+    def __getitem__(self, column: Column) -> Any:
+        """This node's value in a column."""
+        return self.table[column][self.row].item()
+
+    @property
+    def node(self) -> Node:
+        """The node object."""
+        node = self.table.nodes[self.row]
+        assert node is not None, "a row without a node is never shown to a plugin"
+        return node
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.labels
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.spec.taints
+
+    @property
+    def pods(self) -> list[Pod]:
+        """Pods bound to this node or assumed there."""
+        return [placed.pod for placed in self.placed().values()]
+
+    def placed(self) -> dict[str, Placed]:
+        """Pods on this node with what they take, by UID."""
+        return self.table.placed[self.row]
+
+    @property
+    def pod_count(self) -> int:
+        return len(self.table.placed[self.row])
+
+    def allocatable(self, resource: str) -> int:
+        """What the node offers of a resource (cpu in milli, the rest in units)."""
+        return self.table.allocatable_columns.at(resource, self.row)
+
+    def requested(self, resource: str) -> int:
+        """What its pods request of a resource."""
+        return self.table.requested_columns.at(resource, self.row)
+
+    def nonzero_requested(self, resource: str) -> int:
+        """As `requested`, with a default for containers that request no cpu or memory."""
+        return self.table.nonzero_columns.at(resource, self.row)
+
+    @property
+    def used_ports(self) -> Set[HostPort]:
+        """Host ports that its pods hold, as (ip, protocol, port)."""
+        return self.table.ports.of_row(self.row)
+
+    def image(self, name: str) -> Image | None:
+        """The image of that name, if this node holds it."""
+        image = self.table.images.get(name)
+        return image if image is not None and self.row in image.rows else None
+
+    def copy(self) -> "NodeCopy":
+        """This node as it is now, free to change."""
+        return NodeCopy(self)
+
+
+class NodeCopy(NodeInfo):
+    """A node on which one may try things."""
+
+    __slots__ = ("_nonzero", "_placed", "_ports", "_requested")
+
+    def __init__(self, original: NodeInfo) -> None:
+        super().__init__(original.table, original.row)
+        self._placed = dict(original.placed())
+        self._requested = original.table.requested_columns.of_row(original.row)
+        self._nonzero = original.table.nonzero_columns.of_row(original.row)
+        self._ports = set(original.used_ports)
+
+    def placed(self) -> dict[str, Placed]:
+        return self._placed
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._placed)
+
+    def requested(self, resource: str) -> int:
+        return self._requested.get(resource, 0)
+
+    def nonzero_requested(self, resource: str) -> int:
+        return self._nonzero.get(resource, 0)
+
+    @property
+    def used_ports(self) -> Set[HostPort]:
+        return self._ports
+
+    def add(self, pod: Pod, usage: Usage) -> None:
+        """Put a pod here."""
+        self._placed[pod.uid] = Placed(pod, usage)
+        self._book(usage, sign=1)
+        self._ports.update(usage.ports)
+
+    def remove(self, pod: Pod) -> None:
+        """Take a pod away."""
+        usage = self._placed.pop(pod.uid).usage
+        self._book(usage, sign=-1)
+        self._ports.difference_update(usage.ports)
+
+    def _book(self, usage: Usage, *, sign: int) -> None:
+        for name, amount in usage.requested:
+            self._requested[name] = self._requested.get(name, 0) + sign * amount
+        for name, amount in (("cpu", usage.nonzero_cpu), ("memory", usage.nonzero_memory)):
+            self._nonzero[name] = self._nonzero.get(name, 0) + sign * amount

@@ -1,0 +1,72 @@
+"""The zone-by-zone order in which nodes are visited when only a sample of them is scored.
+
+Zones take turns: the first node of each, then the second of each that has one, and so on. As in
+kube-scheduler the list is made anew only when a node appears or disappears, so a node that moves
+to another zone keeps its place until then.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.node import Node
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+OLD_REGION = "failure-domain.beta.kubernetes.io/region"
+
+
+def zone_of(node: Node) -> tuple[str, str]:
+    """Region and zone of a node; the deprecated labels win where they are present."""
+    labels = node.labels
+    zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
+    region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
+    return region, zone
+
+
+@dataclass(slots=True)
+class NodeOrder:
+    """Nodes by zone; zones in order of their first appearance."""
+
+    _zones: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    _zone_of: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _rows: NDArray[np.intp] | None = None
+
+    def add(self, node: Node, row: int) -> None:
+        """A node appeared."""
+        self._place(node.name, zone_of(node), row)
+        self._rows = None
+
+    def update(self, node: Node, row: int) -> None:
+        """A node changed; it may be in another zone now."""
+        zone = zone_of(node)
+        if zone != self._zone_of[node.name]:
+            self._take_out(node.name)
+            self._place(node.name, zone, row)
+
+    def remove(self, name: str) -> None:
+        """A node disappeared."""
+        self._take_out(name)
+        self._rows = None
+
+    def _place(self, name: str, zone: tuple[str, str], row: int) -> None:
+        self._zones.setdefault(zone, {})[name] = row
+        self._zone_of[name] = zone
+
+    def _take_out(self, name: str) -> None:
+        zone = self._zone_of.pop(name)
+        members = self._zones[zone]
+        del members[name]
+        if not members:
+            del self._zones[zone]
+
+    def rows(self) -> NDArray[np.intp]:
+        """All rows, zone by zone."""
+        if self._rows is None:
+            turns = [list(members.values()) for members in self._zones.values()]
+            longest = max(map(len, turns), default=0)
+            order = [rows[i] for i in range(longest) for rows in turns if i < len(rows)]
+            self._rows = np.array(order, dtype=np.intp)
+        return self._rows

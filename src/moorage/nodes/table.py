@@ -1,0 +1,337 @@
+"""NodeTable: a row per node, an array per column, and a log of changed rows.
+
+A row is a node's for as long as the node or a pod on it is known; afterwards the row is free for
+another. A row without a node object (pods arrived before their node, or outlived it) is kept out
+of decisions by `active`. Arrays are as long as the capacity, so that a new node is just one more
+changed row; only growing the capacity replaces them.
+
+The cache is the only writer. Plugins read, through the same names on the whole table or on a
+`TableSlice` of a few rows.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api import requests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.selectors import Requirement
+from moorage.nodes.changes import ChangeLog
+from moorage.nodes.columns import Column
+from moorage.nodes.images import Images
+from moorage.nodes.info import NodeInfo
+from moorage.nodes.interning import LabelColumn, Mask, TaintColumn
+from moorage.nodes.order import NodeOrder
+from moorage.nodes.ports import HostPorts
+from moorage.nodes.resources import Ints, ResourceColumns
+from moorage.nodes.usage import HostPort, Placed, Usage
+
+SMALLEST = 64
+
+
+class Rows:
+    """What plugins may ask of several rows at once; every answer has one entry per row."""
+
+    __slots__ = ()
+
+    _table: "NodeTable"
+    _index: Any
+
+    def __getitem__(self, column: Column) -> NDArray[Any]:
+        """A column that a plugin declared."""
+        values: NDArray[Any] = self._table.column(column)[self._index]
+        return values
+
+    def __len__(self) -> int:
+        return len(self.active)
+
+    @property
+    def active(self) -> Mask:
+        """Rows that have a node."""
+        active: Mask = self._table.active_rows[self._index]
+        return active
+
+    @property
+    def size(self) -> int:
+        """Number of nodes in the whole cluster."""
+        return self._table.node_count
+
+    @property
+    def pod_count(self) -> Ints:
+        """Number of pods on each node."""
+        counts: Ints = self._table.pod_counts[self._index]
+        return counts
+
+    def allocatable(self, resource: str) -> Ints:
+        """What each node offers of a resource (cpu in milli, the rest in units)."""
+        amounts: Ints = self._table.allocatable_columns[resource][self._index]
+        return amounts
+
+    def requested(self, resource: str) -> Ints:
+        """What each node's pods request of a resource."""
+        amounts: Ints = self._table.requested_columns[resource][self._index]
+        return amounts
+
+    def nonzero_requested(self, resource: str) -> Ints:
+        """As `requested`, with a default for containers that request no cpu or memory."""
+        amounts: Ints = self._table.nonzero_columns[resource][self._index]
+        return amounts
+
+    def meets(self, requirement: Requirement) -> Mask:
+        """Which nodes' labels meet a requirement."""
+        column = self._table.label(requirement.key)
+        met: Mask = column.lookup(requirement)[column.codes[self._index]]
+        return met
+
+    def named(self, names: Iterable[str]) -> Mask:
+        """Which nodes have one of these names."""
+        rows = [row for name in names if (row := self._table.row_of.get(name)) is not None]
+        return self._marked([rows])
+
+    def per_taint_set(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """Spread answers given per entry of `taint_sets` over the nodes."""
+        spread: NDArray[Any] = answers[self._table.taints.codes[self._index]]
+        return spread
+
+    @property
+    def taint_sets(self) -> list[tuple[Any, ...]]:
+        """The distinct sets of taints in the cluster."""
+        return self._table.taints.values
+
+    def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
+        """Which nodes hold a host port that conflicts with a wanted one."""
+        return self._marked(rows for port in wanted for rows in self._table.ports.holders(port))
+
+    def holding(self, image: str) -> tuple[Mask, int, int]:
+        """Which nodes hold an image, its size in bytes, and how many nodes hold it."""
+        found = self._table.images.get(image)
+        if found is None:
+            return self._marked(()), 0, 0
+        return self._marked([found.rows]), found.size, len(found.rows)
+
+    def _marked(self, groups: Iterable[Iterable[int]]) -> Mask:
+        marked = np.zeros(self._table.capacity, dtype=np.bool_)
+        for rows in groups:
+            marked[list(rows)] = True
+        result: Mask = marked[self._index]
+        return result
+
+
+class TableSlice(Rows):
+    """A few rows of the table, for answering again just where something changed."""
+
+    __slots__ = ("_index", "_table", "rows")
+
+    def __init__(self, table: "NodeTable", rows: NDArray[np.intp]) -> None:
+        self._table = table
+        self._index = self.rows = rows
+
+
+class NodeTable(Rows):
+    """All rows."""
+
+    __slots__ = (
+        "_columns",
+        "_free",
+        "_index",
+        "_labels",
+        "_names",
+        "_table",
+        "active_rows",
+        "allocatable_columns",
+        "capacity",
+        "changes",
+        "images",
+        "node_changes",
+        "node_count",
+        "nodes",
+        "nonzero_columns",
+        "order",
+        "placed",
+        "pod_counts",
+        "ports",
+        "requested_columns",
+        "row_of",
+        "taints",
+    )
+
+    def __init__(self, capacity: int = SMALLEST) -> None:
+        self._table = self
+        self._index = slice(None)
+        self.capacity = capacity
+        self.node_count = 0
+        self.active_rows: Mask = np.zeros(capacity, dtype=np.bool_)
+        self.nodes: list[Node | None] = [None] * capacity
+        self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
+        self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
+        self.row_of: dict[str, int] = {}
+        self._names: list[str] = [""] * capacity
+        self._free = list(range(capacity - 1, -1, -1))
+        self.allocatable_columns = ResourceColumns(capacity)
+        self.requested_columns = ResourceColumns(capacity)
+        self.nonzero_columns = ResourceColumns(capacity)
+        self._columns: dict[Column, NDArray[Any]] = {}
+        self._labels: dict[str, LabelColumn] = {}
+        self.taints = TaintColumn(capacity)
+        self.ports = HostPorts()
+        self.images = Images()
+        self.order = NodeOrder()
+        self.changes = ChangeLog()
+        self.node_changes = ChangeLog()
+
+    # Reading
+
+    def info(self, row: int) -> NodeInfo:
+        """A row in a node's clothes."""
+        return NodeInfo(self, row)
+
+    def name(self, row: int) -> str:
+        """The name of the node in a row."""
+        return self._names[row]
+
+    def node(self, name: str) -> Node | None:
+        """The node object of that name."""
+        row = self.row_of.get(name)
+        return None if row is None else self.nodes[row]
+
+    def slice(self, rows: NDArray[np.intp]) -> TableSlice:
+        """A few rows, with the same questions."""
+        return TableSlice(self, rows)
+
+    def column(self, column: Column) -> NDArray[Any]:
+        """A plugin's column, built when it is first asked for."""
+        values = self._columns.get(column)
+        if values is None:
+            values = self._columns[column] = column.empty(self.capacity)
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    values[row] = column.read(node)
+        return values
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key, built when it is first asked for."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self.capacity, key)
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    column.set(row, node)
+        return column
+
+    # Nodes
+
+    def set_node(self, node: Node) -> None:
+        """Add a node, or replace the object of one that is there."""
+        row = self._claim(node.name)
+        old = self.nodes[row]
+        if old is None:
+            self.node_count += 1
+            self.order.add(node, row)
+        else:
+            self.order.update(node, row)
+        self.nodes[row] = node
+        if old is None or differs(old, node):
+            self._read(row, old, node)
+
+    def remove_node(self, name: str) -> None:
+        """Take a node away; its row stays while pods are on it."""
+        row = self.row_of[name]
+        old = self.nodes[row]
+        assert old is not None, f"node {name} is removed twice"
+        self.nodes[row] = None
+        self.node_count -= 1
+        self.order.remove(name)
+        self._read(row, old, None)
+        self._release(row)
+
+    def _read(self, row: int, old: Node | None, new: Node | None) -> None:
+        self.active_rows[row] = new is not None
+        offered = {} if new is None else requests.allocatable(new)
+        self.allocatable_columns.replace_row(row, offered.items())
+        for column, values in self._columns.items():
+            values[row] = column.default if new is None else column.read(new)
+        for label in self._labels.values():
+            label.set(row, new)
+        self.taints.set(row, new)
+        self.images.set(row, old, new)
+        self.node_changes.add(row)
+        self.changes.add(row)
+
+    # Pods
+
+    def add_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
+        """Book a pod on a node, which may not be known yet."""
+        row = self._claim(node_name)
+        assert pod.uid not in self.placed[row], f"pod {pod.key} is booked twice on {node_name}"
+        self.placed[row][pod.uid] = Placed(pod, usage)
+        self.pod_counts[row] += 1
+        self._book(row, usage, sign=1)
+        self.ports.add(row, usage.ports)
+
+    def remove_pod(self, node_name: str, uid: str) -> None:
+        """Give a pod's room back."""
+        row = self.row_of[node_name]
+        usage = self.placed[row].pop(uid).usage
+        self.pod_counts[row] -= 1
+        self._book(row, usage, sign=-1)
+        self.ports.remove(row, usage.ports)
+        self._release(row)
+
+    def _book(self, row: int, usage: Usage, *, sign: int) -> None:
+        for name, amount in usage.requested:
+            self.requested_columns.add(name, row, sign * amount)
+        self.nonzero_columns.add("cpu", row, sign * usage.nonzero_cpu)
+        self.nonzero_columns.add("memory", row, sign * usage.nonzero_memory)
+        self.changes.add(row)
+
+    # Rows
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for that many rows at once."""
+        if capacity > self.capacity:
+            self._grow(capacity)
+
+    def _claim(self, name: str) -> int:
+        row = self.row_of.get(name)
+        if row is None:
+            if not self._free:
+                self._grow(self.capacity + max(self.capacity // 4, SMALLEST))
+            row = self.row_of[name] = self._free.pop()
+            self._names[row] = name
+        return row
+
+    def _release(self, row: int) -> None:
+        if self.nodes[row] is None and not self.placed[row]:
+            del self.row_of[self._names[row]]
+            self._names[row] = ""
+            self._free.append(row)
+
+    def _grow(self, capacity: int) -> None:
+        more = capacity - self.capacity
+        self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
+        self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
+        self.nodes.extend([None] * more)
+        self.placed.extend({} for _ in range(more))
+        self._names.extend([""] * more)
+        self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
+        for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
+            resources.grow(capacity)
+        self.taints.grow(capacity)
+        for label in self._labels.values():
+            label.grow(capacity)
+        for column, values in self._columns.items():
+            self._columns[column] = np.concatenate([values, column.empty(more)])
+        self.capacity = capacity
+
+
+def differs(old: Node, new: Node) -> bool:
+    """Whether an update changed anything that a plugin may read; a heartbeat does not."""
+    return (
+        old.labels != new.labels
+        or old.spec != new.spec
+        or old.status != new.status
+        or old.metadata.annotations != new.metadata.annotations
+    )

@@ -1,0 +1,41 @@
+"""Usage: what one pod takes of its node, as integers.
+
+It is worked out once for all pods of one template; adding and removing a pod then costs a few
+additions. Removal subtracts exactly what was added, whatever became of the pod object meanwhile.
+"""
+
+from dataclasses import dataclass
+
+from moorage.api import requests
+from moorage.api.pod import Pod
+
+HostPort = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A pod's requests (cpu in milli, the rest in units), non-zero requests and host ports."""
+
+    requested: tuple[tuple[str, int], ...]
+    nonzero_cpu: int
+    nonzero_memory: int
+    ports: tuple[HostPort, ...]
+
+    @classmethod
+    def of(cls, pod: Pod) -> "Usage":
+        """The usage of a pod that is on a node."""
+        cpu, memory = requests.nonzero_requested(pod)
+        return cls(
+            requested=tuple((name, n) for name, n in requests.requested(pod).items() if n),
+            nonzero_cpu=cpu,
+            nonzero_memory=memory,
+            ports=requests.host_ports(pod),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod on a node together with what it takes there."""
+
+    pod: Pod
+    usage: Usage

@@ -1,0 +1,81 @@
+"""ImageLocality: prefer nodes that already hold the pod's images.
+
+An image counts for its size, scaled down by the share of nodes that hold it; otherwise the few
+nodes with a rare image would draw all its pods. Sums below 23 MiB score 0, sums above 1000 MiB
+per container 100.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from moorage import plugin as mp
+
+MIB = 1024 * 1024
+LEAST = 23 * MIB
+MOST_PER_CONTAINER = 1000 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The images of a pod, each with how often it is used, and the sum that scores 100."""
+
+    images: tuple[tuple[str, int], ...]
+    most: int
+
+
+WANTED = mp.StateKey[Wanted]("ImageLocality.wanted")
+
+
+def normalized(image: str) -> str:
+    """The name under which nodes list an image: one without a tag means `latest`."""
+    # A colon before the last slash belongs to the registry's port.
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def wanted(pod: mp.Pod) -> Wanted:
+    spec = pod.spec
+    containers = (*spec.init_containers, *spec.containers)
+    names = [container.image for container in containers]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    counts = Counter(map(normalized, names))
+    return Wanted(tuple(sorted(counts.items())), MOST_PER_CONTAINER * len(containers))
+
+
+def worth(size: int, holders: int, nodes: int) -> int:
+    """What holding an image is worth; truncated per image, as Kubernetes does."""
+    return int(size * (holders / nodes))
+
+
+class ImageLocality:
+    name = "ImageLocality"
+    depends = mp.Depends.NODES  # How widely an image is spread is a matter of all nodes.
+
+    def reads(self, pod: mp.Pod) -> Wanted:
+        return wanted(pod)
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        state[WANTED] = wanted(pod)
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        asked = state[WANTED]
+        total, nodes = 0, node.table.size
+        for name, times in asked.images:
+            image = node.image(name)
+            if image is not None:
+                total += times * worth(image.size, len(image.rows), nodes)
+        if total < LEAST:
+            return 0
+        return mp.BEST * (min(total, asked.most) - LEAST) // (asked.most - LEAST)
+
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        asked = state[WANTED]
+        total = np.zeros(len(table), dtype=np.int64)
+        for name, times in asked.images:
+            held, size, holders = table.holding(name)
+            if holders:
+                total += held * np.int64(times * worth(size, holders, table.size))
+        above = np.minimum(total, asked.most) - LEAST
+        return np.where(total < LEAST, 0, mp.BEST * above // (asked.most - LEAST))

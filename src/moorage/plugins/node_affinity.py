@@ -1,0 +1,212 @@
+"""NodeAffinity: the nodes that a pod needs, and those that it likes.
+
+A pod says so with `nodeSelector` and `affinity.nodeAffinity`; a profile may add terms of its own
+for all its pods (`added_affinity`). A required term that does not parse matches no node, and the
+other terms still count; a preferred term that does not parse fails the pod.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import and_, or_
+
+import numpy as np
+
+from moorage import plugin as mp
+
+NOT_ENFORCED = mp.unresolvable("node(s) didn't match scheduler-enforced node affinity")
+NOT_WANTED = mp.unresolvable("node(s) didn't match Pod's node affinity/selector")
+CONFLICT = mp.unresolvable("pod affinity terms conflict")
+
+Selector = mp.selectors.Selector
+Matcher = mp.selectors.NodeSelectorMatcher
+Term = mp.selectors.NodeTerm
+Requirement = mp.selectors.Requirement
+Weighted = tuple[tuple[int, Term], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """What a pod requires of a node's labels and name, compiled."""
+
+    selector: Selector
+    terms: Matcher | None
+
+    def matches(self, node: mp.Node) -> bool:
+        return self.selector.matches(node.labels) and (
+            self.terms is None or self.terms.matches(node.labels, node.name)
+        )
+
+    def is_unreadable(self, node: mp.Node) -> bool:
+        """Whether, for a node that does not match, terms that do not parse may be to blame."""
+        if self.terms is None or not self.terms.problems:
+            return False
+        return self.selector.matches(node.labels)
+
+
+REQUIRED = mp.StateKey[Required]("NodeAffinity.required")
+PREFERRED = mp.StateKey[Weighted]("NodeAffinity.preferred")
+
+
+class NodeAffinity:
+    name = "NodeAffinity"
+    depends = mp.Depends.NODE
+    normalizer = mp.ByMax()
+
+    def __init__(self, *, added_affinity: mp.NodeAffinity | None = None) -> None:
+        added = added_affinity or mp.NodeAffinity()
+        path = "addedAffinity.{}DuringSchedulingIgnoredDuringExecution"
+        self._enforced: Matcher | None = None
+        self._liked: Weighted | None = None
+        if added.required is not None:
+            self._enforced = mp.selectors.compile_node_selector_terms(
+                added.required.node_selector_terms, path.format("required") + ".nodeSelectorTerms"
+            )
+        if added.preferred:
+            self._liked = tuple(
+                mp.selectors.compile_preferred(added.preferred, path.format("preferred"))
+            )
+
+    def reads(self, pod: mp.Pod) -> Hashable:
+        return _node_selector(pod), _node_affinity(pod)
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status | mp.Narrowed:
+        required = _node_affinity(pod).required
+        if required is None and self._enforced is None and pod.spec.node_selector is None:
+            return mp.SKIP
+        state[REQUIRED] = _required(pod)
+        names = named_nodes(required)
+        if names is None:
+            return mp.SUCCESS
+        return mp.only_nodes(names) if names else CONFLICT
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        obj = node.node
+        if self._enforced is not None and not self._enforced.matches(obj.labels, obj.name):
+            return NOT_ENFORCED
+        return mp.SUCCESS if state[REQUIRED].matches(obj) else NOT_WANTED
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        wanted = _meeting(state[REQUIRED], table)
+        if self._enforced is None:
+            return mp.Verdicts(fits=wanted, otherwise=NOT_WANTED)
+        enforced = _matching_any(self._enforced.terms, table)
+        codes = np.where(enforced, np.where(wanted, 0, 2), 1)
+        return mp.Verdicts(codes=codes, status_of=_reason)
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        preferred = _node_affinity(pod).preferred
+        if preferred is None and self._liked is None:
+            return mp.SKIP
+        own = mp.selectors.compile_preferred(preferred or ())
+        state[PREFERRED] = (*(self._liked or ()), *own)
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        obj = node.node
+        labels, name = obj.labels, obj.name
+        return sum(weight for weight, term in state[PREFERRED] if term.matches(labels, name))
+
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        scores = np.zeros(len(table), dtype=np.int64)
+        for weight, term in state[PREFERRED]:
+            scores += np.int64(weight) * _matching(term, table)
+        return scores
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.NODE_ADD: self.now_matches,
+            mp.ClusterEvent.UPDATE_NODE_LABEL: self.now_matches,
+        }
+
+    def now_matches(self, pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+        if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
+            return mp.Hint.QUEUE_SKIP
+        required = _required(pod)
+        if required.matches(new):
+            # The enforced terms are not held against the old node; Kubernetes does not either.
+            cured = old is None or not required.matches(old)
+        else:
+            cured = required.is_unreadable(new)
+        return mp.Hint.QUEUE if cured else mp.Hint.QUEUE_SKIP
+
+
+_NOTHING_SAID = mp.NodeAffinity()
+
+
+def _node_affinity(pod: mp.Pod) -> mp.NodeAffinity:
+    affinity = pod.spec.affinity
+    return (affinity and affinity.node_affinity) or _NOTHING_SAID
+
+
+def _node_selector(pod: mp.Pod) -> tuple[tuple[str, str], ...] | None:
+    selector = pod.spec.node_selector
+    return None if selector is None else tuple(sorted(selector.items()))
+
+
+def _required(pod: mp.Pod) -> Required:
+    return _compiled(_node_selector(pod) or (), _node_affinity(pod).required)
+
+
+# Hints ask for the same few pods again and again, once for every change of a node.
+@lru_cache(maxsize=1024)
+def _compiled(
+    node_selector: tuple[tuple[str, str], ...], required: mp.NodeSelector | None
+) -> Required:
+    terms = None if required is None else mp.selectors.compile_node_selector(required)
+    return Required(mp.selectors.selector_from_map(dict(node_selector)), terms)
+
+
+def named_nodes(required: mp.NodeSelector | None) -> frozenset[str] | None:
+    """The only nodes that can match, where every term names some; None if any node might.
+
+    Other requirements of a term are left to the filter, and so is whether it parses at all.
+    """
+    if required is None or not required.node_selector_terms:
+        return None
+    names: frozenset[str] = frozenset()
+    for term in required.node_selector_terms:
+        lists = [
+            frozenset(field.values)
+            for field in term.match_fields
+            if field.key == mp.selectors.NODE_NAME_FIELD and field.operator == mp.selectors.IN
+        ]
+        if not lists:
+            return None
+        names |= reduce(and_, lists)
+    return names
+
+
+def _reason(code: int) -> mp.Status:
+    return NOT_ENFORCED if code == 1 else NOT_WANTED
+
+
+def _meeting(required: Required, table: mp.Rows) -> mp.Mask:
+    masks = [table.meets(requirement) for requirement in required.selector.requirements]
+    if required.terms is not None:
+        masks.append(_matching_any(required.terms.terms, table))
+    return reduce(and_, masks) if masks else _everywhere(table, answer=True)
+
+
+def _matching_any(terms: Iterable[Term], table: mp.Rows) -> mp.Mask:
+    masks = [_matching(term, table) for term in terms]
+    return reduce(or_, masks) if masks else _everywhere(table, answer=False)
+
+
+def _matching(term: Term, table: mp.Rows) -> mp.Mask:
+    if term.problems:
+        return _everywhere(table, answer=False)
+    labels = [table.meets(requirement) for requirement in term.label_requirements]
+    fields = [_meeting_field(requirement, table) for requirement in term.field_requirements]
+    return reduce(and_, labels + fields)
+
+
+def _meeting_field(requirement: Requirement, table: mp.Rows) -> mp.Mask:
+    if requirement.key != mp.selectors.NODE_NAME_FIELD:
+        return _everywhere(table, answer=requirement.accepts(""))  # as an unknown field reads
+    named = table.named(requirement.values)
+    return named if requirement.operator == mp.selectors.IN else ~named
+
+
+def _everywhere(table: mp.Rows, *, answer: bool) -> mp.Mask:
+    return np.full(len(table), answer, dtype=np.bool_)

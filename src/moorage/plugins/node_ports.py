@@ -1,0 +1,44 @@
+"""NodePorts: a host port can be held by one pod of a node only.
+
+An address of 0.0.0.0 stands for all addresses. Ports of plain init containers do not count: those
+containers are gone by the time that anybody could be in their way.
+"""
+
+from moorage import plugin as mp
+
+TAKEN = mp.unschedulable("node(s) didn't have free ports for the requested pod ports")
+WANTED = mp.StateKey[tuple[mp.HostPort, ...]]("NodePorts.wanted")
+
+
+class NodePorts:
+    name = "NodePorts"
+    depends = mp.Depends.USAGE
+
+    def reads(self, pod: mp.Pod) -> tuple[mp.HostPort, ...]:
+        return mp.requests.host_ports(pod)
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        wanted = mp.requests.host_ports(pod)
+        if not wanted:
+            return mp.SKIP
+        state[WANTED] = wanted
+        return mp.SUCCESS
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        wanted = state[WANTED]
+        return TAKEN if mp.ports.conflict(wanted, node.used_ports) else mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        wanted = state[WANTED]
+        return mp.Verdicts(fits=~table.conflicting(wanted), otherwise=TAKEN)
+
+    def events_to_register(self) -> mp.Events:
+        return {mp.ClusterEvent.POD_DELETE: frees_a_port, mp.ClusterEvent.NODE_ADD: None}
+
+
+def frees_a_port(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
+    held_room = old.node_name or old.status.nominated_node_name
+    wanted, freed = mp.requests.host_ports(pod), mp.requests.host_ports(old)
+    if held_room and mp.ports.conflict(wanted, freed):
+        return mp.Hint.QUEUE
+    return mp.Hint.QUEUE_SKIP

@@ -1,0 +1,162 @@
+"""NodeResourcesBalancedAllocation: let resources run out together, not one long before another.
+
+A node is in balance when equal fractions of its resources are requested. The score says whether
+the pod brings it nearer to that or further away; 75 is no difference. The fractions are floats,
+as in Kubernetes, so every sum is taken in the order in which the resources are configured.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+UNSCALED = ("cpu", "memory", "ephemeral-storage")
+UNCHANGED = 75
+ADDED = mp.StateKey[tuple[tuple[str, int], ...]]("NodeResourcesBalancedAllocation.added")
+
+
+class NodeResourcesBalancedAllocation:
+    name = "NodeResourcesBalancedAllocation"
+    depends = mp.Depends.USAGE
+
+    def __init__(
+        self,
+        *,
+        resources: Iterable[mp.ResourceSpec | Mapping[str, Any]] = (
+            mp.ResourceSpec(name="cpu"),
+            mp.ResourceSpec(name="memory"),
+        ),
+    ) -> None:
+        specs = msgspec.convert(tuple(resources), tuple[mp.ResourceSpec, ...])
+        for index, spec in enumerate(specs):
+            if spec.weight != 1:
+                raise ValueError(f"resources[{index}].weight: must be 1, is {spec.weight}")
+        self._resources = tuple(spec.name for spec in specs)
+
+    def reads(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
+        added = mp.requests.balanced_request(pod)
+        return tuple((resource, added.get(resource, 0)) for resource in self._resources)
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        added = self.reads(pod)
+        if not any(amount for _, amount in added):
+            return mp.SKIP
+        state[ADDED] = tuple((name, amount) for name, amount in added if _counts(name, amount))
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        before: list[float] = []
+        after: list[float] = []
+        for resource, amount in state[ADDED]:
+            allocatable = node.allocatable(resource)
+            if allocatable > 0:
+                capacity = float(allocatable)  # An int by an int would be rounded differently.
+                requested = node.requested(resource)
+                before.append(min(requested / capacity, 1.0))
+                after.append(min((requested + amount) / capacity, 1.0))
+        return 50 + (50 + _balance(after) - _balance(before)) // 2
+
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        added = state[ADDED]
+        if len(added) < 2:
+            return np.full(len(table), UNCHANGED, dtype=np.int64)
+        before: list[Floats] = []
+        after: list[Floats] = []
+        offered: list[mp.Mask] = []
+        for resource, amount in added:
+            allocatable = table.allocatable(resource)
+            capacity = np.maximum(allocatable, 1).astype(np.float64)
+            requested = table.requested(resource)
+            before.append(_fractions(requested, capacity))
+            after.append(_fractions(requested + amount, capacity))
+            offered.append(allocatable > 0)
+        scores = _balance_all(after, offered)
+        scores -= _balance_all(before, offered)
+        scores += 50
+        scores //= 2
+        scores += 50
+        return scores
+
+
+def _counts(resource: str, amount: int) -> bool:
+    """What only some pods ask for is no matter for the others."""
+    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
+
+
+def _balance(fractions: list[float]) -> int:
+    """100 where all fractions are equal, down to 50."""
+    return int((1 - _deviation(fractions)) * 100)
+
+
+def _deviation(fractions: list[float]) -> float:
+    """The standard deviation; two fractions get by without squares, and so without rounding."""
+    count = len(fractions)
+    if count == 2:
+        return abs((fractions[0] - fractions[1]) / 2)
+    if count < 2:
+        return 0.0
+    total = squares = 0.0
+    for fraction in fractions:  # not sum(), which newer Pythons round better than Kubernetes does
+        total += fraction
+    mean = total / count
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return math.sqrt(squares / count)
+
+
+def _fractions(requested: Ints, capacity: Floats) -> Floats:
+    fractions = requested.astype(np.float64)
+    fractions /= capacity
+    return np.minimum(fractions, 1.0, out=fractions)
+
+
+def _balance_all(fractions: list[Floats], offered: list[mp.Mask]) -> Ints:
+    if len(fractions) == 2:
+        deviations = _half_distance(*fractions)
+        deviations *= offered[0] & offered[1]
+    else:
+        deviations = _deviations(fractions, offered)
+    np.subtract(1.0, deviations, out=deviations)
+    deviations *= 100.0
+    return deviations.astype(np.int64)
+
+
+def _half_distance(one: Floats, other: Floats) -> Floats:
+    distance = one - other
+    distance /= 2.0
+    np.abs(distance, out=distance)
+    return distance
+
+
+def _deviations(fractions: list[Floats], offered: list[mp.Mask]) -> Floats:
+    """As `_deviation`, of what each node offers; some offer more kinds of resources than others."""
+    count, total, squares = np.zeros((3, len(fractions[0])))
+    for fraction, present in zip(fractions, offered, strict=True):
+        fraction *= present  # What is not there adds 0, which leaves the sum exactly as it was.
+        count += present
+        total += fraction
+    several = np.maximum(count, 1.0)
+    mean = total / several
+    for fraction, present in zip(fractions, offered, strict=True):
+        distance = (fraction - mean) * present
+        squares += distance * distance
+    deviations = np.sqrt(squares / several)
+    deviations *= count > 1
+    return np.where(count == 2, _half_distance(*_extremes(fractions, offered)), deviations)
+
+
+def _extremes(fractions: list[Floats], offered: list[mp.Mask]) -> tuple[Floats, Floats]:
+    """The largest and the smallest fraction of each node."""
+    highest, lowest = np.zeros_like(fractions[0]), np.ones_like(fractions[0])
+    for fraction, present in zip(fractions, offered, strict=True):
+        np.maximum(highest, fraction, out=highest)
+        np.minimum(lowest, np.where(present, fraction, 1.0), out=lowest)
+    return highest, lowest

@@ -1,0 +1,159 @@
+"""NodeResourcesFit: is there room for the pod, and how full would the node be?
+
+The filter looks at what pods really request, the score at requests with a default for containers
+that state none. So the two read different amounts of one pod, and `reads` names both. Devices
+that stand behind an extended resource are not known here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from moorage import plugin as mp
+from moorage.plugins.node_resources_fit import hints, strategies
+from moorage.plugins.node_resources_fit.needs import Needs
+from moorage.plugins.node_resources_fit.strategies import Strategy
+
+LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
+HEAVIEST = 100
+# Pods that state nothing of these count on their node with the containers' defaults.
+DEFAULTED = ("cpu", "memory")
+# The remaining names that nodes keep count of are the scalars.
+UNSCALED = (*DEFAULTED, "ephemeral-storage")
+
+NEEDS = mp.StateKey[Needs]("NodeResourcesFit.needs")
+SHARES = mp.StateKey[tuple["Share", ...]]("NodeResourcesFit.shares")
+
+
+class Share(NamedTuple):
+    """A resource that is scored: what the pod adds to it, and how much it counts."""
+
+    resource: str
+    amount: int
+    weight: int
+    defaulted: bool
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    depends = mp.Depends.USAGE
+
+    def __init__(
+        self,
+        *,
+        ignored_resources: Iterable[str] = (),
+        ignored_resource_groups: Iterable[str] = (),
+        scoring_strategy: mp.ScoringStrategy | Mapping[str, Any] = LEAST_ALLOCATED,
+    ) -> None:
+        settings = msgspec.convert(scoring_strategy, mp.ScoringStrategy)
+        self._ignored_resources = frozenset(ignored_resources)
+        self._ignored_groups = frozenset(ignored_resource_groups)
+        self._strategy: Strategy = strategies.of(settings)
+        self._scored = _checked(settings.resources)
+
+    def reads(self, pod: mp.Pod) -> tuple[tuple[tuple[str, int], ...], tuple[Share, ...]]:
+        return self._needed(pod), self._shares(pod)
+
+    # Filter
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        state[NEEDS] = Needs.of(self._needed(pod))
+        return mp.SUCCESS
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        needs = state[NEEDS]
+        return needs.refusals(needs.lacking(node))
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        needs = state[NEEDS]
+        return mp.Verdicts(codes=needs.lacking_all(table), status_of=needs.refusals)
+
+    def _needed(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
+        """What has to be free, in the order in which a lack of it is reported."""
+        wanted = mp.requests.filter_request(pod)
+        first = [(name, wanted[name]) for name in UNSCALED if wanted.get(name)]
+        scalars = [
+            (name, amount)
+            for name, amount in sorted(wanted.items())
+            if amount and name not in UNSCALED and not self._is_ignored(name)
+        ]
+        return (*first, *scalars)
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not mp.requests.is_extended(resource):
+            return False
+        group, _, _ = resource.partition("/")
+        return resource in self._ignored_resources or group in self._ignored_groups
+
+    # Score
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        state[SHARES] = self._shares(pod)
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        self._require_resources()
+        strategy = self._strategy
+        total = weights = 0
+        for resource, amount, weight, defaulted in state[SHARES]:
+            allocatable = node.allocatable(resource)
+            if allocatable > 0:
+                used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
+                rating = strategy.rate(used + amount, allocatable)
+                if rating or strategy.counts_zero:
+                    total += rating * weight
+                    weights += weight
+        return strategy.mean(total, weights) if weights else 0
+
+    @np.errstate(divide="ignore")  # NumPy's n // 0 is 0: what is not there earns nothing.
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        self._require_resources()
+        strategy = self._strategy
+        total = np.zeros(len(table), dtype=np.int64)
+        weights = np.zeros(len(table), dtype=np.int64)
+        for resource, amount, weight, defaulted in state[SHARES]:
+            allocatable = table.allocatable(resource)
+            used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
+            ratings = strategy.rate_all(used + amount, allocatable)
+            counted = allocatable > 0 if strategy.counts_zero else ratings > 0
+            ratings *= weight
+            total += ratings
+            weights += counted * weight
+        return strategy.mean(total, weights)
+
+    def _shares(self, pod: mp.Pod) -> tuple[Share, ...]:
+        added = mp.requests.scoring_request(pod)
+        return tuple(
+            Share(spec.name, amount, spec.weight, spec.name in DEFAULTED)
+            for spec in self._scored
+            if _counts(spec.name, amount := added.get(spec.name, 0))
+        )
+
+    def _require_resources(self) -> None:
+        if not self._scored:
+            raise ValueError("resources not found")
+
+    # Requeueing
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.POD_DELETE: hints.after_pod_deleted,
+            mp.ClusterEvent.UPDATE_POD_SCALE_DOWN: hints.after_scale_down,
+            mp.ClusterEvent.NODE_ADD: hints.after_node_change,
+            mp.ClusterEvent.UPDATE_NODE_ALLOCATABLE: hints.after_node_change,
+        }
+
+
+def _counts(resource: str, amount: int) -> bool:
+    """What only some pods ask for is no matter for the others."""
+    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
+
+
+def _checked(resources: tuple[mp.ResourceSpec, ...]) -> tuple[mp.ResourceSpec, ...]:
+    for index, spec in enumerate(resources):
+        if not 1 <= spec.weight <= HEAVIEST:
+            place = f"scoringStrategy.resources[{index}].weight"
+            raise ValueError(f"{place}: must be 1 to {HEAVIEST}, is {spec.weight}")
+    return resources

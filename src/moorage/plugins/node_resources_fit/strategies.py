@@ -1,0 +1,107 @@
+"""Strategies: how good is a node that would be this full of a resource?
+
+Each rates one resource from 0 to 100 and says how the ratings of several become one score. All of
+it is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
+"""
+
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+from moorage.plugins.node_resources_fit import shape
+
+Ints = NDArray[np.int64]
+IntOrInts = TypeVar("IntOrInts", int, Ints)
+
+
+class Strategy(Protocol):
+    """One way to score; `rate_all` may use `requested` as scratch space for its answer."""
+
+    # Whether a rating of 0 takes part in the mean, or is left out as if there were no resource.
+    counts_zero: ClassVar[bool]
+
+    def rate(self, requested: int, allocatable: int) -> int:
+        """The rating of one node, which offers some of the resource."""
+
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        """The ratings of many; 0 where a node offers nothing."""
+
+    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+        """The score for a weighted sum of ratings."""
+
+
+class LeastAllocated:
+    """The emptier the better: spreads pods."""
+
+    counts_zero: ClassVar[bool] = True
+
+    def rate(self, requested: int, allocatable: int) -> int:
+        return 0 if requested > allocatable else (allocatable - requested) * 100 // allocatable
+
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        used = np.minimum(requested, allocatable, out=requested)
+        return _percent(np.subtract(allocatable, used, out=used), allocatable)
+
+    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+        return total // weights
+
+
+class MostAllocated:
+    """The fuller the better: packs pods."""
+
+    counts_zero: ClassVar[bool] = True
+
+    def rate(self, requested: int, allocatable: int) -> int:
+        return 100 if requested > allocatable else requested * 100 // allocatable
+
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
+
+    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+        return total // weights
+
+
+class RequestedToCapacityRatio:
+    """As good as a given shape says for that utilization."""
+
+    counts_zero: ClassVar[bool] = False
+
+    def __init__(self, points: tuple[mp.UtilizationShapePoint, ...]) -> None:
+        self._ratings = shape.ratings(points)
+        self._ratings_array = np.array(self._ratings, dtype=np.int64)
+
+    def rate(self, requested: int, allocatable: int) -> int:
+        full = requested > allocatable
+        return self._ratings[100 if full else requested * 100 // allocatable]
+
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        used = np.minimum(requested, allocatable, out=requested)
+        utilization = _percent(used, allocatable)
+        ratings = self._ratings_array.take(utilization, mode="clip")  # "clip" is the fast mode
+        ratings *= allocatable > 0
+        return ratings
+
+    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+        return (2 * total + weights) // (2 * weights)  # to the nearest, halves up
+
+
+def of(settings: mp.ScoringStrategy) -> Strategy:
+    """The strategy that a configuration asks for."""
+    match settings.type:
+        case "LeastAllocated":
+            return LeastAllocated()
+        case "MostAllocated":
+            return MostAllocated()
+        case "RequestedToCapacityRatio":
+            ratio = settings.requested_to_capacity_ratio
+            return RequestedToCapacityRatio(() if ratio is None else ratio.shape)
+        case other:
+            raise ValueError(f'scoringStrategy.type: "{other}" is not supported')
+
+
+def _percent(part: Ints, whole: Ints) -> Ints:
+    part *= 100
+    part //= whole
+    return part

@@ -1,0 +1,57 @@
+"""NodeUnschedulable: keep away from cordoned nodes.
+
+A cordoned node has `spec.unschedulable` set. Pods that tolerate the taint which usually comes
+along go there all the same; whether the node really has that taint is not looked at.
+"""
+
+import numpy as np
+
+from moorage import plugin as mp
+
+CORDONED = mp.unresolvable("node(s) were unschedulable")
+TAINT = mp.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+def is_unschedulable(node: mp.Node) -> bool:
+    return node.spec.unschedulable
+
+
+def tolerates(pod: mp.Pod) -> bool:
+    return mp.selectors.tolerates_any(pod.spec.tolerations, TAINT)
+
+
+UNSCHEDULABLE = mp.Column("unschedulable", np.bool_, read=is_unschedulable, default=False)
+
+
+class NodeUnschedulable:
+    name = "NodeUnschedulable"
+    columns = (UNSCHEDULABLE,)
+    depends = mp.Depends.NODE
+
+    def reads(self, pod: mp.Pod) -> tuple[mp.Toleration, ...]:
+        return pod.spec.tolerations
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        if is_unschedulable(node.node) and not tolerates(pod):
+            return CORDONED
+        return mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        fits = np.ones(len(table), dtype=np.bool_) if tolerates(pod) else ~table[UNSCHEDULABLE]
+        return mp.Verdicts(fits=fits, otherwise=CORDONED)
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.NODE_ADD: uncordoned,
+            mp.ClusterEvent.UPDATE_NODE_TAINT: uncordoned,
+            mp.ClusterEvent.UPDATE_POD_TOLERATION: now_tolerates,
+        }
+
+
+def uncordoned(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+    opened = not is_unschedulable(new) and (old is None or is_unschedulable(old))
+    return mp.Hint.QUEUE if opened else mp.Hint.QUEUE_SKIP
+
+
+def now_tolerates(pod: mp.Pod, old: mp.Pod, new: mp.Pod) -> mp.Hint:
+    return mp.Hint.QUEUE if new.uid == pod.uid and tolerates(new) else mp.Hint.QUEUE_SKIP

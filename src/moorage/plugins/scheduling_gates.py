@@ -1,0 +1,22 @@
+"""SchedulingGates: a pod with gates stays out of the queue until somebody has removed them all."""
+
+from moorage import plugin as mp
+
+
+class SchedulingGates:
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: mp.Pod) -> mp.Status:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return mp.SUCCESS
+        # The one reason that names names: there is no node to be counted here.
+        names = " ".join(gate.name for gate in gates)
+        return mp.unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def events_to_register(self) -> mp.Events:
+        return {mp.ClusterEvent.POD_GATES_ELIMINATED: own_gates_gone}
+
+
+def own_gates_gone(pod: mp.Pod, old: mp.Pod, new: mp.Pod) -> mp.Hint:
+    return mp.Hint.QUEUE if new.uid == pod.uid else mp.Hint.QUEUE_SKIP

@@ -1,0 +1,83 @@
+"""TaintToleration: keep off nodes whose taints the pod does not tolerate.
+
+Taints with effect NoSchedule and NoExecute rule a node out. Those with PreferNoSchedule cost
+score: the fewer of them the pod does not tolerate, the better. Other effects are ignored.
+"""
+
+import numpy as np
+
+from moorage import plugin as mp
+
+UNTOLERATED = mp.unresolvable("node(s) had untolerated taint(s)")
+# The tolerations that count against PreferNoSchedule.
+SOFT_TOLERATIONS = mp.StateKey[tuple[mp.Toleration, ...]]("TaintToleration.soft_tolerations")
+
+HARD = ("NoSchedule", "NoExecute")
+SOFT = "PreferNoSchedule"
+
+Taints = tuple[mp.Taint, ...]
+Tolerations = tuple[mp.Toleration, ...]
+
+
+def repels(taints: Taints, tolerations: Tolerations) -> bool:
+    """Whether a taint rules the node out."""
+    return any(
+        taint.effect in HARD and not mp.selectors.tolerates_any(tolerations, taint)
+        for taint in taints
+    )
+
+
+def annoyances(taints: Taints, tolerations: Tolerations) -> int:
+    """How many taints make the node less welcome."""
+    return sum(
+        taint.effect == SOFT and not mp.selectors.tolerates_any(tolerations, taint)
+        for taint in taints
+    )
+
+
+class TaintToleration:
+    name = "TaintToleration"
+    depends = mp.Depends.NODE
+    normalizer = mp.ByMax(reverse=True)
+
+    def reads(self, pod: mp.Pod) -> Tolerations:
+        return pod.spec.tolerations
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        return UNTOLERATED if repels(node.taints, pod.spec.tolerations) else mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        tolerations = pod.spec.tolerations
+        fits = np.array([not repels(taints, tolerations) for taints in table.taint_sets])
+        return mp.Verdicts(fits=table.per_taint_set(fits), otherwise=UNTOLERATED)
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        state[SOFT_TOLERATIONS] = tuple(t for t in pod.spec.tolerations if t.effect in ("", SOFT))
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        return annoyances(node.taints, state[SOFT_TOLERATIONS])
+
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        tolerations = state[SOFT_TOLERATIONS]
+        counts = [annoyances(taints, tolerations) for taints in table.taint_sets]
+        return table.per_taint_set(np.array(counts, dtype=np.int64))
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.NODE_ADD: no_longer_repels,
+            mp.ClusterEvent.UPDATE_NODE_TAINT: no_longer_repels,
+            mp.ClusterEvent.UPDATE_POD_TOLERATION: own_tolerations,
+        }
+
+
+def no_longer_repels(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+    tolerations = pod.spec.tolerations
+    repelled = old is None or repels(old.spec.taints, tolerations)
+    cured = repelled and not repels(new.spec.taints, tolerations)
+    return mp.Hint.QUEUE if cured else mp.Hint.QUEUE_SKIP
+
+
+def own_tolerations(pod: mp.Pod, old: mp.Pod, new: mp.Pod) -> mp.Hint:
+    # Tolerations can only be added, so any change of them may help.
+    return mp.Hint.QUEUE if new.uid == pod.uid else mp.Hint.QUEUE_SKIP

@@ -1,0 +1,238 @@
+"""An API server's manners, in memory: versions, conflicts, graceful deletion, order of watches.
+
+Every write takes the next resourceVersion of one growing counter and is told to all watchers
+before the call returns, in order. Who watches, and what becomes of the news on its way, is not
+known here; neither are kubelets, which end what is only marked as terminating. Finalizers are
+not waited for: in a simulation nobody is there to remove them.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from moorage.api.kinds import KINDS, Kind
+from moorage.api.meta import Condition, KubeObject, ObjectMeta
+from moorage.api.pod import Pod, PodStatus
+from moorage.core.observations import Added, Deleted, Observation, Updated
+from moorage.sim import pods, refusals
+from moorage.sim.clock import timestamp
+from moorage.sim.refusals import AlreadyExists
+
+T = TypeVar("T", bound=KubeObject)
+Watcher = Callable[[Observation], None]
+
+KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS.values()}
+DEFAULT_NAMESPACE = "default"
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+class Cluster:
+    """Objects by kind and key, as an API server keeps them."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._made = 0
+        self._uids: set[str] = set()
+        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
+        self._watchers: list[Watcher] = []
+        self._active_watchers: list[Watcher] = []
+
+    def watch(self, watcher: Watcher, *, active_pods_only: bool = False) -> None:
+        """Tell a watcher every change from now on.
+
+        With `active_pods_only` it sees what a scheduler's field selector shows: a pod that has
+        Succeeded or Failed is gone for it.
+        """
+        (self._active_watchers if active_pods_only else self._watchers).append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell a watcher nothing more."""
+        for watchers in (self._watchers, self._active_watchers):
+            if watcher in watchers:
+                watchers.remove(watcher)
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """One object by `namespace/name`, or by name if it is cluster-scoped."""
+        found = self._objects[kind].get(key)
+        return found if isinstance(found, kind) else None
+
+    def all(self, kind: type[T]) -> Iterable[T]:
+        """All objects of a kind, oldest first."""
+        return self._objects[kind].values()  # type: ignore[return-value]  # keyed by kind
+
+    def active(self, kind: type[T]) -> tuple[T, ...]:
+        """All objects of a kind that a scheduler gets to see."""
+        return tuple(obj for obj in self.all(kind) if _is_active(obj))
+
+    def pod(self, key: str, uid: str) -> Pod:
+        """The pod by that name and UID; refused if there is none, or a namesake."""
+        pod = self.get(Pod, key)
+        if pod is None:
+            raise refusals.not_found("pods", _bare(key))
+        refusals.check_uid("pods", pod, uid)
+        return pod
+
+    def create(self, obj: T, now: float) -> T:
+        """Take an object in; it gets what it does not have of name, UID and time of creation."""
+        kind = KIND_OF[type(obj)]
+        obj = replace(obj, metadata=self._born(obj.metadata, kind, now))
+        if obj.key in self._objects[type(obj)]:
+            raise AlreadyExists(f'{kind.plural} "{obj.name}" already exists')
+        self._uids.add(obj.uid)
+        return self._store(None, pods.begun(obj, now))
+
+    def merged(self, obj: T) -> T:
+        """The object as an update would leave it: what only the server decides is the old one's.
+
+        A status that says nothing leaves the old one, so that a manifest can be applied again.
+        Refused for a resourceVersion or UID that is not the latest.
+        """
+        kind = KIND_OF[type(obj)]
+        if kind.namespaced and not obj.namespace:
+            obj = replace(obj, metadata=replace(obj.metadata, namespace=DEFAULT_NAMESPACE))
+        old = self.get(type(obj), obj.key)
+        if old is None:
+            raise refusals.not_found(kind.plural, obj.name)
+        if obj.metadata.resource_version not in ("", old.metadata.resource_version):
+            raise refusals.cannot_be_fulfilled(kind.plural, obj.name, MODIFIED)
+        refusals.check_uid(kind.plural, old, obj.uid or old.uid)
+        if isinstance(old, Pod) and isinstance(obj, Pod):
+            pods.check_update(old, obj)
+        return _merged(old, obj)
+
+    def update(self, obj: T) -> T:
+        """Replace an object, as `merged` says."""
+        new = self.merged(obj)
+        old = self._objects[type(new)][new.key]
+        meta = replace(
+            new.metadata,
+            resource_version=old.metadata.resource_version,
+            generation=old.metadata.generation + (_spec(old) != _spec(new)),
+        )
+        new = replace(new, metadata=meta)
+        return new if new == old else self._store(old, new)
+
+    def delete(
+        self, kind: type[KubeObject], key: str, now: float, grace_seconds: int | None = None
+    ) -> None:
+        """Delete an object; a pod on a node is only marked, its kubelet brings it to an end."""
+        old = self.get(kind, key)
+        if old is None:
+            raise refusals.not_found(KIND_OF[kind].plural, _bare(key))
+        if isinstance(old, Pod) and (grace := pods.grace_seconds(old, grace_seconds)) > 0:
+            if not old.is_terminating:
+                self._store(old, pods.terminating(old, grace, now))
+        else:
+            self.remove(old)
+
+    def remove(self, obj: KubeObject) -> None:
+        """Delete an object at once, whatever it is doing."""
+        self.version += 1
+        last = self._objects[type(obj)].pop(obj.key)
+        self._tell(Deleted(last), visible=_is_active(last))
+
+    def bind(self, key: str, uid: str, node: str, now: float) -> Pod:
+        """Bind a pod to a node. The node is not looked at: API servers do not, either."""
+        pod = self.pod(key, uid)
+        if why := pods.bind_problem(pod):
+            raise refusals.cannot_be_fulfilled("pods/binding", pod.name, why)
+        return self._store(pod, pods.bound(pod, node, now))
+
+    def patch_status(
+        self,
+        key: str,
+        uid: str,
+        now: float,
+        condition: Condition | None = None,
+        nominated_node_name: str | UnsetType = UNSET,
+    ) -> Pod:
+        """Set a condition, a nominated node, or both."""
+        pod = self.pod(key, uid)
+        status = pod.status
+        if condition is not None:
+            conditions = pods.with_condition(status.conditions, condition, now)
+            status = replace(status, conditions=conditions)
+        if nominated_node_name is not UNSET:
+            status = replace(status, nominated_node_name=nominated_node_name)
+        return self.write_status(pod, status)
+
+    def write_status(self, pod: Pod, status: PodStatus) -> Pod:
+        """Replace a pod's status; one that says nothing new is not written."""
+        return pod if status == pod.status else self._store(pod, replace(pod, status=status))
+
+    def _born(self, meta: ObjectMeta, kind: Kind, now: float) -> ObjectMeta:
+        self._made += 1
+        return replace(
+            meta,
+            name=meta.name or f"{meta.generate_name}{self._made:05x}",
+            namespace=(meta.namespace or DEFAULT_NAMESPACE) if kind.namespaced else "",
+            uid=self._fresh_uid(meta.uid),
+            creation_timestamp=meta.creation_timestamp or timestamp(now),
+            generation=meta.generation or 1,
+        )
+
+    def _fresh_uid(self, wanted: str) -> str:
+        """The UID that is wanted, unless it was ever used; even a deleted object's is not."""
+        number = self._made
+        while not wanted or wanted in self._uids:
+            wanted = f"00000000-0000-4000-8000-{number:012x}"
+            number += 1
+        return wanted
+
+    def _store(self, old: KubeObject | None, new: T) -> T:
+        self.version += 1
+        new = replace(new, metadata=replace(new.metadata, resource_version=str(self.version)))
+        self._objects[type(new)][new.key] = new
+        if old is None:
+            self._tell(Added(new), visible=_is_active(new))
+        elif _is_active(old) and not _is_active(new):
+            self._tell(Updated(new), visible=False)
+            self._tell_active(Deleted(old))
+        else:
+            self._tell(Updated(new), visible=_is_active(new))
+        return new
+
+    def _tell(self, observation: Observation, *, visible: bool) -> None:
+        for watcher in self._watchers:
+            watcher(observation)
+        if visible:
+            self._tell_active(observation)
+
+    def _tell_active(self, observation: Observation) -> None:
+        for watcher in self._active_watchers:
+            watcher(observation)
+
+
+def _bare(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _is_active(obj: KubeObject) -> bool:
+    return not (isinstance(obj, Pod) and obj.is_terminal)
+
+
+def _spec(obj: KubeObject) -> Any:
+    return getattr(obj, "spec", None)
+
+
+def _merged(old: T, new: T) -> T:
+    before = old.metadata
+    changes: dict[str, Any] = {
+        "metadata": replace(
+            new.metadata,
+            uid=before.uid,
+            creation_timestamp=before.creation_timestamp,
+            deletion_timestamp=before.deletion_timestamp,
+            deletion_grace_period_seconds=before.deletion_grace_period_seconds,
+        )
+    }
+    if isinstance(old, Pod):
+        changes["spec"] = replace(_spec(new), node_name=old.node_name)
+    status = getattr(new, "status", None)
+    if status is not None and status == type(status)():
+        changes["status"] = getattr(old, "status", status)
+    return replace(new, **changes)

@@ -1,0 +1,65 @@
+"""What an API server says when it will not: the HTTP code, the reason and the text of its answer.
+
+Refusal (an InputError: whoever asked for it by hand reads the one line)
+├── NotFound          404
+├── AlreadyExists     409
+├── Conflict          409   stale, being deleted, already bound, another UID
+└── Forbidden         422   a field that may not be changed like this
+"""
+
+from typing import ClassVar
+
+from moorage.api.meta import KubeObject
+from moorage.errors import InputError
+
+
+class Refusal(InputError):
+    """A request that the API server turned down; nothing changed."""
+
+    code: ClassVar[int] = 400
+    reason: ClassVar[str] = "BadRequest"
+
+
+class NotFound(Refusal):
+    """There is no such object."""
+
+    code = 404
+    reason = "NotFound"
+
+
+class AlreadyExists(Refusal):
+    """There is one by that name."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+
+class Conflict(Refusal):
+    """The object is not, or no longer, what the request takes it for."""
+
+    code = 409
+    reason = "Conflict"
+
+
+class Forbidden(Refusal):
+    """A field that may not be changed like this."""
+
+    code = 422
+    reason = "Invalid"
+
+
+def not_found(plural: str, name: str) -> NotFound:
+    """As kubectl prints it."""
+    return NotFound(f'{plural} "{name}" not found')
+
+
+def cannot_be_fulfilled(plural: str, name: str, why: str) -> Conflict:
+    """As the API server words every conflict."""
+    return Conflict(f'Operation cannot be fulfilled on {plural} "{name}": {why}')
+
+
+def check_uid(plural: str, obj: KubeObject, uid: str) -> None:
+    """Refuse if a namesake is meant."""
+    if obj.uid != uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {obj.uid}"
+        raise cannot_be_fulfilled(plural, obj.name, why)

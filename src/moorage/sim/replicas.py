@@ -1,0 +1,184 @@
+"""Replicas: the scheduler processes of a simulation, and everything on its way to and from them.
+
+Most of the time there is one. It may be replaced by a new one, which knows only what the cluster
+shows; the old one may go on for a while without noticing, and what it had sent off may still land.
+"""
+
+from typing import assert_never
+
+from moorage.api.config import SchedulerConfiguration
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Effect
+from moorage.core.observations import Observation
+from moorage.framework.effects import BindPod, DeletePod, EmitEvent
+from moorage.sim import performer
+from moorage.sim.checks import Checks
+from moorage.sim.clock import Clock
+from moorage.sim.cluster import Cluster
+from moorage.sim.faults import Trouble
+from moorage.sim.happenings import Answer, Deliver, Land, Relist, Replace, Stop
+from moorage.sim.replica import Replica
+from moorage.sim.trace import Trace
+from moorage.sim.watch import Watch
+
+Happening = Deliver | Relist | Land | Answer | Replace | Stop
+
+# A real scheduler takes a while for each pod, so that even pods which wake each other for ever do
+# not stop the world. Here that has to be said: so many cycles at one moment, then a second passes.
+MOST_CYCLES = 1000
+MOST_CYCLES_PER_POD = 10
+PAUSE_SECONDS = 1.0
+
+
+class Replicas:
+    """The scheduler processes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock[object],
+        config: SchedulerConfiguration,
+        seed: int,
+        trouble: Trouble,
+        trace: Trace | None,
+        checks: Checks | None,
+    ) -> None:
+        self.running: list[Replica] = []
+        self.leader: Replica
+        self.events: list[EmitEvent] = []
+        # When a request last changed something that may let another pod fit.
+        self.changed_at = 0.0
+        self.cycles = 0
+        self._cluster = cluster
+        self._clock = clock
+        self._config = config
+        self._seed = seed
+        self._trouble = trouble
+        self._trace = trace
+        self._checks = checks
+        self._all: list[Replica] = []
+        self._moment = (0.0, 0)
+        cluster.watch(self._news, active_pods_only=True)
+        self._start()
+        for at in trouble.restarts():
+            clock.schedule(at, Replace())
+
+    def happen(self, what: Happening) -> None:
+        """Do what was put on the clock."""
+        match what:
+            case Deliver(replica=number, observation=observation):
+                self._deliver(self._all[number], observation)
+            case Land(replica=number):
+                self._land(self._all[number], what)
+            case Answer(replica=number):
+                self._answer(self._all[number], what)
+            case Relist(replica=number, kind=kind):
+                self._all[number].watch.relist(kind)
+            case Replace():
+                self._replace()
+            case Stop(replica=number):
+                self._stop(self._all[number])
+            case _:
+                assert_never(what)
+
+    def turn(self) -> bool:
+        """Let one scheduler do something at this very moment; False if none has anything to do."""
+        now = self._clock.now
+        for replica in self.running:
+            if replica.is_due(now):
+                self._carry(replica, replica.advance(now))
+                return True
+        for replica in self.running:
+            if replica.is_ready(now):
+                self._try_one(replica, now)
+                return True
+        return False
+
+    def next_at(self) -> float | None:
+        """When a scheduler will next do something by itself."""
+        moments = [at for replica in self.running if (at := replica.next_at()) is not None]
+        return min(moments, default=None)
+
+    def _start(self) -> None:
+        number = len(self._all)
+        watch = Watch(number, self._cluster, self._clock, self._trouble)
+        replica = Replica(number, self._config, self._seed + number, watch, self._trace)
+        self.leader = replica
+        self.running.append(replica)
+        self._all.append(replica)
+        if self._checks is not None:
+            self._checks.start(replica)
+        for listing in watch.list_everything():
+            self._clock.schedule(self._clock.now, Deliver(number, listing))
+
+    def _replace(self) -> None:
+        for replica in list(self.running):
+            overlap = self._trouble.overlap()
+            if overlap:
+                self._clock.in_(overlap, Stop(replica.number))
+            else:
+                self._stop(replica)
+        self._start()
+
+    def _stop(self, replica: Replica) -> None:
+        if replica.is_running:
+            replica.is_running = False
+            self.running.remove(replica)
+
+    def _news(self, observation: Observation) -> None:
+        for replica in self.running:
+            replica.watch.news(observation)
+
+    def _deliver(self, replica: Replica, observation: Observation) -> None:
+        if replica.is_running:
+            effects = replica.observe(observation, self._clock.now)
+            if self._checks is not None:
+                self._checks.told(replica, observation)
+            self._carry(replica, effects)
+
+    def _try_one(self, replica: Replica, now: float) -> None:
+        self.cycles += 1
+        effects = replica.schedule_one(now)
+        if self._checks is not None:
+            self._checks.decided(replica, effects)
+        replica.busy_until = now + self._trouble.thinking(now) + self._pause(now)
+        self._carry(replica, effects)
+
+    def _pause(self, now: float) -> float:
+        at, cycles = self._moment
+        cycles = cycles + 1 if at == now else 1
+        self._moment = (now, cycles)
+        most = MOST_CYCLES + MOST_CYCLES_PER_POD * self._cluster.count(Pod)
+        return PAUSE_SECONDS if cycles >= most else 0.0
+
+    def _carry(self, replica: Replica, effects: list[Effect]) -> None:
+        """Send off what a scheduler asks of the world."""
+        now = self._clock.now
+        for effect in effects:
+            fate = self._trouble.fate(effect.request, now)
+            self._clock.in_(fate.there_seconds, Land(replica.number, effect, fate))
+        if self._checks is not None:
+            self._checks.after_step(replica)
+
+    def _land(self, replica: Replica, land: Land) -> None:
+        """A request reaches the API server."""
+        if not replica.is_running and not self._trouble.still_lands():
+            return
+        now, effect, fate = self._clock.now, land.effect, land.fate
+        outcome = performer.perform(self._cluster, effect.request, fate, now, self.events)
+        if isinstance(effect.request, BindPod | DeletePod) and fate.carried_out:
+            self.changed_at = now
+        if self._checks is not None and isinstance(outcome, Done):
+            self._checks.landed(replica, effect)
+        answer = Answer(replica.number, effect.ticket, outcome)
+        if fate.back_seconds:
+            self._clock.in_(fate.back_seconds, answer)
+        else:
+            self._answer(replica, answer)  # Ahead of the watch, which is told of it next.
+
+    def _answer(self, replica: Replica, answer: Answer) -> None:
+        if replica.is_running:
+            if self._checks is not None:
+                self._checks.answered(replica, answer.ticket, answer.outcome)
+            effects = replica.complete(answer.ticket, answer.outcome, self._clock.now)
+            self._carry(replica, effects)

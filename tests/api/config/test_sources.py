@@ -1,0 +1,107 @@
+import pytest
+
+from moorage.api.config import sources
+from moorage.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("a: 1\nb: [x, y]\n", {"a": 1, "b": ["x", "y"]}, id="yaml"),
+        pytest.param('{"a": 1, "b": ["x"]}', {"a": 1, "b": ["x"]}, id="json"),
+        pytest.param('{\n\t"a":\t1\n}', {"a": 1}, id="json with tabs"),
+        pytest.param("{a: 1}", {"a": 1}, id="yaml that begins with a brace"),
+        pytest.param("---\na: 1\n---\n", {"a": 1}, id="an empty document more"),
+        pytest.param("", None, id="nothing"),
+        pytest.param("# a: 1\n", None, id="a comment"),
+        pytest.param("day: 2026-01-02\n", {"day": "2026-01-02"}, id="a date is text, as in json"),
+        pytest.param("1: a\nfalse: b\n", {"1": "a", "false": "b"}, id="keys become text"),
+        pytest.param('{"a": "\\ud800"}', {"a": "?"}, id="half a character"),
+        pytest.param(
+            "base: &base {a: 1}\nover: {<<: *base, a: 2}\n",
+            {"base": {"a": 1}, "over": {"a": 2}},
+            id="overriding a merged key is not a repetition",
+        ),
+    ],
+)
+def test_parse(text, value):
+    assert sources.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        pytest.param(
+            "a:\n  b: 1\n  b: 2\n  c: 1\n  c: 1\n",
+            [
+                'strict decoding error: line 3: key "b" already set in map',
+                'strict decoding error: line 5: key "c" already set in map',
+            ],
+            id="keys twice in yaml",
+        ),
+        pytest.param(
+            '{"a": {"b": 1, "b": 2}}',
+            ['strict decoding error: key "b" already set in map'],
+            id="a key twice in json",
+        ),
+        pytest.param(
+            "a: [1\nb: 2\n",
+            ["yaml: line 2: expected ',' or ']', but got ':'"],
+            id="a bracket left open",
+        ),
+        pytest.param(
+            "a: 1\n---\nb: 2\n", ["one document is expected, 2 are there"], id="two files"
+        ),
+        pytest.param("a: .nan\n", ["not a value that JSON knows: float nan"], id="not a number"),
+        pytest.param("a: !!bool perhaps\n", ["yaml: KeyError: 'perhaps'"], id="not what it says"),
+        pytest.param(
+            "a: !!python/name:os.system x\n",
+            [
+                "yaml: line 1: could not determine a constructor for the tag "
+                "'tag:yaml.org,2002:python/name:os.system'"
+            ],
+            id="a tag that would run code",
+        ),
+        pytest.param(
+            "a: 0x" + "f" * 5000 + "\n",
+            ["not a value that JSON knows: an integer of more than 64 bits"],
+            id="a number with too many bits",
+        ),
+        pytest.param("? [a]\n: 1\n", ["yaml: line 1: found unhashable key"], id="a list as key"),
+        pytest.param(
+            "a: " + "9" * 5000 + "\n",
+            [
+                "yaml: ValueError: Exceeds the limit (4300 digits) for integer string conversion: "
+                "value has 5000 digits; use sys.set_int_max_str_digits() to increase the limit"
+            ],
+            id="a number without end",
+        ),
+    ],
+)
+def test_parse_refuses(text, problems):
+    with pytest.raises(ConfigError) as caught:
+        sources.parse(text)
+    assert caught.value.problems == problems
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param(None, "no such file or directory", id="missing"),
+        pytest.param(
+            b"\x7fELF\xff\xfe\x00", "not UTF-8 text: invalid start byte at byte 4", id="binary"
+        ),
+    ],
+)
+def test_read_refuses(tmp_path, content, problem):
+    path = tmp_path / "scheduler.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        sources.read(path)
+    assert caught.value.problems == [problem]
+
+
+def test_read_refuses_a_folder(tmp_path):
+    with pytest.raises(ConfigError, match="is a directory"):
+        sources.read(tmp_path)
