@@ -5,12 +5,12 @@ for pods that nobody admitted yet.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from moorage.api import quantity
 from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import Node
-from moorage.api.pod import ContainerStatus, Pod, ResourceRequirements
+from moorage.api.pod import Pod, ResourceRequirements
 from moorage.api.policy import PriorityClass
 from moorage.api.quantity import Quantity
 from moorage.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
@@ -110,7 +110,7 @@ def _contradiction(
 
 
 Amounts = tuple[str, int, Mapping[str, Quantity]]
-"""A field path with a gap for an index, the index, and the quantities by name."""
+"""A field path with a gap for an index, the index, and quantities by name."""
 
 
 def bad_quantity(obj: KubeObject) -> tuple[str, str] | None:
@@ -131,47 +131,59 @@ def join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if re.fullmatch(r"[\w-]+", name) else f"{path}[{name}]"
 
 
-def _amounts(obj: KubeObject) -> Iterator[Amounts]:
-    if isinstance(obj, Pod):
-        yield from _pod_amounts(obj)
-    elif isinstance(obj, Node):
-        yield "status.allocatable", 0, obj.status.allocatable
-        yield "status.capacity", 0, obj.status.capacity
-    elif isinstance(obj, PersistentVolume):
-        yield "spec.capacity", 0, obj.spec.capacity
-    elif isinstance(obj, PersistentVolumeClaim):
-        yield "spec.resources.requests", 0, obj.spec.resources.requests
-        yield "status.capacity", 0, obj.status.capacity
-    elif isinstance(obj, CSIStorageCapacity):
-        sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
-        yield "", 0, {name: size for name, size in sizes.items() if size is not None}
+def _amounts(obj: KubeObject) -> list[Amounts]:
+    match obj:
+        case Pod():
+            return _pod_amounts(obj)
+        case Node():
+            return [
+                ("status.allocatable", 0, obj.status.allocatable),
+                ("status.capacity", 0, obj.status.capacity),
+            ]
+        case PersistentVolume():
+            return [("spec.capacity", 0, obj.spec.capacity)]
+        case PersistentVolumeClaim():
+            return [
+                ("spec.resources.requests", 0, obj.spec.resources.requests),
+                ("status.capacity", 0, obj.status.capacity),
+            ]
+        case CSIStorageCapacity():
+            sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
+            return [("", 0, {name: size for name, size in sizes.items() if size is not None})]
+    return []
 
 
-def _pod_amounts(pod: Pod) -> Iterator[Amounts]:
+def _pod_amounts(pod: Pod) -> list[Amounts]:
+    # Lists rather than generators: this runs for every container of every pod there is.
     spec, status = pod.spec, pod.status
+    found: list[Amounts] = [("spec.overhead", 0, spec.overhead)]
     for i, container in enumerate(spec.containers):
-        yield from _both("spec.containers[{}].resources", i, container.resources)
+        found += _both("spec.containers[{}].resources", i, container.resources)
     for i, container in enumerate(spec.init_containers):
-        yield from _both("spec.initContainers[{}].resources", i, container.resources)
-    yield "spec.overhead", 0, spec.overhead
-    yield from _both("spec.resources", 0, spec.resources)
+        found += _both("spec.initContainers[{}].resources", i, container.resources)
     for i, volume in enumerate(spec.volumes):
         if volume.ephemeral and (template := volume.ephemeral.volume_claim_template):
             path = "spec.volumes[{}].ephemeral.volumeClaimTemplate.spec.resources.requests"
-            yield path, i, template.spec.resources.requests
-    yield from _status_amounts("status.containerStatuses[{}]", status.container_statuses)
-    yield from _status_amounts("status.initContainerStatuses[{}]", status.init_container_statuses)
-    yield from _both("status.resources", 0, status.resources)
-    yield "status.allocatedResources", 0, status.allocated_resources
+            found.append((path, i, template.spec.resources.requests))
+    for i, each in enumerate(status.container_statuses):
+        found += _both("status.containerStatuses[{}].resources", i, each.resources)
+        found.append(
+            ("status.containerStatuses[{}].allocatedResources", i, each.allocated_resources)
+        )
+    for i, each in enumerate(status.init_container_statuses):
+        path = "status.initContainerStatuses[{}].allocatedResources"
+        found += _both("status.initContainerStatuses[{}].resources", i, each.resources)
+        found.append((path, i, each.allocated_resources))
+    found += _both("spec.resources", 0, spec.resources)
+    found += _both("status.resources", 0, status.resources)
+    found.append(("status.allocatedResources", 0, status.allocated_resources))
+    return found
 
 
-def _status_amounts(path: str, statuses: tuple[ContainerStatus, ...]) -> Iterator[Amounts]:
-    for i, status in enumerate(statuses):
-        yield from _both(f"{path}.resources", i, status.resources)
-        yield f"{path}.allocatedResources", i, status.allocated_resources
-
-
-def _both(path: str, index: int, resources: ResourceRequirements | None) -> Iterator[Amounts]:
-    if resources is not None:
-        yield f"{path}.requests", index, resources.requests
-        yield f"{path}.limits", index, resources.limits
+def _both(path: str, index: int, resources: ResourceRequirements | None) -> tuple[Amounts, ...]:
+    if resources is None:
+        return ()
+    return (
+        (f"{path}.requests", index, resources.requests),
+        (f"{path}.limits", index, resources.limits),
+    )

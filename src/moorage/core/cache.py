@@ -31,6 +31,7 @@ class Cached:
 
     pod: Pod
     node: str
+    template: PodTemplate
     assumed: bool
     bound_at: float | None = None  # When its binding was reported done; None before that.
 
@@ -66,7 +67,7 @@ class Cache:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
         self._table.add_pod(node, placed, template.usage)
-        self._pods[pod.uid] = Cached(placed, node, assumed=True)
+        self._pods[pod.uid] = Cached(placed, node, template, assumed=True)
         self.assumed_count += 1
         return placed
 
@@ -94,8 +95,7 @@ class Cache:
         if cached is not None:
             if not cached.assumed:
                 raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
-            self._drop(cached)
-        self._place(pod)
+        self._place(pod, cached)
         return cached is not None and cached.node == pod.node_name
 
     def update(self, pod: Pod) -> None:
@@ -106,8 +106,7 @@ class Cache:
             raise CacheError(f"{who} is not added to scheduler cache, so cannot be updated")
         if cached.assumed:
             raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
-        self._drop(cached)
-        self._place(pod)
+        self._place(pod, cached)
 
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it was not known."""
@@ -130,14 +129,42 @@ class Cache:
         """When the first binding that is still unconfirmed was reported."""
         return next(iter(self._unconfirmed.values()), None)
 
-    def _place(self, pod: Pod) -> None:
-        self._table.add_pod(pod.node_name, pod, self._templates.of(pod).usage)
-        self._pods[pod.uid] = Cached(pod, pod.node_name, assumed=False)
+    def _place(self, pod: Pod, before: Cached | None) -> None:
+        template = self._template(pod, before)
+        if before is not None and before.node == pod.node_name:
+            # In place: in the usual case of a binding confirmed, nothing else changes.
+            self._table.replace_pod(pod.node_name, pod, template.usage)
+            self._leave(before)
+        else:
+            if before is not None:
+                self._drop(before)
+            self._table.add_pod(pod.node_name, pod, template.usage)
+        self._pods[pod.uid] = Cached(pod, pod.node_name, template, assumed=False)
+
+    def _template(self, pod: Pod, before: Cached | None) -> PodTemplate:
+        if before is not None and _same_template(pod, before.pod):
+            return before.template
+        return self._templates.of(pod)
 
     def _drop(self, cached: Cached) -> None:
+        self._table.remove_pod(cached.node, cached.pod.uid)
+        self._leave(cached)
+
+    def _leave(self, cached: Cached) -> None:
         uid = cached.pod.uid
-        self._table.remove_pod(cached.node, uid)
         del self._pods[uid]
         self._unconfirmed.pop(uid, None)
         if cached.assumed:
             self.assumed_count -= 1
+
+
+def _same_template(pod: Pod, other: Pod) -> bool:
+    """Whether nothing changed that a template is made of; quicker than making one."""
+    return (
+        pod.spec == other.spec
+        and pod.labels == other.labels
+        and pod.metadata.annotations == other.metadata.annotations
+        and pod.status.container_statuses == other.status.container_statuses
+        and pod.status.resources == other.status.resources
+        and pod.status.conditions == other.status.conditions
+    )

@@ -27,6 +27,8 @@ from moorage.nodes.usage import Placed
 
 Rows = NDArray[np.intp]
 
+NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+
 # Statuses for nodes that nobody looked at, when there is no better reason.
 NOT_LOOKED_AT = unresolvable()
 
@@ -51,11 +53,12 @@ class Decision:
     pre: PreFiltered = field(default_factory=PreFiltered)
     filtered: Filtered | None = None
     overruled: dict[int, Status] = field(default_factory=dict)
-    # Rows in question: all, unless pre_filter plugins named some or a sample was taken.
-    feasible: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    # The refused rows that a sampling walk met; None if all rows were looked at.
     refused: Rows | None = None
     feasible_count: int = 0
     scored: Scored | None = None
+    # The rows that share the highest total.
+    ties: Rows = field(default_factory=lambda: NO_ROWS)
 
     @property
     def message(self) -> str:
@@ -84,7 +87,9 @@ class Decision:
         """The rows with the highest totals, the picked one first."""
         if self.scored is None:
             return [self.row]
-        return [self.row, *_best_rows(self.scored.totals, count, self.row)][:count]
+        others = [row for row in self.ties[:count].tolist() if row != self.row]
+        found = [self.row, *others][:count]
+        return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 
 class SchedulingCycle:
@@ -138,7 +143,7 @@ class SchedulingCycle:
             self._pick(decision, int(np.flatnonzero(fits)[0]))
         else:
             decision.scored = sheet.run_scores(decision.state, decision.pod, fits)
-            self._pick(decision, self._best(decision.scored))
+            self._pick(decision, self._best(decision))
 
     # Which nodes are in question
 
@@ -207,11 +212,12 @@ class SchedulingCycle:
 
     # Choosing
 
-    def _best(self, scored: Scored) -> int:
+    def _best(self, decision: Decision) -> int:
         """A row with the highest total; which of several is up to the seed."""
-        totals = scored.totals
-        best = np.flatnonzero(totals == totals.max())
-        return int(best[self._random.randrange(len(best))] if len(best) > 1 else best[0])
+        assert decision.scored is not None
+        totals = decision.scored.totals
+        ties = decision.ties = np.flatnonzero(totals == totals.max())
+        return int(ties[self._random.randrange(len(ties))] if len(ties) > 1 else ties[0])
 
     def _pick(self, decision: Decision, row: int) -> None:
         decision.row = row
@@ -265,15 +271,13 @@ class SchedulingCycle:
         decision.status = unschedulable(decision.message)
 
 
-def _best_rows(totals: NDArray[np.int64], count: int, but: int) -> list[int]:
-    """Rows with the highest totals, without one."""
+def _fill(found: list[int], totals: NDArray[np.int64], count: int) -> list[int]:
+    """Add the next best rows until there are enough, as far as there are any."""
     rest = totals.copy()
-    rest[but] = -1
-    found: list[int] = []
     while len(found) < count:
+        rest[found] = -1
         best = int(rest.max())
         if best < 0:
             break
-        found += np.flatnonzero(rest == best)[: count - len(found)].tolist()
-        rest[found] = -1
+        found = [*found, *np.flatnonzero(rest == best)[: count - len(found)].tolist()]
     return found

@@ -45,6 +45,11 @@ class InFlight:
         """A pod takes off."""
         self._markers[entry.uid] = _Marker(entry, self._first + len(self._missed))
 
+    def get(self, uid: str) -> QueuedPod | None:
+        """The pod with that UID, if it is in flight."""
+        marker = self._markers.get(uid)
+        return None if marker is None else marker.entry
+
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep a change for those in flight, if there are any."""
         if self._markers:

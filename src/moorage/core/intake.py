@@ -31,6 +31,7 @@ from moorage.framework.events import Action, ClusterEvent
 
 # So many deleted pods are remembered, lest a late observation brings one back to life.
 MOST_GONE = 10_000
+NO_VERSION = -1
 
 
 class Intake:
@@ -54,7 +55,7 @@ class Intake:
         self._journal = journal
         self._is_ours = is_ours
         self._assumed_deleted = assumed_deleted
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, int] = {}  # UID -> version at which it was last seen
 
     def observe(self, observation: Observation, now: float) -> None:
         """Take in what the world tells."""
@@ -107,7 +108,7 @@ class Intake:
 
     def _pod_seen(self, new: Pod, now: float) -> None:
         old = self.pods.get(new.key)
-        if new.uid in self._gone or (old is not None and is_older(new, old)):
+        if self._is_gone(new) or (old is not None and is_older(new, old)):
             return
         if old is not None and old.uid != new.uid:
             self._pod_gone(old, now)
@@ -183,8 +184,11 @@ class Intake:
             only=lambda waiting: waiting.priority <= pod.priority,
         )
 
+    def _is_gone(self, pod: Pod) -> bool:
+        return pod.uid in self._gone and version(pod) <= self._gone[pod.uid] != NO_VERSION
+
     def _remember_gone(self, pod: Pod) -> None:
-        self._gone[pod.uid] = None
+        self._gone[pod.uid] = max(version(pod), self._gone.get(pod.uid, NO_VERSION))
         if len(self._gone) > MOST_GONE:
             del self._gone[next(iter(self._gone))]
 
@@ -229,8 +233,12 @@ def resource_of(obj: KubeObject) -> str:
     return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
+def version(obj: KubeObject) -> int:
+    """An object's resource version; those of one server grow, so they can be compared."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else NO_VERSION
+
+
 def is_older(new: KubeObject, old: KubeObject) -> bool:
-    """Whether a version is older than the one known; versions grow, so they can be compared."""
-    mine, known = new.metadata.resource_version, old.metadata.resource_version
-    same = new.uid == old.uid
-    return same and mine.isdecimal() and known.isdecimal() and int(mine) < int(known)
+    """Whether a version is older than the one known."""
+    return new.uid == old.uid and NO_VERSION < version(new) < version(old)

@@ -11,7 +11,7 @@ Identity in the queue is namespace/name, in flight the UID: a pod may be recreat
 while its former self is still being tried. Which change cures what is not known here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moorage.api.pod import Pod
@@ -145,17 +145,19 @@ class SchedulingQueue:
     def return_unschedulable(self, entry: QueuedPod, now: float) -> bool:
         """A pod comes back from a failed attempt, its entry saying who refused it.
 
-        False if a pod of that name is queued already, which is left as it is: the world has told
-        of the pod again, or of a new one under its name, after it was done.
+        False if it was done before, and the world has told of it again or of a new pod under its
+        name: what is queued or in flight since then is left as it is.
         """
-        missed = self._in_flight.missed_by(entry.uid)
-        is_queued = self._places.find(entry.key) is not None
-        if not is_queued:
+        flying = self._in_flight.get(entry.uid)
+        if flying is not None and flying is not entry:
+            return False
+        is_free = self._places.find(entry.key) is None
+        if is_free:
             entry.failed(now)
-            strategy = self._strategy(entry, missed)
+            strategy = self._strategy(entry)
             self._place(entry, strategy, events.SCHEDULE_ATTEMPT_FAILURE, now)
         self.done(entry.uid)
-        return not is_queued
+        return is_free
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Try these pods soon, whatever they wait for; gates still hold."""
@@ -289,8 +291,9 @@ class SchedulingQueue:
             return self._places.to_backoff(entry, label, now)
         return self._places.to_active(entry, label, now)
 
-    def _strategy(self, entry: QueuedPod, missed: Iterator[Missed] | None) -> Strategy:
+    def _strategy(self, entry: QueuedPod) -> Strategy:
         """What to do with a pod that came back, given what it missed."""
+        missed = self._in_flight.missed_by(entry.uid)
         if missed is None or not entry.has_rejectors:
             return Strategy.AFTER_BACKOFF
         return self._requeueing.best(entry, missed)

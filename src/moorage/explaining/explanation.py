@@ -7,6 +7,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.core.cycle import Decision
+from moorage.explaining import advice
 from moorage.framework.status import Status
 
 
@@ -27,6 +28,8 @@ class Explanation:
     best: list[str] = field(default_factory=list)
     message: str = ""
     unschedulable_plugins: list[str] = field(default_factory=list)
+    # What lies behind the reasons, one line each; for people, so not part of `to_dict`.
+    advice: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, decision: Decision, runs_on: str = "") -> "Explanation":
@@ -40,6 +43,8 @@ class Explanation:
             told.error = decision.status
         if told.error is None:
             told._tell_nodes(decision)
+        if not told.picked:
+            told.advice = advice.of(told.pod, decision.state.table, told.rejected)
         if not told.unschedulable_plugins:
             told.unschedulable_plugins = sorted({s.plugin for s in told.rejected.values()} - {""})
         return told

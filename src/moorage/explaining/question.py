@@ -11,6 +11,7 @@ from moorage.api.pod import Pod
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.explaining import advice
 from moorage.explaining.explanation import Explanation
 
 
@@ -47,16 +48,25 @@ def _unplaced(pod: Pod) -> Pod:
 def _ask(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
     profile = scheduler.profiles.get(pod.spec.scheduler_name)
     if profile is None:
-        names = ", ".join(sorted(scheduler.profiles))
-        raise InputError(
-            f"Pod {pod.key} asks for scheduler {pod.spec.scheduler_name!r}, which has no profile "
-            f"here (there is {names}); name it in a profile of the configuration"
-        )
+        return _of_another_scheduler(scheduler, pod, runs_on)
     gate = profile.run_pre_enqueue(pod)
     if gate is not None:
-        return Explanation(pod, runs_on=runs_on, gate=gate)
+        return Explanation(pod, runs_on=runs_on, gate=gate, advice=advice.of_gates(pod))
     decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
     return Explanation.of(decision, runs_on)
+
+
+def _of_another_scheduler(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
+    names = ", ".join(sorted(scheduler.profiles))
+    return Explanation(
+        pod,
+        runs_on=runs_on,
+        nodes=scheduler.cluster.table.node_count,
+        message=f'no profile for scheduler "{pod.spec.scheduler_name}"',
+        advice=[
+            f"The pod asks for that scheduler in spec.schedulerName; the profiles here are: {names}."
+        ],
+    )
 
 
 def find_pod(objects: Iterable[KubeObject], name: str) -> Pod:

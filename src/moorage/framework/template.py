@@ -47,13 +47,21 @@ class Templates:
             if len(self._by_content) >= MOST_TEMPLATES:
                 self._forget_oldest_half()
             self._serial += 1
-            template = PodTemplate(self._serial, pod, Usage.of(pod))
+            template = PodTemplate(self._serial, _unplaced(pod), Usage.of(pod))
             self._by_content[content] = template
         return template
 
     def _forget_oldest_half(self) -> None:
         for content in list(self._by_content)[: MOST_TEMPLATES // 2]:
             del self._by_content[content]
+
+
+def _unplaced(pod: Pod) -> Pod:
+    """The pod without its node: one that runs already may be the first of its equals to be seen,
+    and what is asked about it is kept for those that still wait."""
+    if not pod.node_name:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
 
 
 def _content(pod: Pod) -> bytes:

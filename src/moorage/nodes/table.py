@@ -271,6 +271,16 @@ class NodeTable(Rows):
         self._book(row, usage, sign=1)
         self.ports.add(row, usage.ports)
 
+    def replace_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
+        """A pod on a node changed; what it takes may be the same."""
+        row = self.row_of[node_name]
+        before = self.placed[row][pod.uid]
+        if before.usage != usage or before.pod.labels != pod.labels:
+            self.remove_pod(node_name, pod.uid)
+            self.add_pod(node_name, pod, usage)
+        else:
+            self.placed[row][pod.uid] = Placed(pod, usage)
+
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Give a pod's room back."""
         row = self.row_of[node_name]

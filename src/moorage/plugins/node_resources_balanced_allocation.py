@@ -146,9 +146,12 @@ def _deviations(fractions: list[Floats], offered: list[mp.Mask]) -> Floats:
     several = np.maximum(count, 1.0)
     mean = total / several
     for fraction, present in zip(fractions, offered, strict=True):
-        distance = (fraction - mean) * present
-        squares += distance * distance
-    deviations = np.sqrt(squares / several)
+        distance = fraction - mean
+        distance *= present
+        distance *= distance
+        squares += distance
+    squares /= several
+    deviations = np.sqrt(squares, out=squares)
     deviations *= count > 1
     return np.where(count == 2, _half_distance(*_extremes(fractions, offered)), deviations)
 

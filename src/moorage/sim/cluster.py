@@ -64,6 +64,10 @@ class Cluster:
         """All objects of a kind, oldest first."""
         return self._objects[kind].values()  # type: ignore[return-value]  # keyed by kind
 
+    def count(self, kind: type[KubeObject]) -> int:
+        """How many objects of a kind there are."""
+        return len(self._objects[kind])
+
     def active(self, kind: type[T]) -> tuple[T, ...]:
         """All objects of a kind that a scheduler gets to see."""
         return tuple(obj for obj in self.all(kind) if _is_active(obj))

@@ -108,6 +108,10 @@ class Trouble:
         """Whether the world behaves from here on."""
         return not self.is_possible or now >= self.faults.until_seconds
 
+    def over_since(self, now: float) -> float:
+        """Since when the world has behaved; 0 if it always has, or does not yet."""
+        return self.faults.until_seconds if self.is_possible and self.is_over(now) else 0.0
+
     def fate(self, request: Request, now: float) -> Fate:
         """What becomes of a request."""
         if self.is_over(now):

@@ -7,8 +7,20 @@ from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Observation
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
+from moorage.framework.registry import Registry
 from moorage.sim.trace import Line, Trace, observed
 from moorage.sim.watch import Watch
+
+
+class MakeScheduler:
+    """Makes the schedulers of one simulation, which look for their plugins only once."""
+
+    def __init__(self, config: SchedulerConfiguration) -> None:
+        self._config = config
+        self._registry = Registry()
+
+    def __call__(self, seed: int) -> Scheduler:
+        return Scheduler(self._config, seed=seed, registry=self._registry)
 
 
 class Replica:
@@ -17,20 +29,17 @@ class Replica:
     def __init__(
         self,
         number: int,
-        config: SchedulerConfiguration,
-        seed: int,
+        scheduler: Scheduler,
         watch: Watch,
         trace: Trace | None,
     ) -> None:
         self.number = number
-        self.scheduler = Scheduler(config, seed=seed)
+        self.scheduler = scheduler
         self.watch = watch
         self.is_running = True
         # A cycle that takes its time keeps the scheduler from the next one.
         self.busy_until = 0.0
         self._trace = trace
-        if trace is not None:
-            trace.note(Line(at=0.0, call="start", replica=number, seed=seed))
 
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Tell the scheduler some news."""
@@ -81,6 +90,16 @@ class Replica:
     def holds_room(self) -> bool:
         """Whether pods are on their way to a node, or wait for permission to go."""
         return self.scheduler.cache.assumed_count > 0
+
+    def waiting(self) -> dict[str, int]:
+        """How many pods wait for a node, and where; gated ones wait for somebody else."""
+        counts = self.scheduler.queue.counts()
+        return {place: counts[place] for place in ("active", "backoff", "unschedulable")}
+
+    def is_retrying(self) -> bool:
+        """Whether pods will be tried again before anything has changed."""
+        counts = self.waiting()
+        return counts["active"] + counts["backoff"] > 0
 
     def _note(self, call: str, now: float, effects: list[Effect], **told: Any) -> None:
         assert self._trace is not None

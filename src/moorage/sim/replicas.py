@@ -6,9 +6,8 @@ shows; the old one may go on for a while without noticing, and what it had sent 
 
 from typing import assert_never
 
-from moorage.api.config import SchedulerConfiguration
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Effect
+from moorage.core.effects import Effect
 from moorage.core.observations import Observation
 from moorage.framework.effects import BindPod, DeletePod, EmitEvent
 from moorage.sim import performer
@@ -17,8 +16,8 @@ from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
 from moorage.sim.faults import Trouble
 from moorage.sim.happenings import Answer, Deliver, Land, Relist, Replace, Stop
-from moorage.sim.replica import Replica
-from moorage.sim.trace import Trace
+from moorage.sim.replica import MakeScheduler, Replica
+from moorage.sim.trace import Line, Trace
 from moorage.sim.watch import Watch
 
 Happening = Deliver | Relist | Land | Answer | Replace | Stop
@@ -37,7 +36,7 @@ class Replicas:
         self,
         cluster: Cluster,
         clock: Clock[object],
-        config: SchedulerConfiguration,
+        make_scheduler: MakeScheduler,
         seed: int,
         trouble: Trouble,
         trace: Trace | None,
@@ -51,7 +50,7 @@ class Replicas:
         self.cycles = 0
         self._cluster = cluster
         self._clock = clock
-        self._config = config
+        self._make_scheduler = make_scheduler
         self._seed = seed
         self._trouble = trouble
         self._trace = trace
@@ -86,7 +85,7 @@ class Replicas:
         now = self._clock.now
         for replica in self.running:
             if replica.is_due(now):
-                self._carry(replica, replica.advance(now))
+                self._carry(replica, replica.advance(now), decides=False)
                 return True
         for replica in self.running:
             if replica.is_ready(now):
@@ -102,7 +101,11 @@ class Replicas:
     def _start(self) -> None:
         number = len(self._all)
         watch = Watch(number, self._cluster, self._clock, self._trouble)
-        replica = Replica(number, self._config, self._seed + number, watch, self._trace)
+        seed = self._seed + number
+        replica = Replica(number, self._make_scheduler(seed), watch, self._trace)
+        if self._trace is not None:
+            line = Line(at=self._clock.now, call="start", replica=number, seed=seed)
+            self._trace.note(line)
         self.leader = replica
         self.running.append(replica)
         self._all.append(replica)
@@ -134,15 +137,13 @@ class Replicas:
             effects = replica.observe(observation, self._clock.now)
             if self._checks is not None:
                 self._checks.told(replica, observation)
-            self._carry(replica, effects)
+            self._carry(replica, effects, decides=False)
 
     def _try_one(self, replica: Replica, now: float) -> None:
         self.cycles += 1
         effects = replica.schedule_one(now)
-        if self._checks is not None:
-            self._checks.decided(replica, effects)
         replica.busy_until = now + self._trouble.thinking(now) + self._pause(now)
-        self._carry(replica, effects)
+        self._carry(replica, effects, decides=True)
 
     def _pause(self, now: float) -> float:
         at, cycles = self._moment
@@ -151,25 +152,26 @@ class Replicas:
         most = MOST_CYCLES + MOST_CYCLES_PER_POD * self._cluster.count(Pod)
         return PAUSE_SECONDS if cycles >= most else 0.0
 
-    def _carry(self, replica: Replica, effects: list[Effect]) -> None:
+    def _carry(self, replica: Replica, effects: list[Effect], *, decides: bool) -> None:
         """Send off what a scheduler asks of the world."""
         now = self._clock.now
+        if self._checks is not None:
+            self._checks.asked(replica, effects, decides=decides)
         for effect in effects:
             fate = self._trouble.fate(effect.request, now)
             self._clock.in_(fate.there_seconds, Land(replica.number, effect, fate))
-        if self._checks is not None:
-            self._checks.after_step(replica)
 
     def _land(self, replica: Replica, land: Land) -> None:
         """A request reaches the API server."""
         if not replica.is_running and not self._trouble.still_lands():
             return
         now, effect, fate = self._clock.now, land.effect, land.fate
+        version = self._cluster.version
         outcome = performer.perform(self._cluster, effect.request, fate, now, self.events)
-        if isinstance(effect.request, BindPod | DeletePod) and fate.carried_out:
+        if isinstance(effect.request, BindPod | DeletePod) and self._cluster.version > version:
             self.changed_at = now
-        if self._checks is not None and isinstance(outcome, Done):
-            self._checks.landed(replica, effect)
+            if self._checks is not None and isinstance(effect.request, BindPod):
+                self._checks.bound(replica, effect.ticket, effect.request)
         answer = Answer(replica.number, effect.ticket, outcome)
         if fate.back_seconds:
             self._clock.in_(fate.back_seconds, answer)
@@ -181,4 +183,4 @@ class Replicas:
             if self._checks is not None:
                 self._checks.answered(replica, answer.ticket, answer.outcome)
             effects = replica.complete(answer.ticket, answer.outcome, self._clock.now)
-            self._carry(replica, effects)
+            self._carry(replica, effects, decides=False)

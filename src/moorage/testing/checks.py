@@ -1,8 +1,8 @@
 """Run a plugin on one node, or prove that it keeps the contract of `moorage.framework.points`.
 
     def test_too_dirty():
-        ran = run_plugin(CarbonAware(), make_pod(labels={LABEL: 200}), make_node(labels={LABEL: 201}))
-        assert (ran.status, ran.score) == (TOO_DIRTY, 79)
+        pod, node = make_pod(labels={LABEL: 200}), make_node(labels={LABEL: 201})
+        assert run_plugin(CarbonAware(), pod, node).status == TOO_DIRTY
 
     def test_conforms():
         check_plugin(CarbonAware())
@@ -13,8 +13,8 @@ Both need nothing but Moorage itself. What fails is an AssertionError that says 
 import inspect
 import pickle
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -22,38 +22,22 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.framework import events, hints, points
+from moorage.framework.effects import Request
+from moorage.framework.events import Action, ClusterEvent
+from moorage.framework.hints import Hint
+from moorage.framework.normalizers import BEST
 from moorage.framework.points import Depends, Plugin
-from moorage.framework.status import (
-    REJECTED,
-    SUCCESS,
-    Code,
-    Narrowed,
-    Scores,
-    Status,
-    Verdicts,
-    unresolvable,
-)
+from moorage.framework.status import SUCCESS, Status
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
 from moorage.testing import strategies
-from moorage.testing.builders import make_state, make_table
-
-HIGHEST = 100
-
-_REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-ALLOWED: Mapping[str, tuple[Code, ...]] = {
-    "pre_enqueue": (Code.SUCCESS, *REJECTED),
-    "pre_filter": (Code.SUCCESS, Code.SKIP, *_REFUSALS),
-    "filter": (Code.SUCCESS, *REJECTED),
-    "filter_all": REJECTED,  # Success is code 0 and never looked up.
-    "pre_score": (Code.SUCCESS, Code.SKIP),
-    "reserve": (Code.SUCCESS, *REJECTED),
-    "permit": (Code.SUCCESS, Code.WAIT, *REJECTED),
-    "bind": (Code.SUCCESS, Code.SKIP, *REJECTED),
-}
+from moorage.testing.builders import make_table
+from moorage.testing.cycle import Answers, Form, PluginCycle, active_rows, allow
+from moorage.testing.strategies import Example, Examples
 
 _PROTOCOLS = (
     points.PreEnqueue,
@@ -101,11 +85,11 @@ def run_plugin(
     among all these nodes and given even where the filter refuses, so that one example shows both.
     """
     table = make_table([node, *others], pods)
-    cycle = _Cycle(plugin, pod, table)
+    cycle = PluginCycle(plugin, pod, table)
     row = table.row_of[node.name]
     if not cycle.scores:
         return Ran(cycle.status(row), None, None)
-    rows = _active(table)
+    rows = active_rows(table)
     raw = cycle.raw(rows, cycle.forms("score")[0])
     here = rows.index(row)
     return Ran(cycle.status(row), cycle.normalized(raw)[here], raw[here])
@@ -129,11 +113,12 @@ def check_plugin(
     out to look at. If it looks at something less usual, hand in `pods` and `nodes` to draw from.
     """
     _check_shape(plugin)
-    world = _World(plugin, pods, nodes)
+    drawn = Examples(pods, nodes)
+    drawn.learn(partial(_look, plugin))
     for seed in range(examples):
         rng = Random(seed)
         try:
-            _check_example(plugin, world.example(rng), rng)
+            _check_example(plugin, drawn.draw(rng), drawn.draw(rng))
         except AssertionError as broken:
             raise AssertionError(f"{plugin.name}, example {seed}: {broken}") from broken
         except Exception as trouble:
@@ -145,163 +130,18 @@ def check_plugin(
 
 def check_twins(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """Prove that the per-node form and the whole-cluster form agree for one pod and table."""
-    cycle = _Cycle(plugin, pod, table)
-    rows = _active(table)
-    slices = [rows, rows[::-1], rows[::2], rows[:1]]
+    cycle = PluginCycle(plugin, pod, table)
+    rows = active_rows(table)
+    slices = [rows, rows[::-1], rows[::2], rows[:1], []]
     if cycle.filters:
         _compare_forms(cycle, "filter", cycle.statuses, slices)
     if cycle.scores:
         _compare_forms(cycle, "score", cycle.raw, slices)
 
 
-# Asking
-
-
-class Form(Enum):
-    """The ways to ask for many rows."""
-
-    NODE = "{}"
-    TABLE = "{}_all"
-    SLICE = "{}_all on a slice of the table"
-
-
-class _Cycle:
-    """One pod's way through a single plugin, up to the scores."""
-
-    def __init__(self, plugin: Plugin, pod: Pod, table: NodeTable, now: float = 0.0) -> None:
-        self.plugin, self.pod, self.table = plugin, pod, table
-        self.state = make_state(pod, table, now)
-        self.found: Status | Narrowed = SUCCESS
-        if isinstance(plugin, points.PreFilter):
-            self.found = plugin.pre_filter(self.state, pod)
-            if not isinstance(self.found, Narrowed):
-                _allow(plugin, "pre_filter", self.found)
-        passed = isinstance(self.found, Narrowed) or self.found.is_success
-        self.filters = passed and points.implements(plugin, "filter")
-        self.scores = points.implements(plugin, "score") and self.pre_score(table.active_rows)
-
-    def pre_score(self, feasible: points.Mask) -> bool:
-        """Whether the plugin is going to score."""
-        if not isinstance(self.plugin, points.PreScore):
-            return True
-        status = self.plugin.pre_score(self.state, self.pod, feasible.copy())
-        return _allow(self.plugin, "pre_score", status).is_success
-
-    def forms(self, point: str) -> list[Form]:
-        """The forms that the plugin has."""
-        per_node = [Form.NODE] if hasattr(self.plugin, point) else []
-        whole = [Form.TABLE, Form.SLICE] if hasattr(self.plugin, f"{point}_all") else []
-        return per_node + whole
-
-    def status(self, row: int) -> Status:
-        """What becomes of a node in the end, narrowing and skipping included."""
-        name = self.table.name(row)
-        if isinstance(self.found, Narrowed):
-            if name not in self.found.names:
-                return unresolvable(f"node(s) didn't satisfy plugin(s) [{self.plugin.name}]")
-        elif self.found.is_skip:
-            return SUCCESS
-        elif not self.found.is_success:
-            return self.found
-        return self.statuses([row], self.forms("filter")[0])[0] if self.filters else SUCCESS
-
-    def statuses(self, rows: list[int], form: Form) -> list[Status]:
-        """What the filter says of rows."""
-        plugin = self.plugin
-        if form is Form.NODE:
-            assert isinstance(plugin, points.Filter)
-            asked = [plugin.filter(self.state, self.pod, self.table.info(row)) for row in rows]
-            return [_allow(plugin, "filter", status) for status in asked]
-        assert isinstance(plugin, points.FilterAll)
-        table, chosen = self._rows(rows, form)
-        verdicts = plugin.filter_all(self.state, self.pod, table)
-        assert isinstance(verdicts, Verdicts), f"filter_all must return Verdicts, not {verdicts!r}"
-        codes = _entries("filter_all", verdicts.codes, len(table))[chosen].tolist()
-        status_of = verdicts.status_of
-        return [_allow(plugin, "filter_all", status_of(code)) if code else SUCCESS for code in codes]
-
-    def raw(self, rows: list[int], form: Form) -> list[int]:
-        """What the plugin scores rows, before normalising."""
-        plugin = self.plugin
-        if form is Form.NODE:
-            assert isinstance(plugin, points.Score)
-            asked = [plugin.score(self.state, self.pod, self.table.info(row)) for row in rows]
-            for score in asked:
-                assert type(score) is int, f"score must return an int, not {score!r}"
-            return asked
-        assert isinstance(plugin, points.ScoreAll)
-        table, chosen = self._rows(rows, form)
-        scores = plugin.score_all(self.state, self.pod, table)
-        return [int(score) for score in _entries("score_all", scores, len(table))[chosen]]
-
-    def _rows(self, rows: list[int], form: Form) -> tuple[points.Rows, Any]:
-        chosen = np.array(rows, dtype=np.intp)
-        return (self.table, chosen) if form is Form.TABLE else (self.table.slice(chosen), slice(None))
-
-    def normalized(self, raw: list[int]) -> list[int]:
-        """The scores that count, with these nodes being all that are feasible."""
-        plugin = self.plugin
-        scores: Scores = np.array(raw, dtype=np.int64)
-        if isinstance(plugin, points.NormalizeScore):
-            scores = plugin.normalize_score(self.state, self.pod, scores.copy())
-            return [int(score) for score in _entries("normalize_score", scores, len(raw))]
-        normalizer = getattr(plugin, "normalizer", None)
-        if normalizer is None:
-            return raw
-        summary = normalizer.summarize(scores)
-        singly = [int(normalizer.apply(score, summary)) for score in raw]
-        together = [int(score) for score in normalizer.apply(scores, summary)]
-        assert singly == together, (
-            f"normalizer.apply gives {together} for an array of scores and {singly} for its "
-            "elements one by one; the framework uses both ways"
-        )
-        return together
-
-
-class Answers(NamedTuple):
-    """Everything that a plugin says of a pod, by node name."""
-
-    found: Status | Narrowed
-    statuses: dict[str, Status]
-    raw: dict[str, int]
-
-
-def _answers(cycle: _Cycle) -> Answers:
-    rows = _active(cycle.table)
-    names = [cycle.table.name(row) for row in rows]
-    statuses = cycle.statuses(rows, cycle.forms("filter")[0]) if cycle.filters else []
-    raw = cycle.raw(rows, cycle.forms("score")[0]) if cycle.scores else []
-    # Without a filter or a score there is nothing to pair the names with.
-    return Answers(
-        cycle.found,
-        dict(zip(names, statuses, strict=False)),
-        dict(zip(names, raw, strict=False)),
-    )
-
-
-def _active(table: NodeTable) -> list[int]:
-    return [int(row) for row in np.flatnonzero(table.active_rows)]
-
-
-def _entries(method: str, values: Any, rows: int) -> Any:
-    assert isinstance(values, np.ndarray), f"{method} must return an array, not {values!r}"
-    assert values.dtype.kind in "iu", f"{method} must return integers, not {values.dtype}"
-    assert values.shape == (rows,), (
-        f"{method} must return one entry per row of the table that it is given, {rows} of them, "
-        f"not an array of shape {values.shape}"
-    )
-    return values
-
-
-def _allow(plugin: Plugin, method: str, status: Status) -> Status:
-    assert isinstance(status, Status), (
-        f"{method} must return a Status, as mp.SUCCESS or mp.unschedulable(...), not {status!r}"
-    )
-    assert status.code in ALLOWED[method], (
-        f"{method} must not return {status.code.label}; allowed here: "
-        + ", ".join(code.label for code in ALLOWED[method])
-    )
-    return status
+def _look(plugin: Plugin, example: Example) -> None:
+    with suppress(Exception):  # Trouble is reported when examples are checked.
+        PluginCycle(plugin, example.pod, example.table()).answers()
 
 
 # Shape: what can be said without an example
@@ -315,7 +155,7 @@ def _check_shape(plugin: Plugin) -> None:
     _check_attributes(plugin)
     _check_pickles(plugin, name)
     for event, hint in _registered(plugin).items():
-        assert isinstance(event, events.ClusterEvent), (
+        assert isinstance(event, ClusterEvent), (
             f"{name}.events_to_register must map ClusterEvents to hints, not {event!r}"
         )
         if hint is not None:
@@ -328,7 +168,8 @@ def _check_methods(plugin: Plugin) -> None:
     for attribute in dir(plugin):
         if attribute in SIGNATURES:
             method = getattr(plugin, attribute)
-            _check_arguments(f"{plugin.name}.{attribute}", method, SIGNATURES[attribute])
+            if method is not None:  # None gives an inherited method up.
+                _check_arguments(f"{plugin.name}.{attribute}", method, SIGNATURES[attribute])
         elif (meant := squeezed.get(attribute.replace("_", "").lower())) is not None:
             raise AssertionError(f"{plugin.name}.{attribute} is never called; call it {meant}")
     assert any(points.implements(plugin, point) for point in points.METHODS), (
@@ -380,140 +221,32 @@ def _registered(plugin: Plugin) -> hints.Events:
     return plugin.events_to_register() if isinstance(plugin, points.EventsToRegister) else {}
 
 
-# Examples
+# Examples: what has to hold for each of them
 
 
-@dataclass(slots=True)
-class _Example:
-    """A pod that waits, and a cluster; `other` is a second pod to compare with."""
-
-    pod: Pod
-    other: Pod
-    nodes: list[Node]
-    running: list[Pod]
-
-    def table(self) -> NodeTable:
-        return strategies.worn_table(self.nodes, self.running)
-
-    def content(self) -> bytes:
-        return msgspec.msgpack.encode((self.pod, self.nodes, self.running))
-
-
-class _World:
-    """Where examples come from."""
-
-    def __init__(
-        self, plugin: Plugin, pods: Sequence[Pod] | None, nodes: Sequence[Node] | None
-    ) -> None:
-        self._pods, self._nodes = pods, nodes
-        self._keys: tuple[str, ...] = ()
-        # Twice, because some keys are asked for only where others are present.
-        for _ in range(2):
-            self._keys = tuple(sorted({*self._keys, *self._asked(plugin)}))
-
-    def example(self, rng: Random) -> _Example:
-        names = rng.sample(strategies.NODE_NAMES, 6)
-        nodes = self._some_nodes(rng, names)
-        running = [
-            self._pod(rng, f"p{i}", node=rng.choice(nodes).name) for i in range(rng.randrange(8))
-        ]
-        return _Example(self._incoming(rng), self._incoming(rng), nodes, running)
-
-    def _asked(self, plugin: Plugin) -> set[str]:
-        """The keys of labels and annotations that the plugin looks for."""
-        asked: set[str] = set()
-        for seed in range(20):
-            example = self.example(Random(seed))
-            example.nodes = [_watched(node, asked) for node in example.nodes]
-            example.pod = _watched(example.pod, asked)
-            try:
-                _answers(_Cycle(plugin, example.pod, example.table()))
-            except Exception:  # noqa: S112  # Trouble is reported when the example is checked.
-                continue
-        return asked.difference(strategies.LABEL_KEYS)
-
-    def _some_nodes(self, rng: Random, names: list[str]) -> list[Node]:
-        if self._nodes is None:
-            return [self._marked(rng, strategies.random_node(rng, name)) for name in names]
-        by_name = {node.name: node for node in self._nodes}
-        return rng.sample(list(by_name.values()), min(len(by_name), len(names)))
-
-    def _incoming(self, rng: Random) -> Pod:
-        if self._pods is None:
-            return self._marked(rng, strategies.random_incoming(rng))
-        return rng.choice(self._pods)
-
-    def _pod(self, rng: Random, name: str, node: str) -> Pod:
-        """A pod that runs."""
-        if self._pods is None:
-            return self._marked(rng, strategies.random_pod(rng, name, node=node))
-        pod = rng.choice(self._pods)
-        return replace(
-            pod,
-            metadata=replace(pod.metadata, name=name, uid=name),
-            spec=replace(pod.spec, node_name=node),
-        )
-
-    def _marked(self, rng: Random, obj: Any) -> Any:
-        """The object with random values for the keys that matter to the plugin."""
-        labels, annotations = dict(obj.metadata.labels), dict(obj.metadata.annotations)
-        for key in self._keys:
-            for pairs in (labels, annotations):
-                value = rng.choice((None, *strategies.LABEL_VALUES, "150", "1000", "true"))
-                if value is not None:
-                    pairs[key] = value
-        return replace(obj, metadata=replace(obj.metadata, labels=labels, annotations=annotations))
-
-
-class _Watched(dict[str, str]):
-    """A map that remembers the keys that it was asked for."""
-
-    def __init__(self, content: Mapping[str, str], asked: set[str]) -> None:
-        super().__init__(content)
-        self.asked = asked
-
-    def __getitem__(self, key: str) -> str:
-        self.asked.add(key)
-        return super().__getitem__(key)
-
-    def __contains__(self, key: object) -> bool:
-        self.asked.add(str(key))
-        return super().__contains__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
-        return super().get(key, default)
-
-
-def _watched(obj: Any, asked: set[str]) -> Any:
-    meta = obj.metadata
-    watched = replace(
-        meta,
-        labels=_Watched(meta.labels, asked),
-        annotations=_Watched(meta.annotations, asked),
-    )
-    return replace(obj, metadata=watched)
-
-
-def _check_example(plugin: Plugin, example: _Example, rng: Random) -> None:
+def _check_example(plugin: Plugin, example: Example, another: Example) -> None:
     content = example.content()
     pod, table = example.pod, example.table()
     check_twins(plugin, pod, table)
-    cycle = _Cycle(plugin, pod, table)
-    said = _answers(cycle)
-    _check_scores(cycle, said)
-    _check_repeats(plugin, example, table, said)
-    _check_single_points(plugin, example)
-    _check_reads(plugin, example, table, said)
-    _check_depends(plugin, example, rng, said)
-    _check_hints(plugin, example)
+    cycle = PluginCycle(plugin, pod, table)
+    said = cycle.answers()
     assert example.content() == content, (
-        "a pod or a node was modified; make a new one with msgspec.structs.replace instead"
+        "a pod or a node was modified; make a new one with msgspec.structs.replace"
     )
+    if cycle.scores:
+        _check_scores(cycle, said)
+    _check_repeats(plugin, example, table, said)
+    _check_other_points(plugin, example)
+    _check_hints(plugin, example)
+    if isinstance(depends := getattr(plugin, "depends", None), Depends):
+        _check_reads(plugin, example, table, said)
+        _check_depends(plugin, depends, example, another, said)
+    if depends is Depends.NODE:
+        _check_cures(plugin, example)
 
 
 def _compare_forms(
-    cycle: _Cycle,
+    cycle: PluginCycle,
     point: str,
     ask: Callable[[list[int], Form], list[Any]],
     slices: Iterable[list[int]],
@@ -524,52 +257,197 @@ def _compare_forms(
         for form in others:
             for row, one, other in zip(rows, expected, ask(rows, form), strict=True):
                 assert one == other, (
-                    f"{first.value.format(point)} says {_shown(one)} and "
+                    f"{first.value.format(point)} says {_shown(one)}, "
                     f"{form.value.format(point)} says {_shown(other)}; they have to agree"
                     f"\n  pod:  {_shown(cycle.pod)}\n  node: {_shown(cycle.table.nodes[row])}"
                 )
 
 
-def _check_scores(cycle: _Cycle, said: Answers) -> None:
+def _check_scores(cycle: PluginCycle, said: Answers) -> None:
     raw = list(said.raw.values())
-    if not raw:
-        return
     scores = cycle.normalized(raw)
-    for score in scores:
-        assert 0 <= score <= HIGHEST, (
-            f"a score must be 0 to {HIGHEST}, after normalising if there is a normalizer; "
-            f"{raw} became {scores}\n  pod:  {_shown(cycle.pod)}"
-        )
-
-
-def _check_repeats(plugin: Plugin, example: _Example, table: NodeTable, said: Answers) -> None:
-    pod = example.pod
-    again = _answers(_Cycle(plugin, pod, table))
-    _same(said, again, "asked twice, the answers differ; they may depend on the arguments only")
-    copy = pickle.loads(pickle.dumps(plugin))
-    afresh = _answers(_Cycle(copy, pod, example.table()))
-    _same(
-        said,
-        afresh,
-        "a copy of the plugin answers otherwise on a copy of the table; it must not remember "
-        "anything on itself, nor write into the table's arrays",
+    assert all(0 <= score <= BEST for score in scores), (
+        f"scores must be 0 to {BEST}, once normalised; {raw} became {scores}"
+        f"\n  pod:  {_shown(cycle.pod)}"
     )
 
 
-def _check_single_points(plugin: Plugin, example: _Example) -> None:
-    """The points that look at no node, or at one that has been picked."""
-    pod, table = example.pod, example.table()
-    plugin = pickle.loads(pickle.dumps(plugin))  # Who reserves may well remember it.
-    state, node = make_state(pod, table), points.NodeName(example.nodes[0].name)
+def _check_repeats(plugin: Plugin, example: Example, table: NodeTable, said: Answers) -> None:
+    again = PluginCycle(plugin, example.pod, table).answers()
+    _same(said, again, "asked twice, it answers differently; answers are to follow from arguments")
+    afresh = PluginCycle(_copy(plugin), example.pod, example.table()).answers()
+    _same(
+        said,
+        afresh,
+        "a copy of it answers differently on an equal table; it must not remember anything "
+        "between pods, nor write into the table's arrays",
+    )
+
+
+def _check_other_points(plugin: Plugin, example: Example) -> None:
+    """The points that look at no node, or at the one that has been picked."""
+    plugin = _copy(plugin)  # Who reserves may well remember it.
+    cycle = PluginCycle(plugin, example.pod, example.table())
+    pod, node = example.pod, NodeName(example.nodes[0].name)
     if isinstance(plugin, points.PreEnqueue):
-        _allow(plugin, "pre_enqueue", plugin.pre_enqueue(pod))
+        allow("pre_enqueue", plugin.pre_enqueue(pod))
     if isinstance(plugin, points.QueueSort):
-        keys = [plugin.queue_sort(pod, 1.0), plugin.queue_sort(example.other, 2.0)]
-        assert keys == plugin_sorted(keys), "queue_sort"
-    if isinstance(plugin, points.Bind):
-        asked = plugin.bind(state, pod, node)
-        if isinstance(asked, Status):
-            _allow(plugin, "bind", asked)
+        # Raises where two keys cannot be compared.
+        sorted([plugin.queue_sort(pod, 1.0), plugin.queue_sort(example.other, 2.0)])
+    if not cycle.status(cycle.table.row_of[node]).is_success:
+        return
+    for method in ("reserve", "permit", "bind"):
+        ask = getattr(plugin, method, None)
+        said = SUCCESS if ask is None else ask(cycle.state, pod, node)
+        if not (method == "bind" and isinstance(said, Request)):
+            allow(method, said)
+
+
+def _check_reads(plugin: Plugin, example: Example, table: NodeTable, said: Answers) -> None:
+    read = _read(plugin, example.pod)
+    for field, variant in _variants(example.pod, example.other):
+        if _read(plugin, variant) == read:
+            _same(
+                said,
+                PluginCycle(plugin, variant, table).answers(),
+                f"two pods that are the same to `reads` and differ in {field} get different "
+                f"answers; add what it depends on to `reads`\n  pod:  {_shown(example.pod)}"
+                f"\n  and:  {_shown(variant)}",
+            )
+
+
+def _read(plugin: Plugin, pod: Pod) -> Hashable:
+    if not hasattr(plugin, "reads"):
+        return msgspec.msgpack.encode((replace(pod.metadata, name="", uid=""), pod.spec))
+    read: Hashable = plugin.reads(pod)
+    try:
+        hash(read)
+    except TypeError:
+        raise AssertionError(
+            f"`reads` must return something hashable, as a tuple of values, not {read!r}"
+        ) from None
+    return read
+
+
+def _variants(pod: Pod, other: Pod) -> Iterator[tuple[str, Pod]]:
+    """The pod with one thing at a time as another pod has it."""
+    for field in PodSpec.__struct_fields__:
+        changed = {field: getattr(other.spec, field)}
+        yield f"spec.{field}", replace(pod, spec=replace(pod.spec, **changed))
+    meta = other.metadata
+    for field in ("namespace", "labels", "annotations"):
+        changed = {field: getattr(meta, field)}
+        yield f"metadata.{field}", replace(pod, metadata=replace(pod.metadata, **changed))
+    named = replace(pod.metadata, name="another", uid="another")
+    yield "name and UID", replace(pod, metadata=named)
+    yield "status", replace(pod, status=PodStatus(phase="Pending", nominated_node_name="n1"))
+
+
+def _check_depends(
+    plugin: Plugin, depends: Depends, example: Example, another: Example, said: Answers
+) -> None:
+    if depends is Depends.ANYTHING:
+        return
+    # The order of rows and the time of day never matter.
+    nodes, running, changes = list(reversed(example.nodes)), example.running, "rows and time"
+    names = {node.name for node in nodes}
+    if depends in (Depends.NODE, Depends.USAGE):
+        nodes += [node for node in another.nodes if node.name not in names]
+        running = running + [pod for pod in another.running if pod.node_name not in names]
+        changes += ", other nodes and their pods"
+    if depends in (Depends.NODE, Depends.NODES):
+        running = another.running
+        changes += ", all pods on nodes"
+    cycle = PluginCycle(plugin, example.pod, strategies.worn_table(nodes, running), now=1000.0)
+    complaint = f"`depends` is {depends.name}, but answers changed with {changes}; widen it"
+    _same(said, cycle.answers().of(names), complaint)
+    if depends is not Depends.PLACEMENTS and cycle.scores:
+        cycle.scores = cycle.pre_score(np.zeros_like(cycle.table.active_rows))
+        complaint = f"with `depends` {depends.name}, pre_score must not look at `feasible`"
+        _same(said, cycle.answers().of(names), complaint)
+
+
+def _check_hints(plugin: Plugin, example: Example) -> None:
+    versions = {
+        events.NODE: _two_versions(example),
+        events.POD: (example.other, example.pod),
+    }
+    for event, hint in _registered(plugin).items():
+        if hint is None or event.resource not in versions:
+            continue
+        before, after = versions[event.resource]
+        if event.action & Action.ADD:
+            _allow_hint(event, hint(example.pod, None, after))
+        if event.action & Action.DELETE:
+            _allow_hint(event, hint(example.pod, before, None))
+        if event.action & Action.UPDATE:
+            _allow_hint(event, hint(example.pod, before, after))
+
+
+def _allow_hint(event: ClusterEvent, said: object) -> None:
+    assert isinstance(said, Hint), (
+        f"a hint must return mp.Hint.QUEUE or mp.Hint.QUEUE_SKIP; for {event.label} it is {said!r}"
+    )
+
+
+def _check_cures(plugin: Plugin, example: Example) -> None:
+    """A change that makes a node fit must not be turned down: the pod would wait forever."""
+    if not isinstance(plugin, points.EventsToRegister):
+        return  # It is told of everything.
+    heard = hints.HintMap({plugin.name: plugin.events_to_register()})
+    pod, (old, other) = example.pod, _two_versions(example)
+    if _fits(plugin, pod, old):
+        return
+    for field, new in _node_variants(old, other):
+        changed = events.node_update(old, new)
+        if changed and _fits(plugin, pod, new):
+            _check_heard(heard, changed, (pod, old, new), f"a change of {field}")
+    if _fits(plugin, pod, other):
+        _check_heard(heard, [ClusterEvent.NODE_ADD], (pod, None, other), "a new node")
+
+
+def _check_heard(
+    heard: hints.HintMap,
+    changed: list[ClusterEvent],
+    versions: tuple[Pod, Node | None, Node],
+    what: str,
+) -> None:
+    registrations = [found for event in changed for found in heard.covering(event)]
+    assert any(found.hint(*versions) is Hint.QUEUE for found in registrations), (
+        f"{what} makes the node fit, but no hint for {' or '.join(e.label for e in changed)} says "
+        f"QUEUE: the pod would never be tried again\n  pod:  {_shown(versions[0])}"
+        f"\n  old:  {_shown(versions[1])}\n  new:  {_shown(versions[2])}"
+    )
+
+
+def _fits(plugin: Plugin, pod: Pod, node: Node) -> bool:
+    table = make_table([node])
+    return PluginCycle(plugin, pod, table).status(table.row_of[node.name]).is_success
+
+
+def _two_versions(example: Example) -> tuple[Node, Node]:
+    old, other = example.nodes[0], example.nodes[-1]
+    return old, replace(other, metadata=replace(other.metadata, name=old.name))
+
+
+def _node_variants(node: Node, other: Node) -> Iterator[tuple[str, Node]]:
+    """The node with one thing at a time as another node has it."""
+    for part in ("metadata", "spec", "status"):
+        mine, its = getattr(node, part), getattr(other, part)
+        for field in type(mine).__struct_fields__:
+            changed = replace(mine, **{field: getattr(its, field)})
+            yield f"{part}.{field}", replace(node, **{part: changed})
+
+
+def _same(one: Answers, other: Answers, complaint: str) -> None:
+    for what in Answers._fields:
+        before, after = getattr(one, what), getattr(other, what)
+        assert before == after, f"{complaint}\n  {what}: {_shown(before)}\n  then: {_shown(after)}"
+
+
+def _copy(plugin: Plugin) -> Plugin:
+    copied: Plugin = pickle.loads(pickle.dumps(plugin))
+    return copied
 
 
 def _shown(thing: Any) -> str:

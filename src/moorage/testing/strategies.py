@@ -6,14 +6,19 @@
     def test_my_plugin(pod, table): ...
 
 Both draw from the same small vocabulary. Only the strategies need Hypothesis to be installed.
+`Examples` is what `check_plugin` draws from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+import msgspec
+from msgspec.structs import replace
+
+from moorage.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     Affinity,
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 T = TypeVar("T")
+Obj = TypeVar("Obj", bound=KubeObject)
 
 # Few words, so that pods and nodes have something to do with each other.
 
@@ -50,8 +56,15 @@ NODE_NAMES = tuple(f"n{i}" for i in range(8))
 TAINT_KEYS = ("gpu", "spot", "node.kubernetes.io/unschedulable")
 TAINT_VALUES = ("", "a", "950")
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
-IMAGES = ("nginx", "nginx:latest", "reg:5000/app", "reg:5000/app:v1", "db@sha256:aa", "big:1")
-SIZES = (5_000_000, 40_000_001, 300 << 20, 3_999_999_999)
+# One size per name: where nodes disagree, the table goes by who came first, which is history.
+IMAGES = {
+    "nginx:latest": 40_000_001,
+    "reg:5000/app:latest": 300 << 20,
+    "reg:5000/app:v1": 5_000_000,
+    "db@sha256:aa": 3_999_999_999,
+    "big:1": 900 << 20,
+}
+WANTED_IMAGES = ("nginx", "reg:5000/app", *IMAGES, "unheard:1")
 HOST_PORTS = (80, 8080)
 IPS = ("", "0.0.0.0", "127.0.0.1", "::")
 PROTOCOLS = ("", "TCP", "UDP")
@@ -75,7 +88,7 @@ def random_node(rng: Random, name: str = "node") -> Node:
         allocatable=_random_allocatable(rng),
         taints=[_random_taint(rng) for _ in range(rng.randrange(4))],
         unschedulable=rng.choice((False, False, True)),
-        images={image: rng.choice(SIZES) for image in _some(rng, IMAGES)},
+        images={image: IMAGES[image] for image in _some(rng, tuple(IMAGES))},
         # Nodes sort their features, but nobody makes them.
         features=features if rng.randrange(4) else features[::-1],
     )
@@ -100,8 +113,10 @@ def random_pod(
         containers=tuple(_random_container(rng, f"c{i}") for i in range(rng.randrange(1, 4))),
         init_containers=tuple(_random_container(rng, f"i{i}") for i in range(rng.randrange(3))),
         volumes=tuple(
-            Volume(name=image, image=ImageVolume(reference=image)) for image in _few(rng, IMAGES)
+            Volume(name=image, image=ImageVolume(reference=image))
+            for image in _few(rng, WANTED_IMAGES)
         ),
+        gates=_few(rng, ("quota", "batch")),
         host_network=rng.choice((False, True)),
         host_users=rng.choice((None, False, True)),
     )
@@ -115,7 +130,8 @@ def random_incoming(rng: Random, *, valid: bool = True) -> Pod:
 def random_table(rng: Random, nodes: int = 6, pods: int = 6) -> NodeTable:
     """A worn table of random nodes and pods."""
     names = rng.sample(NODE_NAMES, nodes)
-    running = [random_pod(rng, f"p{i}", node=rng.choice(names)) for i in range(pods)]
+    places = (*names, "late")
+    running = [random_pod(rng, f"p{i}", node=rng.choice(places)) for i in range(pods)]
     return worn_table([random_node(rng, name) for name in names], running)
 
 
@@ -141,15 +157,126 @@ def pods(*, valid: bool = True) -> "SearchStrategy[Pod]":
 
 
 def tables() -> "SearchStrategy[NodeTable]":
-    """Tables, as `random_table` makes them."""
-    return _drawn(random_table)
+    """Tables of up to six nodes and pods, as `random_table` makes them."""
+    from hypothesis import strategies as st
+
+    few = st.integers(0, 6)
+    return st.builds(lambda nodes, pods, rng: random_table(rng, nodes, pods), few, few, _randoms())
 
 
 def _drawn(make: Callable[[Random], T]) -> "SearchStrategy[T]":
-    # Hypothesis stands behind this Random, so that it can shrink what it led to.
+    return _randoms().map(make)
+
+
+def _randoms() -> "SearchStrategy[Random]":
+    # Objects this large take Hypothesis' own Random thirty times as long as a seeded one. The
+    # price is that Hypothesis can shrink how many there are, but not what is in them.
     from hypothesis import strategies as st
 
-    return st.randoms(use_true_random=False).map(make)
+    return st.integers(0, 2**32 - 1).map(Random)
+
+
+@dataclass(slots=True)
+class Example:
+    """A pod that waits for a node, and a cluster; `other` is a second such pod."""
+
+    pod: Pod
+    other: Pod
+    nodes: list[Node]
+    running: list[Pod]
+
+    def table(self) -> NodeTable:
+        """The cluster as a table of its own."""
+        return worn_table(self.nodes, self.running)
+
+    def content(self) -> bytes:
+        """Everything in it, to see whether somebody changed something."""
+        return msgspec.msgpack.encode((self.pod, self.other, self.nodes, self.running))
+
+
+class Examples:
+    """Examples of pods and nodes that were given, or else of random ones."""
+
+    def __init__(self, pods: Sequence[Pod] | None, nodes: Sequence[Node] | None) -> None:
+        self._pods, self._nodes = pods, nodes
+        self._keys: tuple[str, ...] = ()
+
+    def learn(self, look: Callable[[Example], object], examples: int = 20) -> None:
+        """Find out which labels and annotations somebody looks for, and hand them out as well."""
+        # Twice, because some keys are asked for only where others are present.
+        for seed in (*range(examples), *range(examples)):
+            asked: set[str] = set()
+            example = self.draw(Random(seed))
+            example.nodes = [_watched(node, asked) for node in example.nodes]
+            example.pod = _watched(example.pod, asked)
+            look(example)
+            self._keys = tuple(sorted(asked.union(self._keys).difference(LABEL_KEYS)))
+
+    def draw(self, rng: Random) -> Example:
+        """An example; the same for the same state of the Random."""
+        nodes = self._some_nodes(rng)
+        running = [self._running(rng, f"p{i}", rng.choice(nodes)) for i in range(rng.randrange(8))]
+        return Example(self._incoming(rng), self._incoming(rng), nodes, running)
+
+    def _some_nodes(self, rng: Random) -> list[Node]:
+        if self._nodes is None:
+            names = rng.sample(NODE_NAMES, 6)
+            return [self._marked(rng, random_node(rng, name)) for name in names]
+        by_name = {node.name: node for node in self._nodes}
+        return rng.sample(list(by_name.values()), min(len(by_name), 6))
+
+    def _incoming(self, rng: Random) -> Pod:
+        if self._pods is None:
+            return self._marked(rng, random_incoming(rng))
+        return rng.choice(self._pods)
+
+    def _running(self, rng: Random, name: str, node: Node) -> Pod:
+        if self._pods is None:
+            return self._marked(rng, random_pod(rng, name, node=node.name))
+        pod = rng.choice(self._pods)
+        return replace(
+            pod,
+            metadata=replace(pod.metadata, name=name, uid=name),
+            spec=replace(pod.spec, node_name=node.name),
+        )
+
+    def _marked(self, rng: Random, obj: Obj) -> Obj:
+        pairs: dict[str, dict[str, str]] = {
+            "labels": dict(obj.metadata.labels),
+            "annotations": dict(obj.metadata.annotations),
+        }
+        for key in self._keys:
+            for values in pairs.values():
+                value = rng.choice((None, *LABEL_VALUES, "150", "1000", "true"))
+                if value is not None:
+                    values[key] = value
+        return replace(obj, metadata=replace(obj.metadata, **pairs))
+
+
+class _Watched(dict[str, str]):
+    """A map that remembers the keys that it was asked for."""
+
+    def __init__(self, content: Mapping[str, str], asked: set[str]) -> None:
+        super().__init__(content)
+        self.asked = asked
+
+    def __getitem__(self, key: str) -> str:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.asked.add(str(key))
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+
+def _watched(obj: Obj, asked: set[str]) -> Obj:
+    meta = obj.metadata
+    labels, annotations = _Watched(meta.labels, asked), _Watched(meta.annotations, asked)
+    return replace(obj, metadata=replace(meta, labels=labels, annotations=annotations))
 
 
 def _some(rng: Random, things: Sequence[T]) -> list[T]:
@@ -205,7 +332,7 @@ def _random_container(rng: Random, name: str) -> Container:
     }
     return Container(
         name=name,
-        image=rng.choice(IMAGES),
+        image=rng.choice(WANTED_IMAGES),
         resources=ResourceRequirements(
             requests={resource: amount for resource, amount in amounts.items() if amount}
         ),

@@ -1,0 +1,85 @@
+"""The entry point: finds the command, runs it, and turns bad input into one line and exit code 2.
+
+Nothing is imported before it is needed: `moorage --help` has to answer at once, and NumPy alone
+would double its time. So a command's file imports click on top, and all else in its functions.
+"""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from moorage.errors import ConfigError, InputError
+from moorage.version import __version__
+
+COMMANDS = ("explain", "simulate", "bench", "config")
+
+BAD_INPUT = 2
+INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT
+NOBODY_READS = 141  # the same for SIGPIPE
+
+
+class Complaint(click.ClickException):
+    """Bad input, a line per problem."""
+
+    exit_code = BAD_INPUT
+
+    def __init__(self, error: InputError) -> None:
+        self.lines = error.problems if isinstance(error, ConfigError) else [str(error)]
+        super().__init__("; ".join(self.lines))
+
+    def show(self, file: Any = None) -> None:
+        for line in self.lines:
+            click.echo(f"moorage: {' '.join(line.split())}", file=file, err=file is None)
+
+
+class Commands(click.Group):
+    """A group whose commands are loaded from the file of their name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"moorage.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise Complaint(error) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="moorage %(version)s")
+def moorage() -> None:
+    """A Kubernetes scheduler in Python: kube-scheduler's decisions over every node, explained,
+    with or without a cluster.
+
+    \b
+    Exit codes: 0  done
+                1  the answer is "no" (simulate --fail-on-pending)
+                2  bad input; the lines on standard error say what and where
+    """
+
+
+def main() -> None:
+    """Run a command; end quietly when interrupted, or when nobody reads the output any more."""
+    try:
+        code = moorage(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as complaint:
+        complaint.show()
+        code = complaint.exit_code
+    except click.Abort:  # click's word for Ctrl-C
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at exit; without a reader that would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = NOBODY_READS
+    sys.exit(code)

@@ -1,0 +1,56 @@
+"""Amounts, counts and lists of names as people say them.
+
+For reading only: amounts of memory are rounded, lists are cut short. Programs get exact figures.
+"""
+
+from collections.abc import Sequence
+
+from moorage.api import quantity
+
+_BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+
+
+def amount(number: int, resource: str) -> str:
+    """An amount of a resource: `250m` or `6.89` of cpu, `28.9Gi` of memory."""
+    if resource == "cpu":
+        return f"{number}m" if abs(number) < 1000 else f"{number / 1000:.3f}".rstrip("0").rstrip(".")
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return _bytes(number)
+    return str(number)
+
+
+def two_amounts(one: int, other: int, resource: str) -> tuple[str, str]:
+    """Two amounts that are told apart: exact where rounding would make them look the same."""
+    texts = amount(one, resource), amount(other, resource)
+    if one != other and texts[0] == texts[1]:
+        return quantity.format_value(one, resource), quantity.format_value(other, resource)
+    return texts
+
+
+def _bytes(number: int) -> str:
+    for suffix, power in _BINARY:
+        if abs(number) >= 1 << power:
+            text = f"{number / (1 << power):.1f}"
+            return f"{text.removesuffix('.0')}{suffix}"
+    return str(number)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 node`, `1,200 nodes`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Sequence[str], width: int) -> str:
+    """Names with commas, as many as fit, then how many more there are; at least one is said."""
+    whole = ", ".join(names)
+    if len(whole) <= width or len(names) < 2:
+        return whole
+    said = 1
+    while said < len(names) and len(_cut(names, said + 1)) <= width:
+        said += 1
+    return _cut(names, said)
+
+
+def _cut(names: Sequence[str], said: int) -> str:
+    rest = len(names) - said
+    return f"{', '.join(names[:said])} and {rest:,} more" if rest else ", ".join(names)

@@ -1,0 +1,143 @@
+"""Witness: what one scheduler was told and asked for, and whether it had any right to.
+
+A pod that it asked to bind stays booked until the world has shown the pod bound, gone, or for
+certain not bound. Until then it must not ask again, nor give the room to anybody else.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from moorage.api import requests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket
+from moorage.core.observations import Observation, Updated
+from moorage.framework.effects import BindPod, LookUpPod
+from moorage.sim.told import Told
+
+COUNTED = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
+
+
+class Grounds(Struct, frozen=True):
+    """What could be known when a node was picked: its version, and who was on it."""
+
+    version: str
+    uids: frozenset[str]
+
+
+class Booked(Struct, frozen=True):
+    """A pod that a node was asked to take."""
+
+    pod: Pod
+    node: str
+
+
+class Complaint(Exception):
+    """A scheduler did what it must not; about which pod, and what."""
+
+    def __init__(self, uid: str, text: str) -> None:
+        super().__init__(uid, text)
+        self.uid = uid
+        self.text = text
+
+
+class Witness:
+    """Follows one scheduler."""
+
+    def __init__(self) -> None:
+        self.told = Told()
+        self.grounds: dict[Ticket, Grounds] = {}
+        self._booked: dict[str, Booked] = {}
+        # For every pod and node: the ticket under which the one was last asked to go to the other.
+        self._last_asked: dict[tuple[str, str], Ticket] = {}
+        self._asked: dict[Ticket, BindPod | LookUpPod] = {}
+
+    def hears(self, observation: Observation) -> None:
+        """The scheduler is told something."""
+        self.told.hear(observation)
+        for uid, booked in list(self._booked.items()):
+            known = self.told.pods.get(booked.pod.key)
+            if known is None or known.uid != uid or known.node_name:
+                del self._booked[uid]
+
+    def asks(self, effects: Iterable[Effect], *, decides: bool, counts_room: bool) -> None:
+        """The scheduler asks for something; it decides where a pod goes at this very moment, or
+        did so some time ago."""
+        for effect in effects:
+            request = effect.request
+            if isinstance(request, BindPod):
+                self._asked[effect.ticket] = request
+                self._book(effect.ticket, request, check=decides and counts_room)
+            elif isinstance(request, LookUpPod):
+                self._asked[effect.ticket] = request
+
+    def is_answered(self, ticket: Ticket, outcome: Outcome) -> None:
+        """The scheduler learns what became of something."""
+        match self._asked.pop(ticket, None), outcome:
+            case BindPod(pod=ref), Failed():
+                self._booked.pop(ref.uid, None)
+            case LookUpPod(pod=ref), Done(pod=pod):
+                if pod is not None and pod.node_name:
+                    self.hears(Updated(pod))
+                else:
+                    self._booked.pop(ref.uid, None)
+
+    def explains(self, ticket: Ticket, node: Node, pods: Iterable[Pod]) -> bool:
+        """Whether an overfull node can be explained by what the scheduler could not know.
+
+        It knew the pods that were there when it picked the node, and those it sent there later.
+        """
+        grounds = self.grounds[ticket]
+        if grounds.version != node.metadata.resource_version:
+            return True
+        return any(
+            pod.uid not in grounds.uids
+            and self._last_asked.get((pod.uid, node.name), Ticket(0)) < ticket
+            for pod in pods
+        )
+
+    def _book(self, ticket: Ticket, request: BindPod, *, check: bool) -> None:
+        uid, key, name = request.pod.uid, request.pod.key, request.node
+        pod = self.told.pods.get(key)
+        if pod is None or pod.uid != uid:
+            raise Complaint(uid, f"asks to bind {key}, which it was not told of, or told is gone")
+        if pod.node_name:
+            raise Complaint(uid, f"asks to bind {key}, which is on {pod.node_name} already")
+        if uid in self._booked:
+            raise Complaint(uid, f"asks to bind {key} again before it knows what became of it")
+        node = self.told.nodes.get(name)
+        if check:
+            self._check_room(pod, name, node)
+        version = "" if node is None else node.metadata.resource_version
+        self.grounds[ticket] = Grounds(version, frozenset(self._on(name)))
+        self._booked[uid] = Booked(pod, name)
+        self._last_asked[uid, name] = ticket
+
+    def _on(self, node: str) -> dict[str, Pod]:
+        """The pods that have to be counted on a node, by UID."""
+        booked = {uid: each.pod for uid, each in self._booked.items() if each.node == node}
+        return {pod.uid: pod for pod in self.told.on(node)} | booked
+
+    def _check_room(self, pod: Pod, name: str, node: Node | None) -> None:
+        if node is None:
+            raise Complaint(pod.uid, f"asks to bind {pod.key} to {name}, which is not there")
+        problem = no_room(pod, node, self._on(name).values())
+        if problem:
+            raise Complaint(pod.uid, f"asks to bind {pod.key} to {name}: {problem}")
+
+
+def no_room(pod: Pod, node: Node, others: Iterable[Pod]) -> str:
+    """What a node has too little of for one more pod; empty if it has room."""
+    others = [other for other in others if other.uid != pod.uid]
+    offered = requests.allocatable(node)
+    if len(others) + 1 > offered.get(requests.PODS, 0):
+        return f"{len(others)} pods are there, {offered.get(requests.PODS, 0)} is the most"
+    held = [requests.requested(other) for other in others]
+    wanted = requests.filter_request(pod)
+    for resource in COUNTED:
+        want, have = wanted.get(resource, 0), offered.get(resource, 0)
+        used = sum(amounts.get(resource, 0) for amounts in held)
+        if want and used + want > have:
+            return f"{resource}: {used} of {have} are used, {want} are asked for"
+    return ""

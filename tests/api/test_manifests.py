@@ -1,0 +1,503 @@
+"""Files, folders and dumps, and what is said about those that cannot be read."""
+
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.api import manifests
+from moorage.api.pod import Pod
+from moorage.errors import ManifestError
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+
+
+def pod(name="web", **fields):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **fields}
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Write files, read them back; complaints name them as if they stood right here."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_and_load(files, *paths):
+        for name, content in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return manifests.load(paths or files)
+
+    return write_and_load
+
+
+def names(manifest):
+    return [f"{obj.kind} {obj.key}" for obj in manifest.objects]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        pytest.param("a.yaml", NODE, ["Node n1"], id="one YAML document"),
+        pytest.param(
+            "a.yaml",
+            f"# first\n---\n{NODE}---\n---\n{NODE.replace('n1', 'n2')}",
+            ["Node n1", "Node n2"],
+            id="several, with a gap",
+        ),
+        pytest.param("a.json", json.dumps(pod()), ["Pod web"], id="one JSON document"),
+        pytest.param(
+            "a.jsonl",
+            f"{json.dumps(pod('a'))}\n{json.dumps(pod('b'))}\n",
+            ["Pod a", "Pod b"],
+            id="JSON lines",
+        ),
+        pytest.param(
+            "a.json",
+            json.dumps(pod("a"), indent=2) + json.dumps(pod("b"), indent=2),
+            ["Pod a", "Pod b"],
+            id="JSON documents one after the other",
+        ),
+        pytest.param("a.yaml", json.dumps(pod()), ["Pod web"], id="JSON in a YAML file"),
+        pytest.param(
+            "a.yaml",
+            "{apiVersion: v1, kind: Node, metadata: {name: n1}}",
+            ["Node n1"],
+            id="YAML that looks like JSON",
+        ),
+        pytest.param("a.txt", NODE, ["Node n1"], id="any file that is named"),
+        pytest.param(
+            "a.json",
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod("a"), pod("b")]}),
+            ["Pod a", "Pod b"],
+            id="a list",
+        ),
+        pytest.param(
+            "a.json",
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PodList",
+                    "items": [{"metadata": {"name": "a", "namespace": "x"}}],
+                }
+            ),
+            ["Pod x/a"],
+            id="a list that says what its items are",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a}\n",
+            ["Pod a"],
+            id="the same in YAML",
+        ),
+        pytest.param(
+            "a.json", '{"apiVersion": "v1", "kind": "PodList", "items": null}', [], id="no items"
+        ),
+        pytest.param("a.yaml", "apiVersion: v1\nkind: List\n", [], id="not even a field for items"),
+        pytest.param(
+            "a.yaml", b"\xef\xbb\xbf" + NODE.encode(), ["Node n1"], id="a byte order mark"
+        ),
+    ],
+)
+def test_load(load, name, content, found):
+    assert names(load({name: content})) == found
+
+
+def test_folders_are_read_in_order_with_all_that_is_below(load):
+    files = {
+        "m/b.yaml": NODE.replace("n1", "b"),
+        "m/a/z.yml": NODE.replace("n1", "a"),
+        "m/c.json": json.dumps(pod()),
+        "m/notes.md": "# not a manifest",
+        "m/empty.yaml": "",
+        "m/.git/x.yaml": "][",
+    }
+    assert names(load(files, "m")) == ["Node a", "Node b", "Pod web"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [pytest.param(NODE, id="YAML"), pytest.param(json.dumps(pod()), id="JSON")],
+)
+def test_standard_input(monkeypatch, content):
+    stdin = SimpleNamespace(buffer=io.BytesIO(content.encode()))
+    monkeypatch.setattr(manifests.sys, "stdin", stdin)
+    assert len(manifests.load(["-"]).objects) == 1
+
+
+def test_other_kinds_are_counted(load):
+    content = "\n---\n".join(
+        [
+            NODE,
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
+            "apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: b}}]",
+            "apiVersion: apps/v1beta9\nkind: Pod\nmetadata: {name: c}",
+        ]
+    )
+    manifest = load({"a.yaml": content})
+    assert names(manifest) == ["Node n1"]
+    assert manifest.skipped == {"v1 ConfigMap": 2, "apps/v1beta9 Pod": 1}
+    listed = {"apiVersion": "v1", "kind": "SecretList", "items": [{}, {}]}
+    assert load({"b.json": json.dumps(listed)}).skipped == {"v1 Secret": 2}
+
+
+def test_yaml_scalars_are_read_as_kubernetes_reads_them(load):
+    [node] = load(
+        {
+            "a.yaml": NODE.replace(
+                "{name: n1}",
+                "{name: n1, creationTimestamp: 2024-01-01T00:00:00Z, annotations: {t: 1:30}}",
+            )
+            + "status: {allocatable: {cpu: 0.5, memory: 1e3, pods: 110, x: 12345678901234567890}}"
+        }
+    ).objects
+    assert node.metadata.creation_timestamp == "2024-01-01T00:00:00Z"
+    assert node.metadata.annotations == {"t": "1:30"}
+    allocatable = {"cpu": 0.5, "memory": 1000.0, "pods": 110, "x": 12345678901234567890}
+    assert node.status.allocatable == allocatable
+
+
+def test_nulls_are_absent(load):
+    spec = {
+        "nodeName": None,
+        "containers": [{"name": "a", "resources": None, "ports": None}],
+        "priority": None,
+        "tolerations": None,
+    }
+    [got] = load({"a.json": json.dumps(pod(spec=spec, status=None))}).objects
+    assert got.spec.containers[0].name == "a"
+    assert got.spec.node_name == ""
+
+
+def test_a_null_inside_a_map_is_an_empty_value():
+    spec = {
+        "nodeSelector": {"disk": None},
+        "containers": [{"resources": {"requests": {"cpu": None}}}],
+    }
+    [got] = manifests.from_dicts([pod(spec=spec)])
+    assert isinstance(got, Pod)
+    assert got.spec.node_selector == {"disk": ""}
+    assert got.spec.containers[0].resources.requests == {"cpu": 0}
+
+
+def test_keys_of_maps_are_text_whatever_yaml_made_of_them(load):
+    [node] = load({"a.yaml": NODE.replace("name: n1", "name: n1, labels: {2: a, true: b}")}).objects
+    assert node.labels == {"2": "a", "true": "b"}
+
+
+def test_names_are_generated_in_order():
+    base = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-"}}
+    got = manifests.from_dicts([base, base])
+    assert [obj.name for obj in got] == ["web-00001", "web-00002"]
+
+
+def test_structs_pass_through():
+    decoded = manifests.from_dicts([pod()])
+    assert manifests.from_dicts(decoded)[0] is decoded[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        pytest.param("a.yaml", "", "a.yaml: holds no objects", id="empty file"),
+        pytest.param(
+            "a.yaml", b"\xff\xfejunk", "a.yaml: is not text; expected YAML or JSON", id="junk"
+        ),
+        pytest.param(
+            "a.yaml", "a\0b", "a.yaml: is a binary file; expected YAML or JSON", id="binary"
+        ),
+        pytest.param(
+            "a.yaml",
+            "a: b\nc:\n  d: e\n f: g\n",
+            "a.yaml, line 4: is not YAML: did not find expected key",
+            id="YAML syntax",
+        ),
+        pytest.param(
+            "a.yaml",
+            "a: \x01",
+            "a.yaml: is not YAML: control characters are not allowed",
+            id="control characters",
+        ),
+        pytest.param(
+            "a.yaml",
+            "a: !!bool maybe",
+            "a.yaml: a tag does not fit its value: 'maybe'",
+            id="bad tag",
+        ),
+        pytest.param(
+            "a.json",
+            '{"a": 1,\n"b": }',
+            "a.json, line 2: is not JSON: invalid character",
+            id="JSON syntax",
+        ),
+        pytest.param(
+            "a.json",
+            '{"a": 1,\n"b": [',
+            "a.json, line 2: is not JSON: Input data was truncated",
+            id="JSON that ends too early",
+        ),
+        pytest.param("a.json", "[" * 100_000, "a.json: is nested too deeply", id="JSON too deep"),
+        pytest.param(
+            "a.yaml",
+            f"{NODE}---\njust text\n",
+            'a.yaml, document 2: must be an object with apiVersion and kind, is "just text"',
+            id="not a mapping",
+        ),
+        pytest.param(
+            "a.json",
+            f"[{json.dumps(pod())}]",
+            "a.json, document 1: is a list; put it under `items:` of a document with `kind: List`",
+            id="a bare list",
+        ),
+        pytest.param(
+            "a.yaml",
+            "metadata: {name: a}",
+            'a.yaml, document 1, kind: is missing; write for example "kind: Pod"',
+            id="no kind",
+        ),
+        pytest.param(
+            "a.json",
+            '{"metadata": {"name": "a"}}',
+            'a.json, document 1, kind: is missing; write for example "kind: Pod"',
+            id="no kind in JSON",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: PriorityClass\nmetadata: {name: a}",
+            "a.yaml, document 1, PriorityClass a, apiVersion: is missing; "
+            "write scheduling.k8s.io/v1",
+            id="no version",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: 1\nkind: Pod",
+            "a.yaml, document 1, apiVersion: must be text, is 1",
+            id="a version that is a number",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: v1\nkind: Pod",
+            "a.yaml, document 1, Pod, metadata.name: is missing",
+            id="no name",
+        ),
+        pytest.param(
+            "a.yaml",
+            f"{NODE}---\n{NODE}",
+            "a.yaml, document 2, Node n1: is already defined in a.yaml, document 1",
+            id="twice the same",
+        ),
+        pytest.param(
+            "a.json",
+            json.dumps(pod())
+            + json.dumps(pod() | {"metadata": {"name": "web", "namespace": "default"}}),
+            "a.json, document 2, Pod default/web: is already defined in a.json, document 1",
+            id="twice the same, once without its namespace",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: v1\nkind: List\nitems: 5",
+            "a.yaml, document 1, items: must be a list, is 5",
+            id="items that are no list",
+        ),
+        pytest.param(
+            "a.json",
+            '{"apiVersion": "v1", "kind": "List", "items": [5]}',
+            "a.json, document 1, items[0]: must be an object with apiVersion and kind, is 5",
+            id="an item that is no object",
+        ),
+    ],
+)
+def test_complaints_about_documents(load, name, content, text):
+    with pytest.raises(ManifestError) as caught:
+        load({name: content})
+    assert str(caught.value) == text
+
+
+def requests_of(cpu):
+    return {"containers": [{"name": "a", "resources": {"requests": cpu}}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        pytest.param(
+            {"spec": requests_of({"cpu": "5x"})},
+            'spec.containers[0].resources.requests.cpu: "5x" is not a quantity',
+            id="a bad quantity",
+        ),
+        pytest.param(
+            {"spec": requests_of({"nvidia.com/gpu": "one"})},
+            'spec.containers[0].resources.requests[nvidia.com/gpu]: "one" is not a quantity',
+            id="a bad quantity under a name with a slash",
+        ),
+        pytest.param(
+            {"spec": requests_of({"cpu": 1, "memory": True})},
+            "spec.containers[0].resources.requests.memory: must be a quantity, is true",
+            id="a quantity that is true",
+        ),
+        pytest.param(
+            {"spec": {"initContainers": [{}, {"resources": {"limits": {"cpu": ""}}}]}},
+            'spec.initContainers[1].resources.limits.cpu: "" is not a quantity',
+            id="an empty limit",
+        ),
+        pytest.param(
+            {"spec": {"overhead": {"cpu": "x"}}},
+            'spec.overhead.cpu: "x" is not a quantity',
+            id="overhead",
+        ),
+        pytest.param(
+            {"spec": {"resources": {"requests": {"cpu": "x"}}}},
+            'spec.resources.requests.cpu: "x" is not a quantity',
+            id="pod level",
+        ),
+        pytest.param(
+            {"status": {"containerStatuses": [{"allocatedResources": {"cpu": "x"}}]}},
+            'status.containerStatuses[0].allocatedResources.cpu: "x" is not a quantity',
+            id="status",
+        ),
+        pytest.param(
+            {"metadata": {"name": "web", "labels": {"a": "b", "tier": 5}}},
+            "metadata.labels.tier: must be text, is 5; put it in quotes",
+            id="a label that is a number",
+        ),
+        pytest.param(
+            {"metadata": {"name": "web", "annotations": {"x.io/on": True}}},
+            "metadata.annotations[x.io/on]: must be text, is true; put it in quotes",
+            id="an annotation that is true",
+        ),
+        pytest.param(
+            {"spec": {"priority": "high"}},
+            'spec.priority: must be a whole number, is "high"',
+            id="a word for a number",
+        ),
+        pytest.param(
+            {"spec": {"priority": 2**31}},
+            "spec.priority: must be a whole number <= 2147483647, is 2147483648",
+            id="a number that is too large",
+        ),
+        pytest.param(
+            {"spec": {"containers": {"name": "a"}}},
+            'spec.containers: must be a list, is {"name": "a"}',
+            id="a mapping for a list",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"ports": [{}, {"hostPort": "http"}]}]}},
+            'spec.containers[0].ports[1].hostPort: must be a whole number, is "http"',
+            id="deep inside",
+        ),
+        pytest.param({"spec": "x"}, 'spec: must be a mapping, is "x"', id="a text for a mapping"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_complaints_about_fields(load, fields, text, suffix):
+    with pytest.raises(ManifestError) as caught:
+        load({f"a.{suffix}": json.dumps(pod() | fields)})
+    assert str(caught.value) == f"a.{suffix}, document 1, Pod default/web, {text}"
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        pytest.param(
+            {"kind": "Node", "apiVersion": "v1", "status": {"allocatable": {"cpu": "x"}}},
+            'Node x, status.allocatable.cpu: "x" is not a quantity',
+            id="node",
+        ),
+        pytest.param(
+            {
+                "kind": "PersistentVolume",
+                "apiVersion": "v1",
+                "spec": {"capacity": {"storage": "x"}},
+            },
+            'PersistentVolume x, spec.capacity.storage: "x" is not a quantity',
+            id="volume",
+        ),
+        pytest.param(
+            {
+                "kind": "PersistentVolumeClaim",
+                "apiVersion": "v1",
+                "spec": {"resources": {"requests": {"storage": "x"}}},
+            },
+            "PersistentVolumeClaim default/x, spec.resources.requests.storage: "
+            '"x" is not a quantity',
+            id="claim",
+        ),
+        pytest.param(
+            {
+                "kind": "CSIStorageCapacity",
+                "apiVersion": "storage.k8s.io/v1",
+                "capacity": "x",
+            },
+            'CSIStorageCapacity default/x, capacity: "x" is not a quantity',
+            id="storage capacity",
+        ),
+    ],
+)
+def test_quantities_of_other_kinds(document, text):
+    with pytest.raises(ManifestError) as caught:
+        manifests.from_dicts([document | {"metadata": {"name": "x"}}])
+    assert str(caught.value) == f"objects[0], {text}"
+
+
+def test_one_bad_item_in_a_list_is_found(load):
+    items = [pod("a"), pod("b", spec={"nodeName": None}), pod("c", spec={"nodeName": 5})]
+    with pytest.raises(ManifestError) as caught:
+        load({"a.json": json.dumps({"apiVersion": "v1", "kind": "PodList", "items": items})})
+    assert str(caught.value) == (
+        "a.json, document 1, items[2], Pod default/c, spec.nodeName: "
+        "must be text, is 5; put it in quotes"
+    )
+
+
+def test_complaints_about_files(load, tmp_path):
+    with pytest.raises(ManifestError, match=r"^gone\.yaml: no such file or folder$"):
+        load({}, "gone.yaml")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ManifestError, match=r"^empty: no \.yaml, \.yml, \.json files in this"):
+        load({}, "empty")
+
+
+def test_dump_is_what_was_said_and_no_more():
+    document = pod(
+        spec={"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
+        status={"nominatedNodeName": "n1"},
+    )
+    [obj] = manifests.from_dicts([document])
+    assert manifests.dump(obj) == document
+    assert manifests.dump(Pod()) == {}
+
+
+KEYS = st.sampled_from(
+    ("metadata", "name", "labels", "spec", "containers", "resources", "requests", "cpu", "items")
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("1")
+DOCUMENTS = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def complaint(read, *args):
+    """What is said about the input; nothing if it could be read."""
+    try:
+        read(*args)
+    except ManifestError as error:
+        return str(error)
+    return ""
+
+
+@given(st.dictionaries(KEYS, DOCUMENTS, max_size=4), st.sampled_from(["Pod", "Node", "List"]))
+def test_whatever_comes_in_gives_objects_or_one_line(document, kind):
+    document = {**pod(), **document, "kind": kind}
+    assert len(complaint(manifests.from_dicts, [document]).splitlines()) <= 1
+
+
+@given(st.text())
+def test_whatever_a_file_says_gives_objects_or_one_line(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "a.yaml"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    assert len(complaint(manifests.load, [path]).splitlines()) <= 1

@@ -1,0 +1,108 @@
+"""The heap: order, ties, removal, and that removed items do not pile up."""
+
+import pickle
+
+import pytest
+
+from moorage.core.heap import MOST_DEAD, Heap
+
+
+def heap_of(*items):
+    heap = Heap()
+    for name, key in items:
+        heap.push(name, name.upper(), key)
+    return heap
+
+
+def popped(heap):
+    return [heap.pop() for _ in range(len(heap))]
+
+
+@pytest.mark.parametrize(
+    ("items", "order"),
+    [
+        pytest.param([("a", 3), ("b", 1), ("c", 2)], "BCA", id="the smallest key first"),
+        pytest.param([(name, 0) for name in "abcdef"], "ABCDEF", id="equal keys as they came"),
+        pytest.param([("a", (1, 2)), ("b", (1, 1)), ("c", (0, 9))], "CBA", id="keys may be tuples"),
+        pytest.param([], "", id="nothing in it"),
+    ],
+)
+def test_order(items, order):
+    heap = heap_of(*items)
+    assert "".join(heap) == order
+    assert "".join(popped(heap)) == order
+
+
+def test_peek_leaves_the_item_in():
+    heap = heap_of(("a", 2), ("b", 1))
+    assert heap.peek() == "B"
+    assert len(heap) == 2
+
+
+@pytest.mark.parametrize("ask", [Heap.pop, Heap.peek], ids=["pop", "peek"])
+def test_an_empty_heap_has_no_first(ask):
+    heap = heap_of(("a", 1))
+    heap.remove("a")
+    with pytest.raises(IndexError):
+        ask(heap)
+
+
+def test_removed_items_are_gone_wherever_they_were():
+    heap = heap_of(*((name, key) for key, name in enumerate("abcde")))
+    for name in "ace":
+        assert heap.remove(name) == name.upper()
+        assert name not in heap
+    assert len(heap) == 2
+    assert heap.peek() == "B"
+    assert popped(heap) == ["B", "D"]
+
+
+def test_removing_what_is_not_in_is_a_mistake():
+    with pytest.raises(KeyError):
+        heap_of(("a", 1)).remove("b")
+
+
+def test_pushing_what_is_in_is_a_mistake():
+    with pytest.raises(AssertionError, match="a is in the heap already"):
+        heap_of(("a", 1)).push("a", "A", 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "order"),
+    [
+        pytest.param(1, ["new", "B", "C"], id="the same key keeps its place among equals"),
+        pytest.param(0, ["new", "B", "C"], id="a smaller key moves up"),
+        pytest.param(2, ["B", "C", "new"], id="a greater key moves down"),
+    ],
+)
+def test_update(key, order):
+    heap = heap_of(("a", 1), ("b", 1), ("c", 1))
+    heap.update("a", "new", key)
+    assert heap.get("a") == "new"
+    assert popped(heap) == order
+
+
+def test_an_item_that_comes_back_is_last_among_equals():
+    heap = heap_of(("a", 1), ("b", 1))
+    heap.remove("a")
+    assert heap.get("a") is None
+    heap.push("a", "A", 1)
+    assert popped(heap) == ["B", "A"]
+
+
+def test_removed_items_do_not_pile_up():
+    heap = heap_of(("first", 0))
+    for i in range(10_000):
+        heap.push(f"{i}", "x", i + 1)
+        heap.remove(f"{i}")
+    assert len(heap._records) <= 2 * len(heap) + MOST_DEAD + 1
+    assert popped(heap) == ["FIRST"]
+
+
+def test_a_pickled_heap_goes_on_as_the_first():
+    heap = heap_of(("a", 1), ("b", 1), ("c", 0), ("d", 2))
+    heap.remove("c")
+    copy = pickle.loads(pickle.dumps(heap))
+    copy.push("e", "E", 1)
+    assert popped(copy) == ["A", "B", "E", "D"]
+    assert popped(heap) == ["A", "B", "D"]

@@ -1,0 +1,749 @@
+"""The queue's operations; the numbers are rows of the specification."""
+
+import pickle
+
+import pytest
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
+from moorage.core.in_flight import Missed
+from moorage.core.journal import Journal, Popped, Queued
+from moorage.core.nominator import Nominator
+from moorage.core.queue import SchedulingQueue
+from moorage.errors import InvariantError
+from moorage.framework import events
+from moorage.framework.events import ClusterEvent
+from moorage.framework.hints import Hint, HintMap
+from moorage.framework.status import unschedulable
+
+X = ClusterEvent.NODE_ADD
+Y = ClusterEvent.UPDATE_NODE_LABEL
+
+
+class Says:
+    """A hint function that gives one answer and counts how often it was asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = 0
+
+    def __call__(self, pod, old, new):
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Profile:
+    """Plugins as far as the queue sees them: hints, and gates that hold pods by name."""
+
+    def __init__(self, registered):
+        self.hints = HintMap(registered)
+        self.holds = {}
+
+    def run_pre_enqueue(self, pod):
+        if pod.spec.scheduling_gates:
+            return unschedulable("waiting for scheduling gates").by("SchedulingGates")
+        plugin = self.holds.get(pod.name)
+        return None if plugin is None else unschedulable("held").by(plugin)
+
+    def queue_key(self, pod, queued_at):
+        return -pod.priority, queued_at
+
+
+class Rig:
+    """A queue with one profile, and shorthands for what tests do to it."""
+
+    def __init__(self, registered, **options):
+        self.profile = Profile(registered)
+        self.journal = Journal()
+        self.queue = SchedulingQueue(
+            {"default-scheduler": self.profile}, journal=self.journal, **options
+        )
+
+    def fly(self, pod, now=0.0):
+        self.queue.add(pod, now)
+        entry = self.queue.pop(now)
+        assert entry.pod is pod
+        return entry
+
+    def rest(self, pod, now=0.0, *plugins, pending=()):
+        """Let a pod fail once, so that it is in the pool."""
+        entry = self.fly(pod, now)
+        entry.rejected_by(plugins, pending)
+        self.queue.return_unschedulable(entry, now)
+        assert self.queue.where(pod.key) == "unschedulable"
+        return entry
+
+    def where(self, pod):
+        self.queue.check()
+        return self.queue.where(pod.key)
+
+
+def make_pod(name="p1", *, priority=0, uid=None, labels=None, gates=(), nominated="", version=""):
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="ns",
+            uid=uid or f"uid-{name}",
+            labels=labels or {},
+            resource_version=version,
+        ),
+        spec=PodSpec(
+            priority=priority,
+            scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
+        ),
+        status=PodStatus(nominated_node_name=nominated),
+    )
+
+
+def rig(hint=Hint.QUEUE, **options):
+    """A rig whose plugin A registered X and answers with `hint`, and B registered Y."""
+    return Rig({"A": {X: Says(hint)}, "B": {Y: None}}, **options)
+
+
+# Changes that a pod in flight missed.
+
+
+@pytest.mark.parametrize(
+    ("event", "plugins", "place"),
+    [
+        pytest.param(X, ["A"], "backoff", id="1: a change that its rejector wants"),
+        pytest.param(X, ["B"], "unschedulable", id="a change that only another wants"),
+        pytest.param(
+            ClusterEvent.NODE_DELETE, ["A"], "unschedulable", id="2: one nobody registered"
+        ),
+    ],
+)
+def test_a_change_while_in_flight(event, plugins, place):
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.move_all(event, None, None, 0.1)
+    entry.rejected_by(plugins)
+    assert r.queue.return_unschedulable(entry, 0.2)
+    assert r.where(pod) == place
+    assert r.queue.timeline() == []
+
+
+def test_1_a_change_while_in_flight_without_back_off():
+    r, pod = rig(max_backoff_seconds=0), make_pod()
+    entry = r.fly(pod)
+    r.queue.move_all(X, None, None, 0.1)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 0.2)
+    assert r.where(pod) == "active"
+
+
+def test_2_a_change_before_the_pop_is_history():
+    r, pod = rig(), make_pod()
+    r.queue.add(pod, 0.0)
+    r.queue.move_all(X, None, None, 0.1)
+    entry = r.queue.pop(0.2)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 0.3)
+    assert r.where(pod) == "unschedulable"
+
+
+def test_2_what_nobody_registered_is_not_kept():
+    r = rig()
+    entry = r.fly(make_pod())
+    r.queue.move_all(ClusterEvent.NODE_DELETE, None, None, 0.1)
+    assert r.queue.timeline() == [entry]
+
+
+def test_5_trouble_goes_to_the_error_back_off():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    entry.rejected_by()
+    r.queue.return_unschedulable(entry, 0.0)
+    assert r.where(pod) == "backoff"
+    assert entry.consecutive_errors == 1
+    assert not r.queue.has_work
+    assert r.queue.pop(0.5) is None
+
+
+def test_a_refusal_ends_a_row_of_errors():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.return_unschedulable(entry, 0.0)
+    r.queue.advance(2.0)
+    entry = r.queue.pop(2.0)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 2.0)
+    assert (entry.consecutive_errors, entry.unschedulable_count, entry.attempts) == (0, 1, 2)
+
+
+def test_a_pod_that_was_done_comes_back_after_its_back_off():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.done(pod.uid)
+    entry.rejected_by(["A"])
+    assert r.queue.return_unschedulable(entry, 0.0)
+    assert r.where(pod) == "backoff"
+
+
+@pytest.mark.parametrize("version", ["", "2"], ids=["the same pod", "a newer version"])
+def test_a_pod_that_is_queued_already_is_left_alone(version):
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.done(pod.uid)
+    r.queue.update(pod, make_pod(version=version), 1.0)
+    assert not r.queue.return_unschedulable(entry, 2.0)
+    assert r.where(pod) == "active"
+    assert r.queue.pop(3.0).attempts == 1
+
+
+# What a change does to a pod in the pool.
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "place"),
+    [
+        pytest.param(Hint.QUEUE, Hint.QUEUE_SKIP, "active", id="6: what it waits for happened"),
+        pytest.param(Hint.QUEUE_SKIP, Hint.QUEUE, "backoff", id="6: only a refusal is cured"),
+        pytest.param(Hint.QUEUE, Hint.QUEUE, "active", id="6: both, and the wait counts"),
+        pytest.param(Hint.QUEUE_SKIP, Hint.QUEUE_SKIP, "unschedulable", id="6: neither"),
+    ],
+)
+def test_pending_plugins(a, b, place):
+    # B is asked first, so that its answer has to wait for A's.
+    r = Rig({"B": {X: Says(b)}, "C": {Y: None}, "A": {X: Says(a)}})
+    pod = make_pod()
+    r.rest(pod, 0.0, "B", "C", pending=["A"])
+    r.queue.move_all(X, None, None, 0.1)
+    assert r.where(pod) == place
+
+
+def test_6_pending_plugins_count_in_flight_too():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.move_all(Y, None, None, 0.1)
+    r.queue.move_all(X, None, None, 0.1)
+    entry.rejected_by(["B"], ["A"])
+    r.queue.return_unschedulable(entry, 0.2)
+    assert r.where(pod) == "active"
+
+
+def test_7_a_hint_that_raises_counts_as_queue():
+    r, pod = rig(ValueError("no such label")), make_pod()
+    r.rest(pod, 0.0, "A")
+    r.queue.move_all(X, None, None, 0.1)
+    assert r.where(pod) == "backoff"
+    [complaint] = r.queue.hint_errors
+    assert complaint == "A: hint for NodeAdd on ns/p1: ValueError('no such label')"
+
+
+@pytest.mark.parametrize(
+    ("event", "target", "place"),
+    [
+        pytest.param(events.FORCE_ACTIVATE, make_pod("p2"), "unschedulable", id="8: for another"),
+        pytest.param(events.FORCE_ACTIVATE, make_pod("p1"), "backoff", id="8: for this pod"),
+        pytest.param(events.UNSCHEDULABLE_TIMEOUT, None, "backoff", id="8: for all"),
+    ],
+)
+def test_wildcards_ask_no_hints(event, target, place):
+    says = Says(Hint.QUEUE)
+    r, pod = Rig({"A": {X: says, Y: says}}), make_pod("p1")
+    r.rest(pod, 0.0, "A")
+    r.queue.move_all(event, None, target, 0.1)
+    assert r.where(pod) == place
+    assert says.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "asked", "place", "runs"),
+    [
+        pytest.param(Y, 0, "gated", 0, id="9: not registered by the gating plugin"),
+        pytest.param(X, 1, "active", 1, id="9: registered"),
+    ],
+)
+def test_gated_pods(event, asked, place, runs):
+    says = Says(Hint.QUEUE)
+    r, pod = Rig({"Gate": {X: says}, "Other": {Y: None}}), make_pod()
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.add(pod, 0.0)
+    assert r.where(pod) == "gated"
+    # Another plugin refused it before; while it is gated, that one is not listened to.
+    r.queue.dump()["gated"][0].unschedulable_plugins.add("Other")
+    r.profile.holds = {}
+    r.queue.move_all(event, None, None, 0.1)
+    assert (says.asked, r.where(pod)) == (asked, place)
+    assert len(list(r.journal)) == 1 + runs
+
+
+def test_a_gate_that_still_holds_keeps_the_pod():
+    r, pod = Rig({"Gate": {X: None}}), make_pod()
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.add(pod, 0.0)
+    r.queue.move_all(X, None, None, 1.0)
+    assert r.where(pod) == "gated"
+
+
+@pytest.mark.parametrize(
+    ("holds", "place"),
+    [
+        pytest.param({}, "active", id="10: the gate opened"),
+        pytest.param({"p1": "Gate"}, "gated", id="10: the gate still holds"),
+    ],
+)
+def test_a_gated_pod_is_flushed(holds, place):
+    r, pod = Rig({"Gate": {}}), make_pod()
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.add(pod, 0.0)
+    r.profile.holds = holds
+    r.queue.flush_unschedulable(301.0)
+    assert r.where(pod) == place
+    [entry] = r.queue.dump()[place]
+    assert entry.was_flushed is (place == "active")
+    assert entry.flushed_at == 301.0
+
+
+def test_10_a_gated_pod_that_backs_off_is_flushed_into_the_back_off():
+    r = Rig({"Gate": {}, "A": {}}, initial_backoff_seconds=600, max_backoff_seconds=600)
+    pod = make_pod()
+    r.rest(pod, 0.0, "A")
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.activate([pod], 1.0)
+    assert r.where(pod) == "gated"
+    r.profile.holds = {}
+    r.queue.flush_unschedulable(301.0)
+    assert r.where(pod) == "backoff"
+
+
+def test_11_a_flushed_gated_pod_rests_again():
+    r, pod = Rig({"Gate": {}}), make_pod()
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.add(pod, 0.0)
+    entry = r.queue.dump()["gated"][0]
+    for now, flushed_at in [(301.0, 301.0), (541.0, 301.0), (602.0, 602.0)]:
+        r.queue.flush_unschedulable(now)
+        assert entry.flushed_at == flushed_at
+
+
+@pytest.mark.parametrize(
+    ("now", "place"),
+    [
+        pytest.param(300.0, "unschedulable", id="exactly five minutes is not longer"),
+        pytest.param(329.9, "unschedulable", id="not on the grid yet"),
+        pytest.param(330.0, "active", id="the next tick"),
+    ],
+)
+def test_leftovers_are_flushed_on_the_grid(now, place):
+    r, pod = rig(), make_pod()
+    r.rest(pod, 0.0, "A")
+    assert r.queue.deadline(1.0) == 330.0
+    r.queue.advance(now)
+    assert r.where(pod) == place
+
+
+def test_a_flush_is_told_to_those_in_flight():
+    r, resting, flying = rig(), make_pod("p1"), make_pod("p2")
+    r.rest(resting, 0.0, "A")
+    entry = r.fly(flying, 300.0)
+    r.queue.advance(330.0)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 331.0)
+    assert r.where(flying) == "backoff"
+
+
+def test_an_event_nobody_registered_visits_nobody():
+    r, pod = rig(), make_pod()
+    r.rest(pod, 0.0, "A")
+    seen = []
+    r.queue.move_all(Y, None, None, 1.0, only=seen.append)
+    r.queue.move_all(ClusterEvent.NODE_DELETE, None, None, 1.0, only=seen.append)
+    assert seen == []
+
+
+def test_pods_without_a_profile_listen_to_everything():
+    r = rig()
+    pod = Pod(metadata=ObjectMeta(name="p", uid="u"), spec=PodSpec(scheduler_name="other"))
+    r.rest(pod, 0.0, "Unknown")
+    r.queue.move_all(Y, None, None, 1.0)
+    assert r.where(pod) == "backoff"
+
+
+def test_pods_of_one_move_leave_in_the_order_in_which_they_came():
+    r = Rig({"A": {X: None}, "B": {X: None}}, max_backoff_seconds=0)
+    for name, plugin in [("p3", "B"), ("p1", "A"), ("p2", "B")]:
+        r.rest(make_pod(name), 0.0, plugin)
+    r.queue.move_all(X, None, None, 1.0)
+    assert [r.queue.pop(1.0).pod.name for _ in range(3)] == ["p3", "p1", "p2"]
+
+
+# Popping.
+
+
+def test_pods_are_popped_by_priority_then_age():
+    r = rig()
+    for name, priority, at in [("old", 0, 1.0), ("young", 0, 2.0), ("high", 5, 3.0)]:
+        r.queue.add(make_pod(name, priority=priority), at)
+    assert [r.queue.pop(4.0).pod.name for _ in range(3)] == ["high", "old", "young"]
+    assert r.queue.pop(4.0) is None
+
+
+def test_17_the_refused_are_popped_early_the_failed_are_not():
+    r = rig()
+    failed = r.fly(make_pod("failed", priority=9))
+    r.queue.return_unschedulable(failed, 0.0)
+    refused = r.fly(make_pod("refused", priority=9))
+    r.queue.move_all(X, None, None, 0.0)
+    refused.rejected_by(["A"])
+    r.queue.return_unschedulable(refused, 0.0)
+    r.queue.add(make_pod("medium", priority=5), 0.0)
+    assert r.queue.counts() == {
+        "active": 1,
+        "backoff": 2,
+        "unschedulable": 0,
+        "gated": 0,
+        "in_flight": 0,
+    }
+    assert [r.queue.pop(0.1).pod.name for _ in range(2)] == ["medium", "refused"]
+    assert r.queue.pop(0.1) is None
+    assert not r.queue.has_work
+
+
+@pytest.mark.parametrize("leave", ["flush", "activate"])
+def test_18_gates_are_not_asked_on_the_way_out_of_the_back_off(leave):
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue.return_unschedulable(entry, 0.0)
+    r.profile.holds = {"p1": "Gate"}
+    if leave == "flush":
+        r.queue.advance(2.0)
+    else:
+        r.queue.activate([pod], 0.5)
+    assert r.where(pod) == "active"
+
+
+def test_18_gates_are_asked_on_the_way_out_of_the_pool():
+    r, pod = rig(), make_pod()
+    r.rest(pod, 0.0, "A")
+    r.profile.holds = {"p1": "Gate"}
+    r.queue.activate([pod], 0.5)
+    assert r.where(pod) == "gated"
+
+
+def test_activating_a_pod_in_the_pool_ignores_its_back_off():
+    r, pod = rig(), make_pod()
+    r.rest(pod, 0.0, "A")
+    r.queue.activate([pod], 0.1)
+    assert r.where(pod) == "active"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "facts"),
+    [
+        pytest.param("fly", 3, id="19: in flight"),
+        pytest.param(None, 0, id="19: unknown"),
+        pytest.param("add", 1, id="19: active already"),
+    ],
+)
+def test_activating_a_pod_that_does_not_wait(prepare, facts):
+    r, pod = rig(), make_pod()
+    if prepare is not None:
+        getattr(r if prepare == "fly" else r.queue, prepare)(pod, 0.0)
+    r.queue.activate([pod], 0.1)
+    if prepare == "fly":
+        [entry, missed] = r.queue.timeline()
+        assert (missed.event, missed.new) == (events.FORCE_ACTIVATE, pod)
+        entry.rejected_by(["A"])
+        r.queue.return_unschedulable(entry, 0.2)
+        assert r.where(pod) == "backoff"
+    assert len(r.journal) == facts
+
+
+def test_24_a_pod_in_flight_is_not_queued_a_second_time():
+    r, pod, other = rig(), make_pod("p1"), make_pod("p2")
+    entry = r.fly(pod)
+    r.queue.add(pod, 0.1)
+    r.queue.add(other, 0.2)
+    assert r.where(pod) == "in_flight"
+    assert r.queue.pop(0.3).pod is other
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 0.4)
+    assert r.where(pod) == "backoff", "what came twice is tried again"
+
+
+# Updates.
+
+
+def test_20_an_update_in_flight_is_a_change_that_was_missed():
+    r, pod = rig(), make_pod()
+    r.fly(pod)
+    r.queue.update(pod, make_pod(labels={"a": "b"}), 0.1)
+    assert r.where(pod) == "in_flight"
+    assert [type(item) for item in r.queue.timeline()[1:]] == [Missed]
+    assert r.queue.timeline()[1].event.label == "UnschedulablePodUpdatePodLabel"
+
+
+@pytest.mark.parametrize(
+    ("hint", "now", "place"),
+    [
+        pytest.param(Hint.QUEUE_SKIP, 0.5, "unschedulable", id="21: it does not help"),
+        pytest.param(Hint.QUEUE, 0.5, "backoff", id="21: it helps, but the pod backs off"),
+        pytest.param(Hint.QUEUE, 2.0, "active", id="21: it helps, and the back-off is over"),
+    ],
+)
+def test_an_update_in_the_pool(hint, now, place):
+    r = Rig({"A": {ClusterEvent.UPDATE_POD_LABEL: Says(hint)}})
+    pod, newer = make_pod(), make_pod(labels={"a": "b"})
+    r.rest(pod, 0.0, "A")
+    r.queue.update(pod, newer, now)
+    assert r.where(pod) == place
+    [entry] = r.queue.dump()[place]
+    assert entry.pod is newer
+
+
+def test_22_an_update_of_a_stranger():
+    r, pod = rig(), make_pod(version="2")
+    r.queue.update(make_pod(), pod, 0.0)
+    assert r.where(pod) == "active"
+    assert next(iter(r.journal)).event == "UnschedulablePodUpdate"
+
+
+def test_23_scheduling_gates():
+    eliminated = ClusterEvent.POD_GATES_ELIMINATED
+    r = Rig({"SchedulingGates": {eliminated: Says(Hint.QUEUE)}})
+    two, one, none = make_pod(gates=("a", "b")), make_pod(gates=("b",)), make_pod()
+    r.queue.add(two, 0.0)
+    r.queue.update(two, one, 1.0)
+    assert r.where(one) == "gated"
+    r.queue.update(one, none, 2.0)
+    assert r.where(none) == "active"
+    assert [(fact.queue, fact.event) for fact in r.journal] == [
+        ("gated", "UnschedulablePodAdd"),
+        ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
+    ]
+
+
+def test_an_update_reorders_active_pods():
+    r, low, other = rig(), make_pod("p1"), make_pod("p2")
+    r.queue.add(other, 0.0)
+    r.queue.add(low, 1.0)
+    r.queue.update(low, make_pod("p1", priority=7), 2.0)
+    r.queue.check()
+    assert [r.queue.pop(3.0).pod.name for _ in range(2)] == ["p1", "p2"]
+
+
+def test_an_update_of_a_pod_that_backs_off_leaves_it_there():
+    r, pod = rig(), make_pod()
+    r.queue.return_unschedulable(r.fly(pod), 0.0)
+    newer = make_pod(priority=3)
+    r.queue.update(pod, newer, 0.5)
+    assert r.where(pod) == "backoff"
+    assert r.queue.dump()["backoff"][0].pod is newer
+
+
+# Identity.
+
+
+@pytest.mark.parametrize("tell", ["add", "update"])
+@pytest.mark.parametrize("start", ["active", "unschedulable", "gated"])
+def test_a_pod_recreated_under_its_name_starts_afresh(start, tell):
+    r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two")
+    if start == "unschedulable":
+        r.rest(first, 0.0, "A")
+    else:
+        r.profile.holds = {"p1": "Gate"} if start == "gated" else {}
+        r.queue.add(first, 0.0)
+    assert r.where(first) == start
+    r.profile.holds = {}
+    r.queue.nominator.nominate(first, "n1")
+    if tell == "add":
+        r.queue.add(second, 5.0)
+    else:
+        r.queue.update(first, second, 5.0)
+    assert r.where(second) == "active"
+    assert r.queue.where("one") is None
+    assert r.queue.nominator.nodes == []
+    assert r.queue.pop(6.0).queued_at == 5.0
+
+
+def test_a_gated_namesake_replaces_an_active_pod():
+    r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two", gates=("g",))
+    r.queue.add(first, 0.0)
+    r.queue.add(second, 1.0)
+    assert r.queue.where("two") == "gated"
+    assert r.queue.where("one") is None
+
+
+def test_a_namesake_in_flight_is_no_obstacle():
+    r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two")
+    entry = r.fly(first)
+    r.queue.delete(first)
+    r.queue.add(second, 1.0)
+    r.queue.check()
+    assert (r.queue.where("one"), r.queue.where("two")) == ("in_flight", "active")
+    assert not r.queue.return_unschedulable(entry, 2.0)
+    assert (r.queue.where("one"), r.queue.where("two")) == (None, "active")
+
+
+def test_a_late_delete_of_a_namesake_is_not_ours():
+    r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two")
+    r.queue.add(second, 0.0)
+    r.queue.delete(first)
+    assert r.where(second) == "active"
+
+
+@pytest.mark.parametrize("place", ["active", "backoff", "unschedulable", "gated", "in_flight"])
+def test_delete(place):
+    r, pod = rig(), make_pod(nominated="n1")
+    if place == "gated":
+        r.profile.holds = {"p1": "Gate"}
+        r.queue.add(pod, 0.0)
+        r.queue.nominator.follow(pod)
+    elif place == "unschedulable":
+        r.rest(pod, 0.0, "A")
+    elif place == "backoff":
+        r.queue.return_unschedulable(r.fly(pod), 0.0)
+    elif place == "active":
+        r.queue.add(pod, 0.0)
+    else:
+        r.fly(pod)
+    assert r.where(pod) == place
+    assert r.queue.nominator.nodes == ["n1"]
+    r.queue.delete(pod)
+    assert r.where(pod) == ("in_flight" if place == "in_flight" else None)
+    assert r.queue.nominator.nodes == []
+
+
+# Nominations.
+
+
+@pytest.mark.parametrize(
+    ("priority", "place"),
+    [
+        pytest.param(1, "backoff", id="28: lower"),
+        pytest.param(5, "backoff", id="28: equal"),
+        pytest.param(9, "unschedulable", id="28: higher"),
+    ],
+)
+def test_a_promise_taken_back_helps_pods_of_no_higher_priority(priority, place):
+    r = Rig({"A": {ClusterEvent.POD_DELETE: Says(Hint.QUEUE)}})
+    middle, pod = make_pod("mid", priority=5), make_pod(priority=priority)
+    r.rest(pod, 0.0, "A")
+    flying = r.fly(make_pod("flying", priority=9))
+    r.queue.move_all(events.ASSIGNED_POD_DELETE, middle, None, 0.1, only=lambda p: p.priority <= 5)
+    assert r.where(pod) == place
+    flying.rejected_by(["A"])
+    r.queue.return_unschedulable(flying, 0.2)
+    assert r.where(flying.pod) == "backoff", "the restriction is not for those in flight"
+
+
+def test_nominated_pods_are_seen_as_the_queue_has_them():
+    r, pod = rig(), make_pod(priority=4, nominated="n1")
+    r.queue.add(pod, 0.0)
+    assert r.queue.nominated_pods("n1") == [pod]
+    newer = make_pod(priority=4, nominated="n1", version="2")
+    r.queue.update(pod, newer, 0.1)
+    assert r.queue.nominated_pods("n1") == [newer]
+    r.queue.pop(0.2)
+    [stub] = r.queue.nominated_pods("n1")
+    assert (stub.key, stub.uid, stub.priority) == (pod.key, pod.uid, 0)
+
+
+def test_29_updates_keep_a_promise_that_is_not_written_yet():
+    nominator = Nominator({"ns/p1": make_pod()}.get)
+    r, pod = rig(nominator=nominator), make_pod()
+    r.rest(pod, 0.0, "A")
+    nominator.nominate(pod, "n1")
+    r.queue.update(pod, make_pod(version="2"), 0.5)
+    assert nominator.node_of(pod.uid) == "n1"
+
+
+# Time, facts, and what must hold.
+
+
+def test_the_deadline_is_when_something_can_be_done():
+    r = rig()
+    assert r.queue.deadline(0.0) is None
+    r.queue.add(make_pod("idle"), 0.0)
+    assert r.queue.deadline(0.0) is None
+    r.queue.pop(0.0)
+    failed = r.fly(make_pod("failed"), 10.7)
+    r.queue.return_unschedulable(failed, 10.7)
+    assert r.queue.deadline(10.7) == 12.0
+    assert r.queue.deadline(15.0) == 15.0
+    r.queue.advance(11.999)
+    assert r.queue.counts()["backoff"] == 1
+    r.queue.advance(12.0)
+    assert r.queue.counts()["active"] == 1
+    assert r.queue.deadline(12.0) is None
+
+
+def test_the_story_of_a_pod():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod, 1.0)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 1.1)
+    r.queue.move_all(X, None, None, 1.2)
+    entry = r.queue.pop(1.3)
+    r.queue.return_unschedulable(entry, 1.4)
+    told = [
+        (fact.queue, fact.event) if isinstance(fact, Queued) else fact.attempt
+        for fact in r.journal.story(pod.uid)
+    ]
+    assert told == [
+        ("active", "UnschedulablePodAdd"),
+        1,
+        ("unschedulable", "ScheduleAttemptFailure"),
+        ("backoff", "NodeAdd"),
+        ("active", "PopFromBackoffQ"),
+        2,
+        ("unschedulable", "ScheduleAttemptFailure"),
+    ]
+    assert isinstance(r.journal.last(Popped, pod.uid), Popped)
+    assert entry.first_tried_at == 1.0
+
+
+def test_the_labels_of_time_and_force():
+    r, pod = rig(), make_pod()
+    r.queue.return_unschedulable(r.fly(pod), 0.0)
+    r.queue.advance(2.0)
+    entry = r.queue.pop(2.0)
+    entry.rejected_by(["A"])
+    r.queue.return_unschedulable(entry, 2.0)
+    r.queue.activate([pod], 3.0)
+    entry = r.queue.pop(3.0)
+    r.queue.return_unschedulable(entry, 3.0)
+    r.queue.advance(360.0)
+    labels = [fact.event for fact in r.journal if isinstance(fact, Queued)]
+    assert labels[2::2] == ["BackoffComplete", "ForceActivate", "UnschedulableTimeout"]
+
+
+def test_a_pickled_queue_goes_on_as_the_first():
+    r = Rig({"A": {X: None}})
+    for name in ("p1", "p2"):
+        r.rest(make_pod(name), 0.0, "A")
+    r.fly(make_pod("p3"))
+    copy = pickle.loads(pickle.dumps(r.queue))
+    for queue in (r.queue, copy):
+        queue.move_all(X, None, None, 5.0)
+        queue.check()
+        assert queue.pop(5.0).pod.name == "p1"
+        assert queue.counts()["in_flight"] == 2
+
+
+def test_check_notices_a_pod_in_two_places():
+    r, pod = rig(), make_pod()
+    entry = r.rest(pod, 0.0, "A")
+    r.queue._active.push(entry.key, entry, (0, 0.0))
+    with pytest.raises(InvariantError, match="ns/p1 is both active and unschedulable"):
+        r.queue.check()
+
+
+def test_check_notices_a_stale_list():
+    r, pod = rig(), make_pod()
+    entry = r.rest(pod, 0.0, "A")
+    entry.unschedulable_plugins.add("B")
+    with pytest.raises(InvariantError, match="under the wrong plugins"):
+        r.queue.check()
+
+
+def test_check_notices_a_pod_in_flight_and_queued():
+    r, pod = rig(), make_pod()
+    entry = r.fly(pod)
+    r.queue._active.push(entry.key, entry, (0, 0.0))
+    with pytest.raises(InvariantError, match="ns/p1 is in flight and active"):
+        r.queue.check()

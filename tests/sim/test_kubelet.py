@@ -1,0 +1,136 @@
+import pytest
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Pod, PodSpec, PodStatus
+from moorage.errors import InputError
+from moorage.sim import kubelet
+from moorage.sim.clock import Clock
+from moorage.sim.cluster import Cluster
+from moorage.sim.kubelet import RUN_SECONDS, Kubelet
+
+KEY = "default/web"
+
+
+class World:
+    """A cluster with kubelets; `at(t)` is what it looks like by then."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.clock: Clock[object] = Clock()
+        self.kubelet = Kubelet(self.cluster, self.clock)
+        self.cluster.create(Node(metadata=ObjectMeta(name="n1")), 0)
+
+    def pod(self, *, node="", phase="", run_seconds=None, grace=None) -> Pod:
+        annotations = {} if run_seconds is None else {RUN_SECONDS: run_seconds}
+        spec = PodSpec(node_name=node, termination_grace_period_seconds=grace)
+        meta = ObjectMeta(name="web", annotations=annotations)
+        made = Pod(metadata=meta, spec=spec, status=PodStatus(phase=phase))
+        return self.cluster.create(made, self.clock.now)
+
+    def phase_at(self, at: float) -> str | None:
+        while self.clock.next_at is not None and self.clock.next_at <= at:
+            self.kubelet.happen(self.clock.pop())  # type: ignore[arg-type]
+        self.clock.advance(at)
+        pod = self.cluster.get(Pod, KEY)
+        return None if pod is None else pod.status.phase
+
+
+def test_a_bound_pod_starts_after_a_moment():
+    world = World()
+    world.cluster.bind(KEY, world.pod().uid, "n1", 0)
+    assert [world.phase_at(t) for t in (0.9, 1.0)] == ["Pending", "Running"]
+    pod = world.cluster.get(Pod, KEY)
+    assert pod is not None
+    assert pod.status.start_time == "2026-01-01T00:00:01Z"
+
+
+def test_an_unbound_pod_does_not_start():
+    world = World()
+    world.pod()
+    assert world.phase_at(100) == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("pod", "phases"),
+    [
+        pytest.param(
+            {"node": "n1", "run_seconds": "3"},
+            {1: "Running", 3.9: "Running", 4: "Succeeded"},
+            id="a pod with an end",
+        ),
+        pytest.param(
+            {"node": "n1", "phase": "Running", "run_seconds": "3"},
+            {2.9: "Running", 3: "Succeeded"},
+            id="that runs from the start",
+        ),
+        pytest.param({"node": "n1"}, {1000: "Running"}, id="a pod without an end"),
+        pytest.param({"node": "far"}, {1000: "Pending"}, id="on a node that nobody knows"),
+    ],
+)
+def test_running(pod, phases):
+    world = World()
+    world.pod(**pod)
+    assert {t: world.phase_at(t) for t in phases} == phases
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])
+def test_a_time_to_run_that_is_no_time(text):
+    with pytest.raises(InputError, match=f'must be seconds, is "{text}"'):
+        kubelet.run_seconds(Pod(metadata=ObjectMeta(annotations={RUN_SECONDS: text})))
+
+
+@pytest.mark.parametrize(
+    ("pod", "there_until"),
+    [
+        pytest.param({"node": "n1", "grace": 5}, 7, id="its own grace period"),
+        pytest.param({"node": "n1"}, 32, id="half a minute otherwise"),
+        pytest.param({"node": "n1", "grace": 60, "run_seconds": "4"}, 5, id="or its own end"),
+    ],
+)
+def test_a_deleted_pod_is_there_until_its_grace_is_over(pod, there_until):
+    world = World()
+    world.pod(**pod)
+    world.phase_at(2)
+    world.cluster.delete(Pod, KEY, 2)
+    assert world.phase_at(there_until - 0.1) == "Running"
+    assert world.phase_at(there_until) is None
+
+
+def test_a_pod_deleted_before_it_started_never_runs():
+    world = World()
+    world.pod(node="n1", grace=5)
+    world.cluster.delete(Pod, KEY, 0)
+    assert [world.phase_at(t) for t in (4, 5)] == ["Pending", None]
+
+
+def test_the_pods_of_a_missing_node_are_collected_after_a_while():
+    world = World()
+    world.pod(node="n1")
+    world.phase_at(10)
+    world.cluster.delete(Node, "n1", 10)
+    assert [world.phase_at(t) for t in (49, 50)] == ["Running", None]
+
+
+def test_unless_the_node_is_back():
+    world = World()
+    world.pod(node="n1")
+    world.cluster.delete(Node, "n1", 0)
+    assert world.phase_at(20) == "Pending"
+    world.cluster.create(Node(metadata=ObjectMeta(name="n1")), 20)
+    assert [world.phase_at(t) for t in (21, 100)] == ["Running", "Running"]
+
+
+def test_a_pod_bound_to_a_node_that_has_just_gone_is_collected():
+    world = World()
+    world.cluster.bind(KEY, world.pod().uid, "gone", 0)
+    assert [world.phase_at(t) for t in (39, 40)] == ["Pending", None]
+
+
+def test_the_end_of_a_pod_is_not_that_of_its_namesake():
+    world = World()
+    world.pod(node="n1", run_seconds="10")
+    world.phase_at(2)
+    world.cluster.delete(Pod, KEY, 2, grace_seconds=0)
+    world.pod(node="n1")
+    assert world.phase_at(50) == "Running"
