@@ -61,6 +61,13 @@ def scored(plugin, pod, allocatable, used):
         pytest.param(
             {"cpu": "3000m"}, {"cpu": 4, "memory": 0}, {}, 75, id="0 is the same as not there"
         ),
+        pytest.param(
+            {"memory": 21858167712400726},
+            {"cpu": 1, "memory": 26021628229048483},
+            {},
+            53,  # 54 if the exact fraction were rounded
+            id="amounts become floats before they are divided",
+        ),
     ],
 )
 def test_cpu_and_memory(pod, allocatable, used, score):
@@ -88,6 +95,13 @@ def test_cpu_and_memory(pod, allocatable, used, score):
             {},
             56,
             id="GPUs wanted and not there: two are left",
+        ),
+        pytest.param(
+            amounts(1000, 8, 1),
+            amounts(1000, 25),
+            {},
+            58,  # 57 by way of squares and a root
+            id="two that are left are compared as two",
         ),
         pytest.param({"memory": 5000, GPU: 1}, {GPU: 2, "memory": 5000}, {}, 62, id="no cpu there"),
         pytest.param({GPU: 1}, {GPU: 2}, {}, 75, id="nothing but GPUs there"),

@@ -13,7 +13,7 @@ _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10
 def amount(number: int, resource: str) -> str:
     """An amount of a resource: `250m` or `6.89` of cpu, `28.9Gi` of memory."""
     if resource == "cpu":
-        return f"{number}m" if abs(number) < 1000 else f"{number / 1000:.3f}".rstrip("0").rstrip(".")
+        return f"{number}m" if 0 < abs(number) < 1000 else f"{number / 1000:g}"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
         return _bytes(number)
     return str(number)

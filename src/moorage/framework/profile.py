@@ -112,16 +112,13 @@ class Profile:
         return memo
 
     def _memo(self, kept: dict[Any, Any], kind: Any, plugin: Any, sheet: Sheet) -> Any:
-        key = (plugin.name, self._read(plugin, sheet.template))
+        key = (plugin.name, sheet.read_by(plugin))
         memo = kept.pop(key, None)
         if memo is None:
             _drop_oldest(kept, self._most_kept(per_row=8))
             memo = kind(plugin, sheet.state, sheet.template.exemplar, self.loops)
         kept[key] = memo
         return memo
-
-    def _read(self, plugin: Any, template: PodTemplate) -> Any:
-        return plugin.reads(template.exemplar) if hasattr(plugin, "reads") else template.serial
 
     def _most_kept(self, per_row: int) -> int:
         return max(KEPT_BYTES // (per_row * self.cluster.table.capacity), FEWEST_KEPT)

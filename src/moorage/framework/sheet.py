@@ -166,8 +166,8 @@ class Sheet:
         self.profile = profile
         self.template = template
         self.state = state
+        self._reads: dict[str, Hashable] = {}
         self._kept_pre_filter: dict[str, Status | Narrowed] = {}
-        self._kept_pre_score: dict[str, Status] = {}
         self._memos: list[tuple[int, FilterMemo]] | None = None
         self._columns: list[ScoreColumn] | None = None
         self._by_place: dict[int, FilterMemo] = {}
@@ -180,6 +180,15 @@ class Sheet:
         # Rows combined since the totals were last brought up to date; None means all.
         self._untotalled: list[int] | None = None
         self._fits_moved = True
+
+    def read_by(self, plugin: Any) -> Hashable:
+        """What a plugin reads of the pod: templates that agree in it share its answers."""
+        read = self._reads.get(plugin.name)
+        if read is None:
+            exemplar = self.template.exemplar
+            read = plugin.reads(exemplar) if hasattr(plugin, "reads") else self.template.serial
+            self._reads[plugin.name] = read
+        return read
 
     def memo_at(self, place: int) -> FilterMemo:
         """The kept verdicts of the filter at a place."""

@@ -29,7 +29,7 @@ class NodeInfo:
 
     def __getitem__(self, column: Column) -> Any:
         """This node's value in a column."""
-        return self.table[column][self.row].item()
+        return self.table.column(column).at(self.row)
 
     @property
     def node(self) -> Node:
@@ -85,6 +85,10 @@ class NodeInfo:
         image = self.table.images.get(name)
         return image if image is not None and self.row in image.rows else None
 
+    def _amounts(self) -> tuple[dict[str, int], dict[str, int]]:
+        table = self.table
+        return table.requested_columns.of_row(self.row), table.nonzero_columns.of_row(self.row)
+
     def copy(self) -> "NodeCopy":
         """This node as it is now, free to change."""
         return NodeCopy(self)
@@ -98,8 +102,7 @@ class NodeCopy(NodeInfo):
     def __init__(self, original: NodeInfo) -> None:
         super().__init__(original.table, original.row)
         self._placed = dict(original.placed())
-        self._requested = original.table.requested_columns.of_row(original.row)
-        self._nonzero = original.table.nonzero_columns.of_row(original.row)
+        self._requested, self._nonzero = original._amounts()
         self._ports = set(original.used_ports)
 
     def placed(self) -> dict[str, Placed]:
@@ -118,6 +121,9 @@ class NodeCopy(NodeInfo):
     @property
     def used_ports(self) -> Set[HostPort]:
         return self._ports
+
+    def _amounts(self) -> tuple[dict[str, int], dict[str, int]]:
+        return dict(self._requested), dict(self._nonzero)
 
     def add(self, pod: Pod, usage: Usage) -> None:
         """Put a pod here."""

@@ -4,7 +4,7 @@ Most clusters have few distinct values per label key and a handful of distinct t
 question is answered once per distinct value and gathered by code, never once per node.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -13,28 +13,33 @@ from numpy.typing import NDArray
 from moorage.api.node import Node, Taint
 from moorage.api.selectors import Requirement
 
-Codes = NDArray[np.int32]
+# As wide as an index, because that is what codes are used for.
+Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 T = TypeVar("T", bound=Hashable)
 
 ABSENT = 0
+MOST_LOOKUPS = 1024
 
 
 class InternedColumn(Generic[T]):
     """A column of codes; code 0 stands for `absent`, the value of a row without a node."""
 
-    __slots__ = ("_read", "code_of", "codes", "values")
+    __slots__ = ("code_of", "codes", "values")
 
-    def __init__(self, capacity: int, absent: T, read: Callable[[Node], T]) -> None:
-        self._read = read
+    def __init__(self, capacity: int, absent: T) -> None:
         self.values: list[T] = [absent]
         self.code_of: dict[T, int] = {absent: ABSENT}
-        self.codes: Codes = np.zeros(capacity, dtype=np.int32)
+        self.codes: Codes = np.zeros(capacity, dtype=np.intp)
+
+    def read(self, node: Node) -> T:
+        """The value of a node."""
+        raise NotImplementedError
 
     def set(self, row: int, node: Node | None) -> None:
         """Read a row again."""
-        self.codes[row] = ABSENT if node is None else self._code(self._read(node))
+        self.codes[row] = ABSENT if node is None else self._code(self.read(node))
 
     def _code(self, value: T) -> int:
         code = self.code_of.get(value)
@@ -45,31 +50,46 @@ class InternedColumn(Generic[T]):
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows."""
-        more = np.zeros(capacity - len(self.codes), dtype=np.int32)
+        more = np.zeros(capacity - len(self.codes), dtype=np.intp)
         self.codes = np.concatenate([self.codes, more])
 
 
 class LabelColumn(InternedColumn[str | None]):
     """The values of one label key; None, code 0, where a node does not have it."""
 
-    __slots__ = ("key",)
+    __slots__ = ("_lookups", "key")
 
     def __init__(self, capacity: int, key: str) -> None:
-        super().__init__(capacity, absent=None, read=lambda node: node.labels.get(key))
+        super().__init__(capacity, absent=None)
         self.key = key
+        self._lookups: dict[Requirement, Mask] = {}
+
+    def read(self, node: Node) -> str | None:
+        return node.labels.get(self.key)
 
     def lookup(self, requirement: Requirement) -> Mask:
         """For every code, whether a node with that value meets the requirement."""
-        listed = np.zeros(len(self.values), dtype=np.bool_)
-        if requirement.operator in ("In", "NotIn"):
-            for wanted in requirement.values:
-                code = self.code_of.get(wanted)
-                if code is not None:
-                    listed[code] = True
-            return ~listed if requirement.operator == "NotIn" else listed
-        for at, value in enumerate(self.values):
-            listed[at] = requirement.matches({} if value is None else {self.key: value})
-        return listed
+        known = self._lookups.get(requirement)
+        if known is None or len(known) != len(self.values):
+            if len(self._lookups) >= MOST_LOOKUPS:
+                self._lookups.clear()
+            known = self._lookups[requirement] = self._look_up(requirement)
+        return known
+
+    def _look_up(self, requirement: Requirement) -> Mask:
+        met = np.zeros(len(self.values), dtype=np.bool_)
+        match requirement.operator:
+            case "In" | "NotIn":
+                codes = (self.code_of.get(value) for value in requirement.values)
+                met[[code for code in codes if code is not None]] = True
+                return ~met if requirement.operator == "NotIn" else met
+            case "Exists" | "DoesNotExist":
+                met[ABSENT] = True
+                return ~met if requirement.operator == "Exists" else met
+            case _:
+                for at, value in enumerate(self.values):
+                    met[at] = requirement.accepts(value)
+                return met
 
 
 class TaintColumn(InternedColumn[tuple[Taint, ...]]):
@@ -78,4 +98,7 @@ class TaintColumn(InternedColumn[tuple[Taint, ...]]):
     __slots__ = ()
 
     def __init__(self, capacity: int) -> None:
-        super().__init__(capacity, absent=(), read=lambda node: node.spec.taints)
+        super().__init__(capacity, absent=())
+
+    def read(self, node: Node) -> tuple[Taint, ...]:
+        return node.spec.taints

@@ -44,13 +44,11 @@ class HostPorts:
         return self._of_row.get(row, frozenset())
 
 
-def conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
+def conflict(wanted: Iterable[HostPort], used: Set[HostPort]) -> bool:
     """Whether any wanted port is taken among those in use."""
-    taken = set(used)
-    taken_anywhere = {(protocol, port) for _, protocol, port in taken}
     for ip, protocol, port in wanted:
-        if ip == ANY_IP and (protocol, port) in taken_anywhere:
+        if ip == ANY_IP and any(taken[1:] == (protocol, port) for taken in used):
             return True
-        if (ip, protocol, port) in taken or (ANY_IP, protocol, port) in taken:
+        if (ip, protocol, port) in used or (ANY_IP, protocol, port) in used:
             return True
     return False

@@ -20,7 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
 from moorage.nodes.changes import ChangeLog
-from moorage.nodes.columns import Column
+from moorage.nodes.columns import Column, ColumnValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import LabelColumn, Mask, TaintColumn
@@ -115,7 +115,7 @@ class Rows:
     def _marked(self, groups: Iterable[Iterable[int]]) -> Mask:
         marked = np.zeros(self._table.capacity, dtype=np.bool_)
         for rows in groups:
-            marked[list(rows)] = True
+            marked[np.fromiter(rows, dtype=np.intp)] = True
         result: Mask = marked[self._index]
         return result
 
@@ -173,7 +173,7 @@ class NodeTable(Rows):
         self.allocatable_columns = ResourceColumns(capacity)
         self.requested_columns = ResourceColumns(capacity)
         self.nonzero_columns = ResourceColumns(capacity)
-        self._columns: dict[Column, NDArray[Any]] = {}
+        self._columns: dict[Column, ColumnValues] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
@@ -201,14 +201,14 @@ class NodeTable(Rows):
         """A few rows, with the same questions."""
         return TableSlice(self, rows)
 
-    def column(self, column: Column) -> NDArray[Any]:
+    def column(self, column: Column) -> ColumnValues:
         """A plugin's column, built when it is first asked for."""
         values = self._columns.get(column)
         if values is None:
-            values = self._columns[column] = column.empty(self.capacity)
+            values = self._columns[column] = ColumnValues(column, self.capacity)
             for row, node in enumerate(self.nodes):
                 if node is not None:
-                    values[row] = column.read(node)
+                    values.set(row, node)
         return values
 
     def label(self, key: str) -> LabelColumn:
@@ -251,8 +251,8 @@ class NodeTable(Rows):
         self.active_rows[row] = new is not None
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
-        for column, values in self._columns.items():
-            values[row] = column.default if new is None else column.read(new)
+        for values in self._columns.values():
+            values.set(row, new)
         for label in self._labels.values():
             label.set(row, new)
         self.taints.set(row, new)
@@ -275,7 +275,7 @@ class NodeTable(Rows):
         """A pod on a node changed; what it takes may be the same."""
         row = self.row_of[node_name]
         before = self.placed[row][pod.uid]
-        if before.usage != usage or before.pod.labels != pod.labels:
+        if before.usage != usage or pod_differs(before.pod, pod):
             self.remove_pod(node_name, pod.uid)
             self.add_pod(node_name, pod, usage)
         else:
@@ -308,7 +308,7 @@ class NodeTable(Rows):
         row = self.row_of.get(name)
         if row is None:
             if not self._free:
-                self._grow(self.capacity + max(self.capacity // 4, SMALLEST))
+                self._grow(self.capacity + max(self.capacity // 8, SMALLEST))
             row = self.row_of[name] = self._free.pop()
             self._names[row] = name
         return row
@@ -332,8 +332,8 @@ class NodeTable(Rows):
         self.taints.grow(capacity)
         for label in self._labels.values():
             label.grow(capacity)
-        for column, values in self._columns.items():
-            self._columns[column] = np.concatenate([values, column.empty(more)])
+        for values in self._columns.values():
+            values.grow(capacity)
         self.capacity = capacity
 
 
@@ -344,4 +344,16 @@ def differs(old: Node, new: Node) -> bool:
         or old.spec != new.spec
         or old.status != new.status
         or old.metadata.annotations != new.metadata.annotations
+    )
+
+
+def pod_differs(old: Pod, new: Pod) -> bool:
+    """The same for a pod on a node; the world's word that it was bound there changes nothing."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.labels != after.labels
+        or before.annotations != after.annotations
+        or before.deletion_timestamp != after.deletion_timestamp
+        or old.spec != new.spec
+        or old.status.phase != new.status.phase
     )

@@ -5,7 +5,6 @@ nodes with a rare image would draw all its pods. Sums below 23 MiB score 0, sums
 per container 100.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +18,9 @@ MOST_PER_CONTAINER = 1000 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The images of a pod, each with how often it is used, and the sum that scores 100."""
+    """The images of a pod, one as often as it is used, and the sum that scores 100."""
 
-    images: tuple[tuple[str, int], ...]
+    images: tuple[str, ...]
     most: int
 
 
@@ -39,8 +38,7 @@ def wanted(pod: mp.Pod) -> Wanted:
     containers = (*spec.init_containers, *spec.containers)
     names = [container.image for container in containers]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    counts = Counter(map(normalized, names))
-    return Wanted(tuple(sorted(counts.items())), MOST_PER_CONTAINER * len(containers))
+    return Wanted(tuple(sorted(map(normalized, names))), MOST_PER_CONTAINER * len(containers))
 
 
 def worth(size: int, holders: int, nodes: int) -> int:
@@ -62,10 +60,10 @@ class ImageLocality:
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         asked = state[WANTED]
         total, nodes = 0, node.table.size
-        for name, times in asked.images:
+        for name in asked.images:
             image = node.image(name)
             if image is not None:
-                total += times * worth(image.size, len(image.rows), nodes)
+                total += worth(image.size, len(image.rows), nodes)
         if total < LEAST:
             return 0
         return mp.BEST * (min(total, asked.most) - LEAST) // (asked.most - LEAST)
@@ -73,9 +71,9 @@ class ImageLocality:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         asked = state[WANTED]
         total = np.zeros(len(table), dtype=np.int64)
-        for name, times in asked.images:
+        for name in asked.images:
             held, size, holders = table.holding(name)
             if holders:
-                total += held * np.int64(times * worth(size, holders, table.size))
+                total += held * np.int64(worth(size, holders, table.size))
         above = np.minimum(total, asked.most) - LEAST
         return np.where(total < LEAST, 0, mp.BEST * above // (asked.most - LEAST))

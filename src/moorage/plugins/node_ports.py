@@ -38,7 +38,7 @@ class NodePorts:
 
 def frees_a_port(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
     held_room = old.node_name or old.status.nominated_node_name
-    wanted, freed = mp.requests.host_ports(pod), mp.requests.host_ports(old)
+    wanted, freed = mp.requests.host_ports(pod), set(mp.requests.host_ports(old))
     if held_room and mp.ports.conflict(wanted, freed):
         return mp.Hint.QUEUE
     return mp.Hint.QUEUE_SKIP

@@ -4,6 +4,8 @@ Taints with effect NoSchedule and NoExecute rule a node out. Those with PreferNo
 score: the fewer of them the pod does not tolerate, the better. Other effects are ignored.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from moorage import plugin as mp
@@ -19,6 +21,8 @@ Taints = tuple[mp.Taint, ...]
 Tolerations = tuple[mp.Toleration, ...]
 
 
+# A cluster has few distinct sets of taints and few of tolerations, which meet again and again.
+@lru_cache(maxsize=8192)
 def repels(taints: Taints, tolerations: Tolerations) -> bool:
     """Whether a taint rules the node out."""
     return any(
@@ -27,6 +31,7 @@ def repels(taints: Taints, tolerations: Tolerations) -> bool:
     )
 
 
+@lru_cache(maxsize=8192)
 def annoyances(taints: Taints, tolerations: Tolerations) -> int:
     """How many taints make the node less welcome."""
     return sum(

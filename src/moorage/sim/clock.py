@@ -39,7 +39,7 @@ class Clock(Generic[T]):
     def schedule(self, at: float, what: T) -> None:
         """Let something happen at a time; what is late already happens now."""
         self._serial += 1
-        heapq.heappush(self._heap, (max(at, self.now), self._serial, what))
+        heapq.heappush(self._heap, (max(float(at), self.now), self._serial, what))
 
     def in_(self, seconds: float, what: T) -> None:
         """Let something happen after a while."""
@@ -55,7 +55,7 @@ class Clock(Generic[T]):
         """Let time pass, up to the next thing at the most."""
         assert to >= self.now, f"time would go back from {self.now} to {to}"
         assert not self._heap or to <= self._heap[0][0], "something comes before that"
-        self.now = to
+        self.now = float(to)
 
 
 @lru_cache(maxsize=1024)

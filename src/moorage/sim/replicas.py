@@ -24,7 +24,7 @@ Happening = Deliver | Relist | Land | Answer | Replace | Stop
 
 # A real scheduler takes a while for each pod, so that even pods which wake each other for ever do
 # not stop the world. Here that has to be said: so many cycles at one moment, then a second passes.
-MOST_CYCLES = 1000
+MOST_CYCLES = 100
 MOST_CYCLES_PER_POD = 10
 PAUSE_SECONDS = 1.0
 

@@ -53,6 +53,7 @@ Obj = TypeVar("Obj", bound=KubeObject)
 LABEL_KEYS = ("zone", "disk", "tier")
 LABEL_VALUES = ("", "a", "b", "5", "07")
 NODE_NAMES = tuple(f"n{i}" for i in range(8))
+GONE, LATE = "node-that-is-gone", "node-that-comes-late"
 TAINT_KEYS = ("gpu", "spot", "node.kubernetes.io/unschedulable")
 TAINT_VALUES = ("", "a", "950")
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
@@ -130,7 +131,7 @@ def random_incoming(rng: Random, *, valid: bool = True) -> Pod:
 def random_table(rng: Random, nodes: int = 6, pods: int = 6) -> NodeTable:
     """A worn table of random nodes and pods."""
     names = rng.sample(NODE_NAMES, nodes)
-    places = (*names, "late")
+    places = (*names, LATE)
     running = [random_pod(rng, f"p{i}", node=rng.choice(places)) for i in range(pods)]
     return worn_table([random_node(rng, name) for name in names], running)
 
@@ -140,9 +141,9 @@ def worn_table(nodes: Sequence[Node], pods: Sequence[Pod]) -> NodeTable:
 
     A node has been deleted before its pod was, and a pod has been seen before its node was.
     """
-    lost = [make_pod(where, node=where, host_ports=HOST_PORTS) for where in ("gone", "late")]
-    table = make_table([make_node("gone", taints=[Taint(key="gone")]), *nodes], [*lost, *pods])
-    table.remove_node("gone")
+    lost = [make_pod(where, node=where, host_ports=HOST_PORTS) for where in (GONE, LATE)]
+    table = make_table([make_node(GONE, taints=[Taint(key="gone")]), *nodes], [*lost, *pods])
+    table.remove_node(GONE)
     return table
 
 
@@ -169,7 +170,7 @@ def _drawn(make: Callable[[Random], T]) -> "SearchStrategy[T]":
 
 
 def _randoms() -> "SearchStrategy[Random]":
-    # Objects this large take Hypothesis' own Random thirty times as long as a seeded one. The
+    # With a Random of Hypothesis' own, objects this large take about eight times as long. The
     # price is that Hypothesis can shrink how many there are, but not what is in them.
     from hypothesis import strategies as st
 

@@ -87,8 +87,7 @@ class Needs:
         for bit, resource, amount in self.each:
             allocatable = table.allocatable(resource)
             short = allocatable - table.requested(resource) < amount
-            lacking |= short * bit
-            hopeless = short & (allocatable < amount)
-            if hopeless.any():
-                lacking |= hopeless * UNRESOLVABLE
+            if short.any():
+                lacking |= short * bit
+                lacking |= (short & (allocatable < amount)) * UNRESOLVABLE
         return lacking

@@ -1,0 +1,1 @@
+"""How many pods per second: shapes of clusters and pods, and a stopwatch around the scheduler."""

@@ -1,0 +1,99 @@
+"""`moorage bench`: how many pods per second."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.cli import options
+
+if TYPE_CHECKING:
+    from moorage.bench.measuring import Size
+    from moorage.bench.shapes import Shape
+
+
+@click.command()
+@click.argument("names", metavar="[SHAPE]...", nargs=-1)
+@click.option(
+    "--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes."
+)
+@click.option("--pods", type=click.IntRange(min=1), help="Pods to time; by default the shape's own.")
+@click.option(
+    "--initial",
+    type=click.IntRange(min=0),
+    help="Pods that run before the clock starts; by default one for every five nodes, up to 1000.",
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Runs per shape."
+)
+@options.output("table", "json")
+@click.option("--list", "only_list", is_flag=True, help="List the shapes and stop.")
+@click.option("--profile", is_flag=True, help="Print where one run of each shape spends its time.")
+def bench(
+    names: tuple[str, ...],
+    nodes: int,
+    pods: int | None,
+    initial: int | None,
+    repeat: int,
+    output: str,
+    *,
+    only_list: bool,
+    profile: bool,
+) -> None:
+    """Measure how many pods per second the scheduler decides on, shape by shape.
+
+    The decision path alone is timed: no API server, no simulation, every node looked at. The clock
+    runs from the first decision until every pod is bound (or refused, in the shape that is about
+    that), and includes for each pod the answer that its binding is done and the observation that
+    confirms it. Making the objects and observing them for the first time is not timed, and the
+    garbage collector does not look at what was there before.
+
+    Beside every run a fixed loop of Python and NumPy is timed. Pods per that time are comparable
+    between machines, and on a noisy one.
+    """
+    from moorage.bench.measuring import Size
+
+    if only_list:
+        _list()
+        return
+    shapes, size = _chosen(names), Size(nodes, initial, pods)
+    if profile:
+        _profile(shapes, size)
+    else:
+        _measure(shapes, size, repeat, output)
+
+
+def _chosen(names: tuple[str, ...]) -> "list[Shape]":
+    from moorage.bench.shapes import SHAPES
+    from moorage.errors import InputError
+
+    for name in names:
+        if name not in SHAPES:
+            raise InputError(f'no shape "{name}"; there is {", ".join(SHAPES)}')
+    return [SHAPES[name] for name in names or SHAPES]
+
+
+def _list() -> None:
+    from moorage.bench.shapes import SHAPES
+
+    for shape in SHAPES.values():
+        click.echo(f"{shape.name:<16}{shape.pods:>7,} pods  {shape.summary}")
+
+
+def _profile(shapes: "list[Shape]", size: "Size") -> None:
+    from moorage.bench import timing
+
+    for shape in shapes:
+        click.echo(f"{shape.name}: {shape.summary}\n\n{timing.profile(size.workload(shape))}\n")
+
+
+def _measure(shapes: "list[Shape]", size: "Size", repeat: int, output: str) -> None:
+    from moorage.bench import measuring
+    from moorage.cli import bench_tables, documents
+    from moorage.cli.progress import Progress
+
+    with Progress("measuring") as progress:
+        measured = measuring.measure(shapes, size, repeat, progress.update)
+    if output == "json":
+        documents.write(measuring.to_dict(measured), output)
+    else:
+        bench_tables.show(measured)

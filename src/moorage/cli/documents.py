@@ -1,0 +1,24 @@
+"""What programs get: one JSON or YAML document, in the order in which it was put together."""
+
+import json
+from typing import Any
+
+import click
+
+
+def write(plain: dict[str, Any], output: str) -> None:
+    """Print a document as `json` or `yaml`."""
+    click.echo(as_yaml(plain) if output == "yaml" else as_json(plain), nl=False)
+
+
+def as_json(plain: dict[str, Any]) -> str:
+    """Plain data as JSON."""
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_yaml(plain: dict[str, Any]) -> str:
+    """Plain data as YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+    return text

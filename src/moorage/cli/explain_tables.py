@@ -1,0 +1,90 @@
+"""An explanation on a terminal: the answer in words, then the nodes that fit and those that do not."""
+
+from collections import Counter
+
+from rich.table import Table
+from rich.text import Text
+
+from moorage.cli import output
+from moorage.cli.output import Page
+from moorage.explaining import Explanation, report, words
+from moorage.explaining.report import Ranking
+
+MOST_RANKED = 10
+ALL = 1_000_000_000
+
+
+def show(told: Explanation, skipped: Counter[str], *, show_all: bool) -> None:
+    """Print everything about one pod."""
+    page = Page()
+    page.put(_headline(told))
+    _show_fitting(page, told, None if show_all else MOST_RANKED)
+    _show_refused(page, told, show_all=show_all)
+    _show_advice(page, told)
+    output.skipped(page, skipped)
+
+
+def _headline(told: Explanation) -> Text:
+    text = Text(report.headline(told))
+    text.highlight_words([told.pod.key], output.HEAD)
+    if told.picked:
+        text.highlight_words([told.picked], output.GOOD)
+    text.highlight_words(["stays pending", "stay pending", "held back"], output.BAD)
+    return text
+
+
+def _show_fitting(page: Page, told: Explanation, most: int | None) -> None:
+    ranking = report.ranking(told)
+    if not ranking.nodes:
+        return
+    fit = "fits" if len(ranking.nodes) == 1 else "fit"
+    page.section(f"{words.count(len(ranking.nodes), 'node')} {fit}")
+    if not told.totals:
+        page.put(Text(words.listed(ranking.nodes, ALL if most is None else 3 * page.width)))
+        return
+    page.put(_scores(told, ranking, most))
+    hidden = len(ranking.nodes) - len(ranking.shown(most))
+    if hidden:
+        page.note(f"and {hidden:,} more with fewer points; -a shows all")
+    if ranking.alike:
+        alike = ", ".join(f"{plugin} {score}" for plugin, score in ranking.alike.items())
+        page.note(f"the same for all of them: {alike}")
+
+
+def _scores(told: Explanation, ranking: Ranking, most: int | None) -> Table:
+    table = output.table()
+    table.add_column("node", overflow="fold", vertical="bottom")
+    table.add_column("total", justify="right")
+    for plugin in ranking.plugins:
+        table.add_column(output.stacked(plugin), justify="right")
+    for name in ranking.shown(most):
+        scores = (f"{told.scores[name][plugin]:,}" for plugin in ranking.plugins)
+        mark, style = ("* ", output.GOOD) if name == told.picked else ("  ", None)
+        table.add_row(mark + name, f"{told.totals[name]:,}", *scores, style=style)
+    return table
+
+
+def _show_refused(page: Page, told: Explanation, *, show_all: bool) -> None:
+    refused = len(told.rejected)
+    if not refused:
+        return
+    page.section("1 node is refused" if refused == 1 else f"{refused:,} nodes are refused")
+    items = output.items()
+    width = ALL if show_all else page.width - len(str(refused)) - 2
+    for group in report.groups(told):
+        said = Text(group.reason)
+        if group.plugin:
+            said.append(f"  {group.plugin}", output.DIM)
+        said.append(f"\n{words.listed(group.nodes, width)}", output.DIM)
+        items.add_row(f"{len(group.nodes):,}", said)
+    page.put(items)
+
+
+def _show_advice(page: Page, told: Explanation) -> None:
+    if not told.advice:
+        return
+    page.section("What is behind it")
+    items = output.items()
+    for line in told.advice:
+        items.add_row("-", Text(line))
+    page.put(items)

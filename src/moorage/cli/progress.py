@@ -1,0 +1,62 @@
+"""A progress bar for work that takes longer than a moment; on a terminal only."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+PATIENCE_SECONDS = 1.0
+
+
+class Progress:
+    """Appears on standard error after a second, and leaves nothing behind.
+
+    with Progress("scheduling") as progress:
+        progress.update(done, total)
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_wanted = sys.stderr.isatty()
+        self._started_at = time.monotonic()
+        self._bar: RichProgress | None = None
+
+    def update(self, done: int, total: int) -> None:
+        """Say how far the work has come."""
+        if not self._is_wanted or time.monotonic() - self._started_at < PATIENCE_SECONDS:
+            return
+        if self._bar is None:
+            self._bar = _bar()
+            self._bar.start()
+            self._bar.add_task(self._what)
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _bar() -> "RichProgress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

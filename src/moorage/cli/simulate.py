@@ -1,0 +1,63 @@
+"""`moorage simulate`: schedule everything that is pending, in virtual time."""
+
+import click
+
+from moorage.cli import options
+
+STILL_PENDING = 1
+
+
+@click.command()
+@options.files
+@options.configuration
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")
+@click.option(
+    "--until",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
+)
+@options.output(*options.OUTPUTS)
+@options.everything("List every node, and every pod by name.")
+@click.option(
+    "--fail-on-pending",
+    is_flag=True,
+    help="Exit with 1 if any pod is left without a node; gated pods count.",
+)
+@click.pass_context
+def simulate(
+    context: click.Context,
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    until: float | None,
+    output: str,
+    *,
+    show_all: bool,
+    fail_on_pending: bool,
+) -> None:
+    """Schedule all pending pods in a cluster in memory, and say who went where.
+
+    Time is virtual and starts at 0: pods start a second after they are bound, back-offs pass at
+    once, and a pod with the annotation moorage.dev/run-seconds ends after that time. The same
+    input and the same seed give the same outcome.
+    """
+    from moorage import Simulation
+    from moorage.api import manifests
+    from moorage.cli import documents
+    from moorage.cli.outcome import Outcome
+    from moorage.cli.progress import Progress
+
+    manifest = manifests.load(paths)
+    with Progress("scheduling") as progress:
+        simulation = Simulation(manifest.objects, config_file, seed, on_progress=progress.update)
+        before = simulation.placements
+        simulation.run(until)
+    outcome = Outcome.of(simulation, before)
+    if output == "table":
+        from moorage.cli import simulate_tables
+
+        simulate_tables.show(outcome, manifest.skipped, show_all=show_all)
+    else:
+        documents.write(outcome.to_dict(), output)
+    context.exit(STILL_PENDING if fail_on_pending and outcome.pending else 0)

@@ -1,0 +1,131 @@
+"""Pod affinity terms, parsed: which pods a term speaks of, and what it calls near.
+
+A list of terms with a fault in it counts as empty, and says why in `problems`: for a pod that
+waits that is a reason to refuse it, for one that runs it is just one voice less.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from moorage.api import selectors
+from moorage.api.pod import Pod, PodAffinity, PodAffinityTerm
+from moorage.api.selectors import Selector, SelectorError
+
+_encode = msgspec.msgpack.Encoder().encode
+_NO_LABELS: Mapping[str, str] = {}
+
+Both = tuple[PodAffinity | None, PodAffinity | None]
+_decode = msgspec.msgpack.Decoder(Both).decode
+
+
+class Kind(Enum):
+    """What a term is about; the value is how Kubernetes calls the list that it stands in."""
+
+    REQUIRED_AFFINITY = "requiredAffinityTerms"
+    REQUIRED_ANTI_AFFINITY = "requiredAntiAffinityTerms"
+    PREFERRED_AFFINITY = "preferredAffinityTerms"
+    PREFERRED_ANTI_AFFINITY = "preferredAntiAffinityTerms"
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Pods of these namespaces, or of namespaces so labelled, that the selector matches."""
+
+    selector: Selector
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    weight: int = 0
+
+    def matches(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        namespace_labels: Mapping[str, str] = _NO_LABELS,
+    ) -> bool:
+        """Whether a term speaks of a pod with these labels in a namespace with those."""
+        return self.selector.matches(labels) and (
+            namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        )
+
+
+Terms = tuple[AffinityTerm, ...]
+
+
+class PodTerms(NamedTuple):
+    """The four lists of a pod, and what is wrong with those that do not parse."""
+
+    required_affinity: Terms = ()
+    required_anti_affinity: Terms = ()
+    preferred_affinity: Terms = ()
+    preferred_anti_affinity: Terms = ()
+    problems: tuple[str, ...] = ()
+
+    def by_kind(self) -> list[tuple[Kind, AffinityTerm]]:
+        """All terms, each with what it is about."""
+        lists = zip(Kind, self[:4], strict=True)
+        return [(kind, term) for kind, terms in lists for term in terms]
+
+
+NO_TERMS = PodTerms()
+
+
+def content(pod: Pod) -> bytes:
+    """What a pod says about other pods, in a form that can be a key; empty if nothing."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return b""
+    return _encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+
+
+def of(pod: Pod) -> PodTerms:
+    """The terms of a pod."""
+    said = content(pod)
+    return parse(pod.namespace, said) if said else NO_TERMS
+
+
+@lru_cache(maxsize=4096)
+def parse(namespace: str, said: bytes) -> PodTerms:
+    """The terms that a pod of this namespace states, from its `content`."""
+    affinity, anti_affinity = (each or PodAffinity() for each in _decode(said))
+    lists: list[Terms] = []
+    problems = []
+    for kind, stated in (
+        (Kind.REQUIRED_AFFINITY, _required(affinity)),
+        (Kind.REQUIRED_ANTI_AFFINITY, _required(anti_affinity)),
+        (Kind.PREFERRED_AFFINITY, _preferred(affinity)),
+        (Kind.PREFERRED_ANTI_AFFINITY, _preferred(anti_affinity)),
+    ):
+        try:
+            lists.append(tuple(_term(namespace, term, weight) for weight, term in stated))
+        except SelectorError as trouble:
+            lists.append(())
+            problems.append(f"{kind.value}: {trouble}")
+    return PodTerms(*lists, problems=tuple(problems))
+
+
+Stated = Iterable[tuple[int, PodAffinityTerm]]
+
+
+def _required(affinity: PodAffinity) -> Stated:
+    return [(0, term) for term in affinity.required]
+
+
+def _preferred(affinity: PodAffinity) -> Stated:
+    return [(weighted.weight, weighted.pod_affinity_term) for weighted in affinity.preferred]
+
+
+def _term(namespace: str, stated: PodAffinityTerm, weight: int) -> AffinityTerm:
+    own = not stated.namespaces and stated.namespace_selector is None
+    return AffinityTerm(
+        selector=selectors.compile_label_selector(stated.label_selector),
+        topology_key=stated.topology_key,
+        namespaces=frozenset((namespace,) if own else stated.namespaces),
+        namespace_selector=selectors.compile_label_selector(stated.namespace_selector),
+        weight=weight,
+    )

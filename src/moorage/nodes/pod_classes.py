@@ -1,0 +1,141 @@
+"""Pod classes: pods of one namespace with the same labels are the same to every selector.
+
+So selectors are matched with classes, once, and counting pods is adding up classes. A class is
+there as long as a pod of it is on any row, with or without a node.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from moorage.api import selectors
+from moorage.api.pod import Pod
+from moorage.api.selectors import Selector
+
+if TYPE_CHECKING:
+    from moorage.nodes.counters import SelectorCounter
+
+
+class Clause(NamedTuple):
+    """Pods of some namespaces (None: of all) that a selector matches."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels is meant."""
+        in_scope = self.namespaces is None or namespace in self.namespaces
+        return in_scope and self.selector.matches(labels)
+
+
+Clauses = tuple[Clause, ...]
+
+
+@dataclass(slots=True, eq=False)
+class PodClass:
+    """Pods that no selector can tell apart: how many of them are on each row."""
+
+    namespace: str
+    labels: dict[str, str]
+    live: dict[int, int] = field(default_factory=dict)
+    terminating: dict[int, int] = field(default_factory=dict)
+    # The counters that count these pods.
+    counters: "list[SelectorCounter]" = field(default_factory=list)
+
+    def matches(self, clauses: Clauses) -> bool:
+        """Whether all clauses mean these pods."""
+        return all(clause.matches(self.namespace, self.labels) for clause in clauses)
+
+    def add(self, row: int, amount: int, *, terminating: bool) -> None:
+        """Pods come to a row, or leave it."""
+        rows = self.terminating if terminating else self.live
+        count = rows.get(row, 0) + amount
+        assert count >= 0, f"more pods leave {self.namespace}/{self.labels} than came"
+        if count:
+            rows[row] = count
+        else:
+            del rows[row]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.live and not self.terminating
+
+
+Key = tuple[str, frozenset[tuple[str, str]]]
+# Ordered, unlike a set: what comes first must not depend on hashes.
+Several = dict[PodClass, None]
+
+
+class PodClasses:
+    """All classes that have pods, findable by namespace and by label."""
+
+    def __init__(self) -> None:
+        self._classes: dict[Key, PodClass] = {}
+        self._by_namespace: dict[str, Several] = {}
+        # Label key -> value -> classes, for the keys that somebody asked for.
+        self._by_label: dict[str, dict[str, Several]] = {}
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def all(self) -> Iterable[PodClass]:
+        """Every class."""
+        return self._classes.values()
+
+    def get(self, pod: Pod) -> PodClass | None:
+        """The class of a pod, if any pod of it is there."""
+        return self._classes.get(_key(pod))
+
+    def new(self, pod: Pod) -> PodClass:
+        """A class for the first pod of its kind."""
+        made = PodClass(pod.namespace, pod.labels)
+        self._classes[_key(pod)] = made
+        self._by_namespace.setdefault(made.namespace, {})[made] = None
+        for key, by_value in self._by_label.items():
+            if key in made.labels:
+                by_value.setdefault(made.labels[key], {})[made] = None
+        return made
+
+    def drop(self, pod: Pod) -> None:
+        """The last pod of a class is gone."""
+        gone = self._classes.pop(_key(pod))
+        _discard(self._by_namespace, gone.namespace, gone)
+        for key, by_value in self._by_label.items():
+            if key in gone.labels:
+                _discard(by_value, gone.labels[key], gone)
+
+    def matching(self, clauses: Clauses) -> list[PodClass]:
+        """The classes that all clauses mean."""
+        return [each for each in self._candidates(clauses) if each.matches(clauses)]
+
+    def _candidates(self, clauses: Clauses) -> Iterable[PodClass]:
+        """As few classes as can be told without looking at each."""
+        for clause in clauses:
+            for requirement in clause.selector.requirements:
+                if requirement.operator == selectors.IN:
+                    by_value = self._listed(requirement.key)
+                    return [each for v in requirement.values for each in by_value.get(v, ())]
+        scopes = [clause.namespaces for clause in clauses if clause.namespaces is not None]
+        if not scopes:
+            return self._classes.values()
+        names = sorted(min(scopes, key=len))
+        return [each for name in names for each in self._by_namespace.get(name, ())]
+
+    def _listed(self, key: str) -> dict[str, Several]:
+        by_value = self._by_label.get(key)
+        if by_value is None:
+            by_value = self._by_label[key] = {}
+            for each in self._classes.values():
+                if key in each.labels:
+                    by_value.setdefault(each.labels[key], {})[each] = None
+        return by_value
+
+
+def _key(pod: Pod) -> Key:
+    return pod.namespace, frozenset(pod.labels.items())
+
+
+def _discard(listed: dict[str, Several], name: str, gone: PodClass) -> None:
+    del listed[name][gone]
+    if not listed[name]:
+        del listed[name]

@@ -1,0 +1,43 @@
+"""The log of changed rows: what it remembers, and what it says about what it forgot."""
+
+import pytest
+
+from moorage.nodes import changes
+from moorage.nodes.changes import ChangeLog
+
+
+@pytest.mark.parametrize(
+    ("position", "rows"),
+    [
+        pytest.param(0, [3, 1, 3], id="from the beginning, oldest first, with repetitions"),
+        pytest.param(2, [3], id="the last one"),
+        pytest.param(3, [], id="nothing since the end"),
+    ],
+)
+def test_rows_behind_a_position(position, rows):
+    log = ChangeLog()
+    for row in (3, 1, 3):
+        log.add(row)
+    assert log.since(position) == rows
+
+
+def test_the_older_half_is_forgotten(monkeypatch):
+    monkeypatch.setattr(changes, "LONGEST", 4)
+    log = ChangeLog()
+    for row in range(5):
+        log.add(row)
+    assert log.position == 5
+    assert log.since(1) is None
+    assert log.since(2) == [2, 3, 4]
+    assert log.since(5) == []
+
+
+def test_positions_go_on_through_many_forgettings(monkeypatch):
+    monkeypatch.setattr(changes, "LONGEST", 8)
+    log = ChangeLog()
+    for row in range(1000):
+        before = log.position
+        log.add(row)
+        assert log.since(before) == [row]
+    assert log.since(log.position) == []
+    assert log.since(0) is None

@@ -1,0 +1,100 @@
+"""Columns that plugins declare: read once per change of a node, and by the plugin only."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from moorage.nodes.columns import Column
+from moorage.nodes.table import NodeTable
+from moorage.testing import make_node, make_table
+
+
+def read_rank(node):
+    return int(node.labels["rank"])
+
+
+def read_tiers(node):
+    return tuple(sorted(node.labels))
+
+
+RANK = Column("rank", np.int64, read_rank, default=-1)
+TIERS = Column("tiers", object, read_tiers, default=())
+
+
+def ranked(name, rank):
+    return make_node(name, labels={"rank": rank})
+
+
+def test_built_when_first_asked_for_with_a_default_where_no_node_is():
+    table = make_table([ranked("a", 1), ranked("b", 2)])
+    assert table[RANK].tolist()[:3] == [1, 2, -1]
+
+
+@pytest.mark.parametrize(
+    ("change", "rank"),
+    [
+        pytest.param(lambda table: table.set_node(ranked("a", 7)), 7, id="the node changed"),
+        pytest.param(lambda table: table.remove_node("a"), -1, id="the node is gone"),
+        pytest.param(lambda table: table.set_node(ranked("b", 7)), 1, id="another node changed"),
+    ],
+)
+def test_read_again_when_its_node_changes(change, rank):
+    table = make_table([ranked("a", 1), ranked("b", 2)])
+    row = table.row_of["a"]
+    assert table[RANK][row] == 1
+    change(table)
+    assert table[RANK][row] == rank
+
+
+def test_a_heartbeat_does_not_read_again():
+    asked = []
+    counted = Column("counted", np.int64, lambda node: asked.append(node.name) or 0)
+    table = make_table([make_node("a")])
+    table[counted]
+    table.set_node(make_node("a"))
+    assert asked == ["a"]
+
+
+def test_one_nodes_value_is_a_plain_python_value():
+    table = make_table([ranked("a", 1)])
+    assert type(table.info(table.row_of["a"])[RANK]) is int
+
+
+def test_a_column_of_objects():
+    table = make_table([ranked("a", 1)])
+    assert table.info(table.row_of["a"])[TIERS] == ("rank",)
+
+
+def test_a_node_that_cannot_be_read_troubles_only_those_who_look_at_it():
+    table = make_table([ranked("good", 1), ranked("bad", "high")])
+    with pytest.raises(Exception, match="column rank: node bad: invalid literal"):
+        table[RANK]
+    good, bad = (table.info(table.row_of[name]) for name in ("good", "bad"))
+    assert good[RANK] == 1
+    with pytest.raises(Exception, match="column rank: node bad: invalid literal"):
+        bad[RANK]
+    rows = np.array([good.row])
+    assert table.slice(rows)[RANK].tolist() == [1]
+
+
+def test_a_node_becomes_unreadable_and_readable_again():
+    table = make_table([ranked("a", 1)])
+    row = table.row_of["a"]
+    assert table[RANK][row] == 1
+    table.set_node(ranked("a", "high"))
+    with pytest.raises(Exception, match="column rank: node a"):
+        table[RANK]
+    table.set_node(ranked("a", 3))
+    assert table[RANK][row] == 3
+    table.set_node(ranked("a", "high"))
+    table.remove_node("a")
+    assert table[RANK][row] == -1
+
+
+def test_columns_survive_pickling():
+    table = make_table([ranked("a", 1)])
+    assert table[RANK][0] == 1
+    again: NodeTable = pickle.loads(pickle.dumps(table))
+    again.set_node(ranked("a", 5))
+    assert again[RANK][0] == 5

@@ -1,0 +1,91 @@
+from msgspec.structs import replace
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.core.observations import Listed
+from moorage.sim.clock import Clock
+from moorage.sim.cluster import Cluster
+from moorage.sim.faults import Faults, Trouble
+from moorage.sim.happenings import Deliver, Relist
+from moorage.sim.watch import Watch
+
+
+class World:
+    """A cluster with one watcher behind a bad line."""
+
+    def __init__(self, faults: Faults, seed: int = 7) -> None:
+        self.cluster = Cluster()
+        self.clock: Clock[object] = Clock()
+        self.watch = Watch(0, self.cluster, self.clock, Trouble(seed, faults))
+        self.cluster.watch(self.watch.news, active_pods_only=True)
+
+    def change(self, times: int) -> None:
+        node = self.cluster.create(Node(metadata=ObjectMeta(name="n1")), 0)
+        for i in range(1, times):
+            meta = replace(node.metadata, labels={"i": str(i)}, resource_version="")
+            self.cluster.update(replace(node, metadata=meta))
+
+    def heard(self) -> list[str]:
+        """Versions in the order in which they arrive; a listing in brackets."""
+        told = []
+        while len(self.clock):
+            what = self.clock.pop()
+            if isinstance(what, Relist):
+                self.watch.relist(what.kind)
+            elif isinstance(what, Deliver) and isinstance(what.observation, Listed):
+                told.append(f"[{','.join(map(_version, what.observation.objects))}]")
+            elif isinstance(what, Deliver):
+                told.append(_version(what.observation.obj))  # type: ignore[union-attr]
+        return told
+
+
+def _version(obj) -> str:
+    return obj.metadata.resource_version
+
+
+def test_good_news_arrives_at_once_and_in_order():
+    world = World(Faults.none())
+    world.change(3)
+    assert world.heard() == ["1", "2", "3"]
+    assert world.clock.now == 0
+
+
+def test_late_news_keeps_its_order():
+    world = World(Faults(late_seconds=5))
+    world.change(10)
+    assert world.heard() == [str(i) for i in range(1, 11)]
+    assert world.clock.now > 0
+
+
+def test_doubled_news():
+    world = World(Faults(duplicated=1))
+    world.change(2)
+    assert world.heard() == ["1", "1", "2", "2"]
+
+
+def test_stale_news_is_followed_by_the_latest():
+    world = World(Faults(stale=1))
+    world.change(3)
+    assert world.heard() == ["1", "2", "1", "2", "3", "2", "3"]
+
+
+def test_a_lost_watch_is_mended_by_a_listing():
+    world = World(Faults(watch_lost=1, relist_seconds=5))
+    world.change(4)
+    assert world.heard() == ["[4]"]
+
+
+def test_each_kind_has_its_own_watch():
+    world = World(Faults(watch_lost=1, relist_seconds=5))
+    world.change(1)
+    world.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
+    assert sorted(world.heard()) == ["[1]", "[2]"]
+
+
+def test_a_scheduler_that_starts_is_told_everything_there_is():
+    world = World(Faults.none())
+    world.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
+    world.change(1)
+    listings = world.watch.list_everything()
+    assert [(each.kind, len(each.objects)) for each in listings] == [(Node, 1), (Pod, 1)]

@@ -1,0 +1,58 @@
+"""Same seed, same story: byte for byte, in this process and in any other."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from moorage.sim import storm, trace
+from moorage.sim.run import Simulation
+
+SEEDS = (1, 2, 3, 5, 8)
+
+# Prints what a storm leaves behind as a digest per seed.
+SCRIPT = """
+import sys
+from moorage.sim import storm
+import hashlib
+for seed in map(int, sys.argv[1:]):
+    sim = storm.run(seed)
+    story = "\\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
+    print(hashlib.sha256(story.encode()).hexdigest())
+"""
+
+
+def story(sim: Simulation) -> str:
+    assert sim.trace is not None
+    return "\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_same_seed_same_story(seed):
+    assert story(storm.run(seed)) == story(storm.run(seed))
+
+
+def test_another_seed_another_story():
+    assert story(storm.run(1)) != story(storm.run(2))
+
+
+def test_the_hash_seed_does_not_matter():
+    here = [hashlib.sha256(story(storm.run(seed)).encode()).hexdigest() for seed in SEEDS]
+    for hash_seed in ("1", "4242"):
+        there = subprocess.run(
+            [sys.executable, "-c", SCRIPT, *map(str, SEEDS)],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert there.stdout.split() == here
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_trace_can_be_replayed(seed):
+    recorded = storm.run(seed).trace
+    assert recorded is not None
+    assert list(trace.replay(recorded.lines())) == list(recorded.lines())
