@@ -35,8 +35,8 @@ parity: .venv/.ready ## Compare decisions with those recorded from kube-schedule
 sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
 
-bench: .venv/.ready ## Measure pods per second
-	$(BIN)/moorage bench
+bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
+	$(BIN)/moorage bench $(SHAPES)
 
 docs: .venv/.docs-ready ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -27,16 +27,24 @@ class ConfigError(InputError):
     """A configuration that does not hold; `problems` has one line per fault."""
 
     def __init__(self, problems: list[str]) -> None:
+        super().__init__(problems)
         self.problems = problems
-        super().__init__(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+    def __str__(self) -> str:
+        several = f"[{', '.join(self.problems)}]"
+        return self.problems[0] if len(self.problems) == 1 else several
 
 
 class PluginError(MoorageError):
     """A plugin raised, or broke its contract."""
 
     def __init__(self, plugin: str, text: str) -> None:
+        super().__init__(plugin, text)
         self.plugin = plugin
-        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class InvariantError(MoorageError):

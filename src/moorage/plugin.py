@@ -5,9 +5,18 @@
 
 from moorage.api import quantity, requests, selectors
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
-from moorage.api.meta import NodeName, PodUID
+from moorage.api.meta import LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
-from moorage.api.pod import NodeAffinity, NodeSelector, Pod, Toleration
+from moorage.api.pod import (
+    NodeAffinity,
+    NodeSelector,
+    Pod,
+    PodAffinity,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from moorage.api.policy import Namespace, PodDisruptionBudget
+from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef, Request
 from moorage.framework.events import Action
@@ -15,6 +24,8 @@ from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
 from moorage.framework.points import Depends, Normalizer
+from moorage.framework.post_filter import Candidate, PostFiltered, Refusal
+from moorage.framework.reasons import Reasons
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (
     SKIP,
@@ -31,10 +42,20 @@ from moorage.framework.status import (
     unschedulable,
     wait,
 )
+from moorage.framework.summary import summarize
+from moorage.framework.supposition import Supposition
 from moorage.framework.template import PodTemplate
-from moorage.nodes import ports
+from moorage.framework.what_if import WhatIf
+from moorage.nodes import affinity_terms, ports
+from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.columns import Column
+from moorage.nodes.counters import TermCounter
+from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
+from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
+from moorage.nodes.placements import Placements
+from moorage.nodes.pod_classes import Clause
+from moorage.nodes.supposed import SupposedRows, UsageBook
 from moorage.nodes.table import NodeTable, Rows
 from moorage.nodes.usage import HostPort, Placed
 
@@ -43,8 +64,11 @@ __all__ = [
     "SKIP",
     "SUCCESS",
     "Action",
+    "AffinityTerm",
     "BindPod",
     "ByMax",
+    "Candidate",
+    "Clause",
     "Cluster",
     "ClusterEvent",
     "Code",
@@ -52,10 +76,16 @@ __all__ = [
     "CycleState",
     "DeletePod",
     "Depends",
+    "DomainSums",
+    "DomainView",
+    "Eligibility",
     "Events",
     "Hint",
     "HostPort",
+    "Inclusion",
+    "LabelSelector",
     "Mask",
+    "Namespace",
     "Narrowed",
     "Node",
     "NodeAffinity",
@@ -64,28 +94,49 @@ __all__ = [
     "NodeSelector",
     "NodeTable",
     "Normalizer",
+    "ObjectMeta",
     "Placed",
+    "Placements",
     "Pod",
+    "PodAffinity",
+    "PodDisruptionBudget",
     "PodRef",
     "PodTemplate",
+    "PodTerms",
     "PodUID",
+    "PostFiltered",
+    "Reasons",
+    "Refusal",
+    "ReplicaSet",
+    "ReplicationController",
     "Request",
     "ResourceSpec",
+    "RowView",
     "Rows",
     "Scores",
     "ScoringStrategy",
+    "Service",
     "StateKey",
+    "StatefulSet",
     "Status",
+    "SupposedRows",
+    "Supposition",
     "Taint",
+    "TermCounter",
     "Toleration",
+    "TopologySpreadConstraint",
+    "UsageBook",
     "UtilizationShapePoint",
     "Verdicts",
+    "WhatIf",
+    "affinity_terms",
     "only_nodes",
     "pending",
     "ports",
     "quantity",
     "requests",
     "selectors",
+    "summarize",
     "unresolvable",
     "unschedulable",
     "wait",

@@ -336,6 +336,25 @@ def test_leftovers_are_flushed_on_the_grid(now, place):
     assert r.where(pod) == place
 
 
+def test_a_flush_of_nobody_is_no_news():
+    r = rig()
+    entry = r.fly(make_pod())
+    r.queue.advance(330.0)
+    r.queue.flush_unschedulable(331.0)
+    assert r.queue.timeline() == [entry]
+
+
+def test_a_failure_ends_the_memory_of_a_flush():
+    r, pod = rig(), make_pod()
+    r.rest(pod, 0.0, "A")
+    r.queue.advance(330.0)
+    entry = r.queue.pop(331.0)
+    assert (entry.was_flushed, entry.flushed_at) == (True, 330.0)
+    r.queue.return_unschedulable(entry, 332.0)
+    assert (entry.was_flushed, entry.flushed_at) == (False, None)
+    assert entry.first_tried_at == 0.0
+
+
 def test_a_flush_is_told_to_those_in_flight():
     r, resting, flying = rig(), make_pod("p1"), make_pod("p2")
     r.rest(resting, 0.0, "A")
@@ -369,6 +388,16 @@ def test_pods_of_one_move_leave_in_the_order_in_which_they_came():
         r.rest(make_pod(name), 0.0, plugin)
     r.queue.move_all(X, None, None, 1.0)
     assert [r.queue.pop(1.0).pod.name for _ in range(3)] == ["p3", "p1", "p2"]
+
+
+def test_pods_that_stay_in_the_pool_keep_their_place():
+    r = rig(max_backoff_seconds=0)
+    first, second = make_pod("p1"), make_pod("p2")
+    r.rest(first, 0.0, "A")
+    r.rest(second, 0.0, "A")
+    r.queue.update(first, make_pod("p1", version="2"), 0.5)
+    r.queue.move_all(X, None, None, 1.0)
+    assert [r.queue.pop(1.0).pod.name for _ in range(2)] == ["p1", "p2"]
 
 
 # Popping.
@@ -422,6 +451,7 @@ def test_18_gates_are_asked_on_the_way_out_of_the_pool():
     r.profile.holds = {"p1": "Gate"}
     r.queue.activate([pod], 0.5)
     assert r.where(pod) == "gated"
+    assert r.journal.last(Queued, pod.uid).queue == "gated"
 
 
 def test_activating_a_pod_in_the_pool_ignores_its_back_off():
@@ -429,6 +459,13 @@ def test_activating_a_pod_in_the_pool_ignores_its_back_off():
     r.rest(pod, 0.0, "A")
     r.queue.activate([pod], 0.1)
     assert r.where(pod) == "active"
+
+
+def test_activating_a_former_pod_of_that_name_does_nothing():
+    r, pod = rig(), make_pod(uid="two")
+    r.rest(pod, 0.0, "A")
+    r.queue.activate([make_pod(uid="one")], 0.1)
+    assert r.where(pod) == "unschedulable"
 
 
 @pytest.mark.parametrize(
@@ -495,6 +532,17 @@ def test_an_update_in_the_pool(hint, now, place):
     assert entry.pod is newer
 
 
+def test_an_update_ends_with_the_first_change_that_helps():
+    says = Says(Hint.QUEUE)
+    r = Rig({"A": {ClusterEvent.UPDATE_POD_LABEL: says, ClusterEvent.POD_GATES_ELIMINATED: says}})
+    pod, newer = make_pod(gates=("g",)), make_pod(labels={"a": "b"})
+    r.queue.add(pod, 0.0)
+    r.queue.dump()["gated"][0].pending_plugins.add("A")
+    r.queue.update(pod, newer, 1.0)
+    assert r.where(pod) == "active"
+    assert (says.asked, len(r.journal)) == (1, 2)
+
+
 def test_22_an_update_of_a_stranger():
     r, pod = rig(), make_pod(version="2")
     r.queue.update(make_pod(), pod, 0.0)
@@ -524,6 +572,17 @@ def test_an_update_reorders_active_pods():
     r.queue.update(low, make_pod("p1", priority=7), 2.0)
     r.queue.check()
     assert [r.queue.pop(3.0).pod.name for _ in range(2)] == ["p1", "p2"]
+
+
+def test_an_update_reorders_pods_that_back_off():
+    r = rig()
+    for name in ("p1", "p2"):
+        entry = r.fly(make_pod(name))
+        r.queue.move_all(X, None, None, 0.0)
+        entry.rejected_by(["A"])
+        r.queue.return_unschedulable(entry, 0.0)
+    r.queue.update(make_pod("p2"), make_pod("p2", priority=7), 0.1)
+    assert [entry.pod.name for entry in r.queue.dump()["backoff"]] == ["p2", "p1"]
 
 
 def test_an_update_of_a_pod_that_backs_off_leaves_it_there():
@@ -577,6 +636,45 @@ def test_a_namesake_in_flight_is_no_obstacle():
     assert (r.queue.where("one"), r.queue.where("two")) == ("in_flight", "active")
     assert not r.queue.return_unschedulable(entry, 2.0)
     assert (r.queue.where("one"), r.queue.where("two")) == (None, "active")
+
+
+def test_a_former_attempt_does_not_come_back_beside_a_later_one():
+    r, pod = rig(), make_pod()
+    former = r.fly(pod)
+    r.queue.done(pod.uid)
+    later = r.fly(pod, 1.0)
+    r.queue.move_all(X, None, None, 1.5)
+    assert not r.queue.return_unschedulable(former, 2.0)
+    assert r.where(pod) == "in_flight"
+    later.rejected_by(["A"])
+    assert r.queue.return_unschedulable(later, 3.0)
+    assert r.where(pod) == "backoff"
+
+
+def test_an_addition_that_is_told_twice_does_not_recall_a_pod():
+    r, pod = rig(), make_pod()
+    r.queue.add(pod, 0.0)
+    r.queue.add(make_pod(gates=("g",)), 1.0)
+    assert r.where(pod) == "active"
+    r.queue.add(pod, 2.0)
+    assert r.where(pod) == "active"
+    assert r.queue.counts()["active"] == 1
+
+
+@pytest.mark.parametrize("name", ["ns/p1", "uid-p1"], ids=["by name", "by UID"])
+def test_where(name):
+    r, pod = rig(), make_pod()
+    assert r.queue.where(name) is None
+    entry = r.rest(pod, 0.0, "A")
+    assert r.queue.where(name) == "unschedulable"
+    r.queue.move_all(X, None, None, 0.1)
+    assert r.queue.where(name) == "backoff"
+    r.queue.activate([pod], 0.2)
+    assert r.queue.where(name) == "active"
+    r.queue.pop(0.3)
+    assert r.queue.where(name) == "in_flight"
+    r.queue.done(entry.uid)
+    assert r.queue.where(name) is None
 
 
 def test_a_late_delete_of_a_namesake_is_not_ours():
@@ -635,11 +733,12 @@ def test_nominated_pods_are_seen_as_the_queue_has_them():
     r, pod = rig(), make_pod(priority=4, nominated="n1")
     r.queue.add(pod, 0.0)
     assert r.queue.nominated_pods("n1") == [pod]
-    newer = make_pod(priority=4, nominated="n1", version="2")
+    newer = make_pod(priority=4, nominated="n2", version="2")
     r.queue.update(pod, newer, 0.1)
-    assert r.queue.nominated_pods("n1") == [newer]
+    assert r.queue.nominated_pods("n1") == []
+    assert r.queue.nominated_pods("n2") == [newer]
     r.queue.pop(0.2)
-    [stub] = r.queue.nominated_pods("n1")
+    [stub] = r.queue.nominated_pods("n2")
     assert (stub.key, stub.uid, stub.priority) == (pod.key, pod.uid, 0)
 
 
@@ -728,7 +827,7 @@ def test_a_pickled_queue_goes_on_as_the_first():
 def test_check_notices_a_pod_in_two_places():
     r, pod = rig(), make_pod()
     entry = r.rest(pod, 0.0, "A")
-    r.queue._active.push(entry.key, entry, (0, 0.0))
+    r.queue._places.active.push(entry.key, entry, (0, 0.0))
     with pytest.raises(InvariantError, match="ns/p1 is both active and unschedulable"):
         r.queue.check()
 
@@ -744,6 +843,6 @@ def test_check_notices_a_stale_list():
 def test_check_notices_a_pod_in_flight_and_queued():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
-    r.queue._active.push(entry.key, entry, (0, 0.0))
+    r.queue._places.enter_active(entry, "NodeAdd", 0.0)
     with pytest.raises(InvariantError, match="ns/p1 is in flight and active"):
         r.queue.check()

@@ -87,4 +87,4 @@ def test_a_row_without_a_node_has_no_node_to_show(table):
     row = table.row_of["n"]
     table.remove_node("n")
     with pytest.raises(AssertionError, match="never shown to a plugin"):
-        table.info(row).node
+        assert table.info(row).node

@@ -11,7 +11,17 @@ import pytest
 from moorage import explain
 
 GOLDEN = Path(__file__).parent / "golden"
-FAMILIES = ("resources", "nodes", "ports", "config")
+FAMILIES = (
+    "resources",
+    "nodes",
+    "ports",
+    "affinity",
+    "spread",
+    "preemption",
+    "priorityclass",
+    "mixed",
+    "config",
+)
 
 
 def cases(families: tuple[str, ...]) -> Iterator[Any]:
@@ -24,29 +34,13 @@ def cases(families: tuple[str, ...]) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("case", "want"), list(cases(FAMILIES)))
 def test_explain_agrees(case: dict[str, Any], want: dict[str, Any]) -> None:
-    if not covered(case):
-        pytest.skip("needs pod affinity or topology spreading")
     pod = f"{case['pod']['namespace']}/{case['pod']['name']}"
     got = explain(case["objects"], pod, config=case.get("config")).to_dict()
     assert comparable(got) == comparable(want)
     if want.get("best"):
         assert got["picked"] in want["best"]
-
-
-def covered(case: dict[str, Any]) -> bool:
-    """Whether the plugins that the case needs are here."""
-    for obj in case["objects"]:
-        if obj["kind"] in ("Service", "ReplicaSet"):
-            return False
-        spec = obj.get("spec", {})
-        affinity = spec.get("affinity", {})
-        if obj["kind"] == "Pod" and (
-            "podAffinity" in affinity
-            or "podAntiAffinity" in affinity
-            or "topologySpreadConstraints" in spec
-        ):
-            return False
-    return True
+    assert (got.get("nominated") is None) == ("nominatedAnyOf" not in want)
+    assert got.get("nominated") in [None, *want.get("nominatedAnyOf", [])]
 
 
 def comparable(answer: dict[str, Any]) -> dict[str, Any]:
@@ -62,6 +56,8 @@ def comparable(answer: dict[str, Any]) -> dict[str, Any]:
         "totals": answer.get("totals", {}),
         "best": sorted(answer.get("best", [])),
         "message": answer.get("message", ""),
+        "preemptionMessage": answer.get("preemptionMessage", ""),
+        "candidates": answer.get("candidates", {}),
     }
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSpec
@@ -337,7 +343,7 @@ class Model:
 
 
 names = st.sampled_from(NAMES)
-plugin_sets = st.sets(st.sampled_from(PLUGINS), max_size=2)
+plugin_sets = st.sampled_from(((), (), *((plugin,) for plugin in PLUGINS), ("A", "B"), ("B", "C")))
 pods = st.builds(
     make_pod,
     names,
@@ -364,6 +370,11 @@ class QueueMachine(RuleBasedStateMachine):
         # Entries that were popped, landed or not, with their twins.
         self.popped: list[tuple[Any, Record]] = []
         self.last: dict[str, Pod] = {}
+
+    @initialize()
+    def pods_wait(self):
+        for name in NAMES:
+            self.add(make_pod(name, 1))
 
     @rule(pod=pods)
     def add(self, pod):
@@ -392,11 +403,20 @@ class QueueMachine(RuleBasedStateMachine):
         if entry is not None:
             self.popped.append((entry, twin))
 
+    @rule(refused=plugin_sets, pending=plugin_sets)
+    def fail_at_once(self, refused, pending):
+        self.pop()
+        if self.popped:
+            self.give_back(-1, refused, pending)
+
     @precondition(lambda self: self.popped)
     @rule(data=st.data(), refused=plugin_sets, pending=plugin_sets)
-    def give_back(self, data, refused, pending):
+    def fail(self, data, refused, pending):
+        self.give_back(data.draw(st.integers(0, len(self.popped) - 1)), refused, pending)
+
+    def give_back(self, index, refused, pending):
         """An attempt failed, perhaps after the pod was done."""
-        entry, twin = self.popped.pop(data.draw(st.integers(0, len(self.popped) - 1)))
+        entry, twin = self.popped.pop(index)
         entry.rejected_by(refused, pending)
         twin.refused_by, twin.pending, twin.gate = set(refused), set(pending), ""
         accepted = self.queue.return_unschedulable(entry, self.now)
@@ -515,4 +535,4 @@ def described_record(record):
 
 
 TestQueue = QueueMachine.TestCase
-TestQueue.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestQueue.settings = settings(max_examples=60, stateful_step_count=100, deadline=None)

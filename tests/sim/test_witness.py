@@ -31,11 +31,12 @@ def told(*objects) -> Witness:
 
 def bind(witness: Witness, pod: Pod, node="n1", ticket=1) -> None:
     request = BindPod(PodRef.of(pod), NodeName(node))
-    witness.asks([Effect(Ticket(ticket), request)], decides=True, counts_room=True)
+    witness.asks([Effect(Ticket(ticket), request)], lambda uid: True, counts_room=True)
 
 
 def look_up(witness: Witness, pod: Pod, answer: Pod | None) -> None:
-    witness.asks([Effect(Ticket(90), LookUpPod(PodRef.of(pod)))], decides=False, counts_room=True)
+    request = LookUpPod(PodRef.of(pod))
+    witness.asks([Effect(Ticket(90), request)], lambda uid: False, counts_room=True)
     witness.is_answered(Ticket(90), Done(answer))
 
 
@@ -99,6 +100,13 @@ def test_a_look_up_settles_what_nobody_knew():
     look_up(witness, WEB, make_pod(node="n1", version="2"))
     with pytest.raises(Complaint, match="on n1 already"):
         bind(witness, WEB, ticket=3)
+
+
+def test_what_was_decided_earlier_goes_its_way():
+    witness = told(make_node(cpu="0"), make_pod(node="n2"))
+    request = BindPod(PodRef.of(WEB), NodeName("n1"))
+    witness.asks([Effect(Ticket(1), request)], lambda uid: False, counts_room=True)
+    assert witness.explains(Ticket(1), make_node(cpu="0"), [WEB])
 
 
 def test_what_explains_an_overfull_node():

@@ -101,6 +101,52 @@ def test_until_lets_the_flush_of_leftovers_happen():
     assert tries(sim) == 4  # At 0, and at each multiple of 30 s that is over five minutes later.
 
 
+def test_a_gap_in_the_hints_is_mended_by_the_retry_after_five_minutes():
+    # Nothing tells a pod without terms of its own that a new node is out of reach for a pod that
+    # wants to be alone: in Kubernetes, too, it rests until it is tried again by and by.
+    loner = manifest(
+        "loner", labels={"app": "loner"}, spec={"affinity": {"podAntiAffinity": ALONE}}
+    )
+    sim = Simulation([zoned("n1", "a"), loner], CONFIG)
+    sim.run()
+    sim.create([manifest("web", labels={"app": "web"})])
+    sim.run()
+    assert sim.placements["default/web"] is None
+    before = sim.now
+    sim.create([zoned("n2", "b")])
+    sim.run()
+    assert sim.placements["default/web"] == "n2"
+    assert sim.now - before < 340
+
+
+def test_pods_that_rest_are_tried_once_more_after_a_relief_and_not_for_ever():
+    sim = Simulation([small(), pod(cpu="9")])
+    sim.run()
+    assert (sim.now, tries(sim)) == (0, 1)
+    sim.create([small("n2")])
+    sim.run()
+    sim.run()
+    assert 300 < sim.now < 400
+    assert tries(sim) == 2
+
+
+ALONE = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    ]
+}
+
+
+def zoned(name: str, zone: str):
+    return make_node(name, labels={"zone": zone})
+
+
+def manifest(name: str, *, labels, spec=None):
+    meta = {"name": name, "labels": labels}
+    spec = {"containers": [{"name": "c"}]} | (spec or {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
 class Grudge:
     """Refuses at permit whatever it sees, and any change makes it think again."""
 

@@ -190,6 +190,19 @@ def test_the_pods_of_a_removed_node_are_gone_after_a_while():
     assert sim.placements == {}
 
 
+def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
+    important = PriorityClass(metadata=ObjectMeta(name="high"), value=100)
+    sim = Simulation([node(cpu="1"), important, pod("low", termination_grace_period_seconds=5)])
+    sim.run()
+    sim.create([pod("high", priority_class_name="high")])
+    sim.run(until=3)
+    assert sim.placements == {"default/low": "n1", "default/high": None}
+    assert sim.read("Pod", "", "high")["status"]["nominatedNodeName"] == "n1"
+    sim.run()
+    assert sim.placements == {"default/high": "n1"}
+    assert sim.now == 7  # Asked to leave at 1, low ended at 6; high took a second to start.
+
+
 # Trouble
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from moorage.bench import machine, timing
 from moorage.bench.shapes import Shape, Workload
-from moorage.bench.timing import Run
+from moorage.bench.timing import Clocks, Run
 
 # The cluster of scheduler_perf that the shapes' numbers of pods are meant for.
 NODES = 5_000
@@ -55,9 +55,9 @@ class Measured:
 
     @property
     def pods_per_calibration(self) -> float:
-        """What can be compared between machines: pods in the time of one yardstick."""
+        """What can be compared between machines: pods in the CPU time of one yardstick."""
         both = zip(self.runs, self.calibrations, strict=True)
-        return median(run.pods_per_second * seconds for run, seconds in both)
+        return median(run.pods / run.cpu_seconds * seconds for run, seconds in both)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
@@ -83,7 +83,11 @@ class Measured:
 
 
 def measure(
-    shapes: Sequence[Shape], size: Size, repeat: int, on_progress: Callable[[int, int], None]
+    shapes: Sequence[Shape],
+    size: Size,
+    repeat: int,
+    clocks: Clocks,
+    on_progress: Callable[[int, int], None],
 ) -> list[Measured]:
     """Measure shapes, each some times over; `on_progress(done, total)` is called after each run."""
     measured: list[Measured] = []
@@ -91,8 +95,8 @@ def measure(
         workload = size.workload(shape)
         runs, calibrations = [], []
         for _ in range(repeat):
-            calibrations.append(machine.calibrate())
-            runs.append(timing.measure(workload))
+            calibrations.append(machine.calibrate(clocks.cpu))
+            runs.append(timing.measure(workload, clocks))
             on_progress(len(measured) * repeat + len(runs), len(shapes) * repeat)
         counts = len(workload.nodes), len(workload.initial), len(workload.pods)
         measured.append(Measured(shape, *counts, runs, calibrations))

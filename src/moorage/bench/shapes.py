@@ -5,11 +5,11 @@ zones. So are the pods of `basic`, 100m and 500Mi, all of one template. Each fur
 one thing and is named after it. A new one is a function here with `@shape` on top.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from moorage.api.meta import LabelSelectorRequirement, ObjectMeta
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from moorage.api.node import Node, NodeSpec, NodeStatus, Taint
 from moorage.api.pod import (
     Affinity,
@@ -19,17 +19,24 @@ from moorage.api.pod import (
     NodeSelector,
     NodeSelectorTerm,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
     Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
 )
+from moorage.api.quantity import Quantity
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = ("zone-a", "zone-b", "zone-c")
 
-ALLOCATABLE = {"cpu": "4", "memory": "32Gi", "pods": "110"}
-REQUESTS = {"cpu": "100m", "memory": "500Mi"}
+ALLOCATABLE: dict[str, Quantity] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+REQUESTS: dict[str, Quantity] = {"cpu": "100m", "memory": "500Mi"}
+GREEN = {"color": "green"}
+GREEN_PODS = LabelSelector(match_labels=GREEN)
 DEDICATED = Taint(key="dedicated", value="batch", effect="NoSchedule")
 HARDLY_LIKED = Taint(key="slow-disk", effect="PreferNoSchedule")
 
@@ -81,7 +88,7 @@ def basic(nodes: int, initial: int, pods: int) -> Workload:
 
 @shape(pods=2_000)
 def own_template(nodes: int, initial: int, pods: int) -> Workload:
-    """Every pod has requests and labels of its own, so that nothing can be shared."""
+    """Every pod has requests and labels of its own; nothing is shared."""
 
     def own(i: int) -> Pod:
         requests = {"cpu": f"{50 + i % 97}m", "memory": f"{300 + i % 389}Mi"}
@@ -99,28 +106,24 @@ def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
     affinity = Affinity(
         node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required)
     )
-    return Workload(
-        _nodes(nodes), _pods("initial", initial), _pods("pod", pods, affinity=affinity)
-    )
+    return Workload(_nodes(nodes), _pods("initial", initial), _pods("pod", pods, affinity=affinity))
 
 
 @shape(pods=10_000)
 def taints(nodes: int, initial: int, pods: int) -> Workload:
-    """Half of the nodes are tainted, one taint in two is tolerated, the soft one by nobody."""
+    """Half of the nodes are tainted; pods tolerate half of those taints."""
 
     def node_taints(i: int) -> tuple[Taint, ...]:
         return ((), (DEDICATED,), (HARDLY_LIKED,), (Taint(key="gpu", effect="NoSchedule"),))[i % 4]
 
     tolerations = (Toleration(key=DEDICATED.key, operator="Exists", effect="NoSchedule"),)
     tainted = [node(f"node-{i}", i, taints=node_taints(i)) for i in range(nodes)]
-    return Workload(
-        tainted, _pods("initial", initial), _pods("pod", pods, tolerations=tolerations)
-    )
+    return Workload(tainted, _pods("initial", initial), _pods("pod", pods, tolerations=tolerations))
 
 
 @shape(pods=5_000)
 def host_ports(nodes: int, initial: int, pods: int) -> Workload:
-    """Pods with a host port: a node takes one of each, so nodes drop out one by one."""
+    """Pods with a host port, of which a node takes one each."""
 
     def daemon(i: int) -> Pod:
         return pod(f"pod-{i}", host_port=8000 + i * 8 // max(pods, 1))
@@ -130,7 +133,7 @@ def host_ports(nodes: int, initial: int, pods: int) -> Workload:
 
 @shape(pods=5_000)
 def unschedulable(nodes: int, initial: int, pods: int) -> Workload:
-    """One pod in five asks for more than any node has, and is refused with a diagnosis."""
+    """One pod in five asks for more than any node has, and is refused."""
 
     def maybe_huge(i: int) -> Pod:
         if i % 5:
@@ -140,6 +143,35 @@ def unschedulable(nodes: int, initial: int, pods: int) -> Workload:
     made = [maybe_huge(i) for i in range(pods)]
     hopeless = len(range(0, pods, 5))
     return Workload(_nodes(nodes), _pods("initial", initial), made, hopeless)
+
+
+@shape(pods=2_000)
+def anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that refuse to share a node with their like."""
+    term = PodAffinityTerm(label_selector=GREEN_PODS, topology_key=HOSTNAME)
+    apart = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return _green(nodes, initial, pods, affinity=Affinity(pod_anti_affinity=apart))
+
+
+@shape(pods=5_000)
+def preferred_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that like to share a node with their like."""
+    term = PodAffinityTerm(label_selector=GREEN_PODS, topology_key=HOSTNAME)
+    weighted = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term)
+    near = PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
+    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=near))
+
+
+@shape(pods=5_000)
+def zone_spread(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that have to lie evenly over the zones."""
+    evenly = TopologySpreadConstraint(
+        max_skew=5,
+        topology_key=ZONE,
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=GREEN_PODS,
+    )
+    return _green(nodes, initial, pods, topology_spread_constraints=(evenly,))
 
 
 # What they are made of
@@ -161,7 +193,7 @@ def pod(
     name: str,
     *,
     labels: dict[str, str] | None = None,
-    requests: dict[str, str] | None = None,
+    requests: Mapping[str, Quantity] | None = None,
     host_port: int = 0,
     **spec: Any,
 ) -> Pod:
@@ -182,6 +214,16 @@ def pod(
         metadata=meta,
         spec=PodSpec(containers=(container,), priority=0, **spec),
     )
+
+
+def _green(nodes: int, initial: int, pods: int, **spec: Any) -> Workload:
+    """A workload whose pods all mind each other, those that run already as well."""
+
+    def green(name: str) -> Pod:
+        return pod(name, labels=GREEN, **spec)
+
+    there = [green(f"initial-{i}") for i in range(initial)]
+    return Workload(_nodes(nodes), there, [green(f"pod-{i}") for i in range(pods)])
 
 
 def _nodes(count: int) -> list[Node]:

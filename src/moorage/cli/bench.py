@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from moorage.bench.shapes import Shape
 
 
-@click.command()
+@click.command(short_help="Measure how many pods per second are decided on.")
 @click.argument("names", metavar="[SHAPE]...", nargs=-1)
+@click.option("--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes.")
 @click.option(
-    "--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes."
+    "--pods", type=click.IntRange(min=1), help="Pods to time. Each shape has a number of its own."
 )
-@click.option("--pods", type=click.IntRange(min=1), help="Pods to time; by default the shape's own.")
 @click.option(
     "--initial",
     type=click.IntRange(min=0),
@@ -76,7 +76,7 @@ def _list() -> None:
     from moorage.bench.shapes import SHAPES
 
     for shape in SHAPES.values():
-        click.echo(f"{shape.name:<16}{shape.pods:>7,} pods  {shape.summary}")
+        click.echo(f"{shape.name:<19}{shape.pods:>7,} pods  {shape.summary}")
 
 
 def _profile(shapes: "list[Shape]", size: "Size") -> None:
@@ -87,12 +87,16 @@ def _profile(shapes: "list[Shape]", size: "Size") -> None:
 
 
 def _measure(shapes: "list[Shape]", size: "Size", repeat: int, output: str) -> None:
+    import time
+
     from moorage.bench import measuring
+    from moorage.bench.timing import Clocks
     from moorage.cli import bench_tables, documents
     from moorage.cli.progress import Progress
 
+    clocks = Clocks(time.perf_counter, time.process_time)
     with Progress("measuring") as progress:
-        measured = measuring.measure(shapes, size, repeat, progress.update)
+        measured = measuring.measure(shapes, size, repeat, clocks, progress.update)
     if output == "json":
         documents.write(measuring.to_dict(measured), output)
     else:

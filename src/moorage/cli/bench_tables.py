@@ -24,7 +24,7 @@ def show(measured: list[Measured]) -> None:
     page.note(f"{facts['platform']}, {facts['python']}, NumPy {facts['numpy']}")
     seconds = median(seconds for each in measured for seconds in each.calibrations)
     page.note(
-        f"relative: pods in the time of a fixed loop, which took {1000 * seconds:.1f} ms here; "
+        f"relative: pods in the CPU time of a fixed loop, {1000 * seconds:.1f} ms here; "
         "for comparing machines"
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 
-@click.group()
+@click.group(short_help="Print and check scheduler configurations.")
 def config() -> None:
     """Print and check scheduler configurations (KubeSchedulerConfiguration v1)."""
 
@@ -22,9 +22,9 @@ def config() -> None:
 def default(output: str) -> None:
     """Print the configuration that is used when none is given."""
     from moorage.api import config as configurations
+    from moorage.cli import documents
 
-    plain = configurations.to_dict(configurations.load())
-    click.echo(_as_json(plain) if output == "json" else _as_yaml(plain), nl=False)
+    documents.write(configurations.to_dict(configurations.load()), output)
 
 
 @config.command()
@@ -41,6 +41,7 @@ def default(output: str) -> None:
 def validate(context: click.Context, file: str, output: str) -> None:
     """Check FILE and name every fault in it."""
     from moorage.api import config as configurations
+    from moorage.cli import documents
     from moorage.errors import ConfigError
 
     profiles: list[dict[str, Any]] = []
@@ -54,7 +55,7 @@ def validate(context: click.Context, file: str, output: str) -> None:
         problems = error.problems
     if output == "json":
         verdict = {"file": file, "valid": not problems, "profiles": profiles, "problems": problems}
-        click.echo(_as_json(verdict), nl=False)
+        documents.write(verdict, output)
     else:
         _print_verdict(file, profiles, problems)
     context.exit(2 if problems else 0)
@@ -67,16 +68,3 @@ def _print_verdict(file: str, profiles: list[dict[str, Any]], problems: list[str
         click.echo(f"{click.format_filename(file)}: valid")
     for profile in profiles:
         click.echo(f"  {profile['schedulerName']}: {profile['plugins']} plugins")
-
-
-def _as_json(plain: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(plain, indent=2) + "\n"
-
-
-def _as_yaml(plain: dict[str, Any]) -> str:
-    import yaml
-
-    text: str = yaml.safe_dump(plain, sort_keys=False)
-    return text

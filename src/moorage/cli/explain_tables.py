@@ -1,4 +1,4 @@
-"""An explanation on a terminal: the answer in words, then the nodes that fit and those that do not."""
+"""An explanation on a terminal: the answer in words, then every node's verdict."""
 
 from collections import Counter
 
@@ -42,23 +42,34 @@ def _show_fitting(page: Page, told: Explanation, most: int | None) -> None:
     if not told.totals:
         page.put(Text(words.listed(ranking.nodes, ALL if most is None else 3 * page.width)))
         return
-    page.put(_scores(told, ranking, most))
+    plugins = _as_many_as_fit(page, told, ranking, most)
+    page.put(_scores(told, ranking.shown(most), plugins))
+    if len(plugins) < len(ranking.plugins):
+        page.note(f"no room for {', '.join(ranking.plugins[len(plugins) :])}")
     hidden = len(ranking.nodes) - len(ranking.shown(most))
     if hidden:
-        page.note(f"and {hidden:,} more with fewer points; -a shows all")
+        page.note(f"and {hidden:,} more; -a shows all")
     if ranking.alike:
         alike = ", ".join(f"{plugin} {score}" for plugin, score in ranking.alike.items())
         page.note(f"the same for all of them: {alike}")
 
 
-def _scores(told: Explanation, ranking: Ranking, most: int | None) -> Table:
+def _as_many_as_fit(page: Page, told: Explanation, ranking: Ranking, most: int | None) -> list[str]:
+    """The plugins whose columns fit the terminal side by side."""
+    plugins = ranking.plugins
+    while plugins and page.measure(_scores(told, ranking.shown(most), plugins)) > page.width:
+        plugins = plugins[:-1]
+    return plugins
+
+
+def _scores(told: Explanation, nodes: list[str], plugins: list[str]) -> Table:
     table = output.table()
     table.add_column("node", overflow="fold", vertical="bottom")
     table.add_column("total", justify="right")
-    for plugin in ranking.plugins:
+    for plugin in plugins:
         table.add_column(output.stacked(plugin), justify="right")
-    for name in ranking.shown(most):
-        scores = (f"{told.scores[name][plugin]:,}" for plugin in ranking.plugins)
+    for name in nodes:
+        scores = (f"{told.scores[name][plugin]:,}" for plugin in plugins)
         mark, style = ("* ", output.GOOD) if name == told.picked else ("  ", None)
         table.add_row(mark + name, f"{told.totals[name]:,}", *scores, style=style)
     return table

@@ -53,6 +53,10 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise Complaint(error) from None
+        except BrokenPipeError:
+            # Left to click it would be exit code 1, which here means "no".
+            _stop_writing()
+            raise click.exceptions.Exit(NOBODY_READS) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -72,14 +76,14 @@ def main() -> None:
     """Run a command; end quietly when interrupted, or when nobody reads the output any more."""
     try:
         code = moorage(standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as complaint:
         complaint.show()
         code = complaint.exit_code
-    except click.Abort:  # click's word for Ctrl-C
+    except (click.Abort, KeyboardInterrupt):  # The first is click's word for Ctrl-C.
         code = INTERRUPTED
-    except BrokenPipeError:
-        # Python flushes once more at exit; without a reader that would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = NOBODY_READS
     sys.exit(code)
+
+
+def _stop_writing() -> None:
+    # Python flushes once more at exit; without a reader that would complain again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,7 +7,7 @@ from moorage.cli import options
 STILL_PENDING = 1
 
 
-@click.command()
+@click.command(short_help="Schedule all pending pods, and say who went where.")
 @options.files
 @options.configuration
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")

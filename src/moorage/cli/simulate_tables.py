@@ -1,6 +1,7 @@
 """The outcome of a simulation on a terminal: a sentence, the nodes, and the pods that wait."""
 
 from collections import Counter
+from enum import Enum
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,14 @@ SOME_NODES = 20
 
 BAR = 6
 ALMOST_FULL, FULL = 80, 95
+
+
+class Detail(Enum):
+    """How much is said of a resource; the first that fits the terminal is taken."""
+
+    BARS = "a bar, the share, the amounts"
+    AMOUNTS = "the share and the amounts"
+    SHARES = "the share"
 
 
 def show(outcome: Outcome, skipped: Counter[str], *, show_all: bool) -> None:
@@ -48,8 +57,8 @@ def _summary(outcome: Outcome) -> Text:
         parts.append(f"{len(outcome.ended):,} ended")
     if outcome.pending:
         parts.append(f"{len(outcome.pending):,} pending{_of_which_gated(outcome)}")
-    text = Text(f"{words.count(pods, 'pod')} on {words.count(nodes, 'node')}: {', '.join(parts)}")
-    text.append(f", after {outcome.seconds:g} s of cluster time.")
+    there = f"{words.count(pods, 'pod')} on {words.count(nodes, 'node')}"
+    text = Text(f"{there} after {outcome.seconds:g} s: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ placed", output.GOOD)
     text.highlight_regex(r"[\d,]+ pending", output.BAD)
     return text
@@ -67,12 +76,13 @@ def _show_nodes(page: Page, outcome: Outcome, *, show_all: bool) -> None:
     nodes = list(outcome.nodes.values())
     shown = nodes if show_all else _most_new(nodes)
     resources = _resources(nodes)
-    table = _node_table(page, shown, resources, with_bars=True)
-    if page.measure(table) > page.width:
-        table = _node_table(page, shown, resources, with_bars=False)
+    for detail in Detail:
+        table = _node_table(page, shown, resources, detail)
+        if page.measure(table) <= page.width:
+            break
     page.put(table)
     if len(shown) < len(nodes):
-        page.note(f"and {len(nodes) - len(shown):,} nodes that got fewer pods; -a shows all")
+        page.note(f"and {len(nodes) - len(shown):,} more nodes; -a shows all")
 
 
 def _most_new(nodes: list[NodeUse]) -> list[NodeUse]:
@@ -90,9 +100,7 @@ def _resources(nodes: list[NodeUse]) -> list[str]:
     return [*(name for name in ("cpu", "memory") if name in offered), *extended]
 
 
-def _node_table(
-    page: Page, nodes: list[NodeUse], resources: list[str], *, with_bars: bool
-) -> Table:
+def _node_table(page: Page, nodes: list[NodeUse], resources: list[str], detail: Detail) -> Table:
     table = output.table()
     table.add_column("node", overflow="fold")
     table.add_column("pods", justify="right", no_wrap=True)
@@ -102,12 +110,12 @@ def _node_table(
     for node in nodes:
         pods = f"{node.pods}/{node.allocatable.get(PODS, 0)}"
         new = f"+{len(node.new)}" if node.new else ""
-        use = [_use(page, node, name, with_bar=with_bars) for name in resources]
+        use = [_use(page, node, name, detail) for name in resources]
         table.add_row(node.name, pods, new, *use)
     return table
 
 
-def _use(page: Page, node: NodeUse, resource: str, *, with_bar: bool) -> Text:
+def _use(page: Page, node: NodeUse, resource: str, detail: Detail) -> Text:
     """`███░░░  52%  4.1/7.91`; nothing where the node has nothing of it."""
     total = node.allocatable.get(resource, 0)
     used = node.requested[resource]
@@ -116,11 +124,12 @@ def _use(page: Page, node: NodeUse, resource: str, *, with_bar: bool) -> Text:
     percent = round(100 * used / total) if total else 100
     style = "red" if percent >= FULL else "yellow" if percent >= ALMOST_FULL else "green"
     text = Text()
-    if with_bar:
+    if detail is Detail.BARS:
         text.append(_bar(percent, plain=page.console.options.ascii_only), style)
         text.append(" ")
     text.append(f"{percent:>3}%", style)
-    text.append(f" {words.amount(used, resource)}/{words.amount(total, resource)}", output.DIM)
+    if detail is not Detail.SHARES:
+        text.append(f" {words.amount(used, resource)}/{words.amount(total, resource)}", output.DIM)
     return text
 
 

@@ -1,6 +1,7 @@
-"""BindingCycle: from permit to bound, as a table of stages. Nobody waits for it.
+"""BindingCycle: from its decision to bound, as a table of stages. Nobody waits for it.
 
     stage      goes on when                                  next
+    RESERVE    every reserve and permit plugin agrees        PERMIT
     PERMIT     no plugin waits, or all allowed the pod       PRE_BIND
     PRE_BIND   every busy plugin's requests were carried out BIND
     BIND       a plugin's request was carried out            DONE
@@ -9,7 +10,6 @@
 `step` runs stages until one has to wait for the world, and returns what is asked of it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -28,6 +28,7 @@ from moorage.framework.template import PodTemplate
 class Stage(Enum):
     """Where a pod is on its way to its node."""
 
+    RESERVE = "reserve"
     PERMIT = "permit"
     PRE_BIND = "pre_bind"
     BIND = "bind"
@@ -46,8 +47,9 @@ class BindingCycle:
     profile: Profile
     state: CycleState
     started_at: float
-    stage: Stage = Stage.PERMIT
+    stage: Stage = Stage.RESERVE
     status: Status = SUCCESS
+    failed_in: Stage | None = None
     outstanding: int = 0
     busy: list[Any] = field(default_factory=list)
     asked: Any = None  # The plugin whose requests are outstanding.
@@ -60,8 +62,14 @@ class BindingCycle:
 
     def fail(self, status: Status) -> None:
         """The way ends here."""
+        self.failed_in = self.stage
         self.stage = Stage.FAILED
         self.status = status
+
+    @property
+    def is_in_pre_bind(self) -> bool:
+        """Whether a pre_bind plugin's requests are being carried out."""
+        return self.stage is Stage.PRE_BIND and self.outstanding > 0
 
     def step(self) -> tuple[Request, ...]:
         """Go on as far as possible; what comes back has to be carried out first."""

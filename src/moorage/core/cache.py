@@ -1,7 +1,7 @@
 """Cache: which pod is on which node, for certain or assumed; the only writer of the NodeTable.
 
     state      assume    finish_binding   add (confirm)   update   forget    remove
-    unknown    assumed   -                added           error    -         error
+    unknown    assumed   -                added           error    -         -
     assumed    error     assumed, dated   added           error    unknown   unknown
     added      error     -                error           added    error     unknown
 
@@ -92,9 +92,8 @@ class Cache:
     def add(self, pod: Pod) -> bool:
         """The world shows a pod on a node; True if that confirms what was assumed."""
         cached = self._pods.get(pod.uid)
-        if cached is not None:
-            if not cached.assumed:
-                raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
+        if cached is not None and not cached.assumed:
+            raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
         self._place(pod, cached)
         return cached is not None and cached.node == pod.node_name
 
@@ -115,19 +114,13 @@ class Cache:
             self._drop(cached)
         return cached
 
-    def unconfirmed(self, before: float) -> list[Cached]:
-        """Assumed pods whose binding was reported done at or before a time, oldest first."""
-        late = []
+    def unconfirmed(self, now: float, after_seconds: float = 0.0) -> Iterator[Cached]:
+        """Assumed pods whose binding was reported done so long ago, oldest first."""
         for uid, bound_at in self._unconfirmed.items():
-            if bound_at > before:
-                break
-            late.append(self._pods[uid])
-        return late
-
-    @property
-    def oldest_unconfirmed_at(self) -> float | None:
-        """When the first binding that is still unconfirmed was reported."""
-        return next(iter(self._unconfirmed.values()), None)
+            # Added up as the deadline is, so that the two agree to the last bit.
+            if bound_at + after_seconds > now:
+                return
+            yield self._pods[uid]
 
     def _place(self, pod: Pod, before: Cached | None) -> None:
         template = self._template(pod, before)
@@ -165,6 +158,8 @@ def _same_template(pod: Pod, other: Pod) -> bool:
         and pod.labels == other.labels
         and pod.metadata.annotations == other.metadata.annotations
         and pod.status.container_statuses == other.status.container_statuses
+        and pod.status.init_container_statuses == other.status.init_container_statuses
         and pod.status.resources == other.status.resources
+        and pod.status.allocated_resources == other.status.allocated_resources
         and pod.status.conditions == other.status.conditions
     )

@@ -3,7 +3,7 @@
 It reads the live table: nothing else runs meanwhile, so there is no snapshot to copy.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -14,16 +14,17 @@ from moorage.api.pod import Pod
 from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
 from moorage.errors import PluginError
+from moorage.framework import summary
+from moorage.framework.beside import Beside
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import Request
-from moorage.framework.post_filter import Refusal
+from moorage.framework.inquiry import Inquiry
+from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.profile import Profile
+from moorage.framework.promises import Promises
 from moorage.framework.sheet import Filtered, PreFiltered, Scored, Sheet
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, error, unresolvable, unschedulable
 from moorage.framework.template import PodTemplate, Templates
-from moorage.framework.what_if import WhatIf
-from moorage.nodes.usage import Placed
 
 Rows = NDArray[np.intp]
 
@@ -46,13 +47,13 @@ class Decision:
     node: str = ""
     row: int = -1
     diagnosis: Diagnosis | None = None
-    post_filter: Status | None = None
+    post_filter: PostFiltered | None = None
     # A node promised to the pod; "" takes a promise back, None leaves it.
     nominated: str | None = ""
-    requests: tuple[Request, ...] = ()
     pre: PreFiltered = field(default_factory=PreFiltered)
     filtered: Filtered | None = None
-    overruled: dict[int, Status] = field(default_factory=dict)
+    # Verdicts on nodes that are promised to other pods, if there are any.
+    beside: Beside | None = None
     # The refused rows that a sampling walk met; None if all rows were looked at.
     refused: Rows | None = None
     feasible_count: int = 0
@@ -65,15 +66,24 @@ class Decision:
         """The refusal in one sentence, with what post_filter plugins added."""
         if self.diagnosis is None:
             return self.status.message
-        added = self.post_filter.message if self.post_filter is not None else ""
+        added = self.post_filter.status.message if self.post_filter is not None else ""
         return diagnosis.with_post_filter(self.diagnosis.message, added)
 
     def verdict(self, row: int) -> Status:
         """Why a row was refused."""
-        if row in self.overruled:
-            return self.overruled[row]
+        beside = None if self.beside is None else self.beside.status(row)
+        if beside is not None:
+            return beside
         assert self.filtered is not None
         return self.filtered.status(row)
+
+    @property
+    def overruled(self) -> dict[int, Status]:
+        """Nodes that the pod does not fit beside others, to whom they are promised."""
+        if self.beside is None:
+            return {}
+        rows = np.flatnonzero(self.beside.refuses).tolist()
+        return {row: status for row in rows if (status := self.beside.status(row)) is not None}
 
     def rejected_by(self) -> dict[str, int]:
         """How many nodes each filter plugin refused."""
@@ -92,6 +102,11 @@ class Decision:
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 
+def _as_its_status_says(pod: Pod) -> str:
+    """The node promised to a pod."""
+    return pod.status.nominated_node_name
+
+
 class SchedulingCycle:
     """Decides for pods, one after the other."""
 
@@ -99,12 +114,15 @@ class SchedulingCycle:
         self,
         cluster: Cluster,
         templates: Templates,
-        promised: Callable[[], Mapping[str, list[Pod]]],
+        promised: Callable[[], Mapping[str, Sequence[Pod]]],
         random: Random,
+        promise_to: Callable[[Pod], str] = _as_its_status_says,
     ) -> None:
         self._cluster = cluster
         self._templates = templates
         self._promised = promised
+        self._promise_to = promise_to
+        self._promises = Promises(cluster, templates)
         self._random = random
         self._walk = sampling.Walk()
 
@@ -130,15 +148,11 @@ class SchedulingCycle:
             return
         filtered = sheet.run_filters(decision.state, decision.pod, decision.pre)
         decision.filtered = filtered
-        failure = filtered.failure()
-        if failure is not None:
-            decision.status = failure
-            return
-        fits = self._fits(decision, filtered)
+        fits = self._fits(decision, filtered, sheet)
         if decision.status is not SUCCESS:
             return
         if decision.feasible_count == 0:
-            self._refuse(decision)
+            self._refuse(decision, sheet)
         elif decision.feasible_count == 1:
             self._pick(decision, int(np.flatnonzero(fits)[0]))
         else:
@@ -147,15 +161,13 @@ class SchedulingCycle:
 
     # Which nodes are in question
 
-    def _fits(self, decision: Decision, filtered: Filtered) -> Mask:
+    def _fits(self, decision: Decision, filtered: Filtered, sheet: Sheet) -> Mask:
         """The rows to choose from."""
         fits = filtered.fits
         promised = self._promised()
         if promised:
-            self._overrule(decision, promised)
-            if decision.overruled:
-                fits = fits.copy()
-                fits[list(decision.overruled)] = False
+            self._promises.refresh(promised)
+            fits = self._beside_promised(decision, sheet, fits)
         if decision.pre.names is not None:
             fits = fits & self._cluster.table.named(decision.pre.names)
         nominated = self._nominated_row(decision, fits)
@@ -165,37 +177,45 @@ class SchedulingCycle:
             decision.feasible_count = 1
             return only
         if decision.profile.percentage is not None:
-            return self._sample(decision, fits)
-        decision.feasible_count = int(np.count_nonzero(fits))
+            fits = self._sample(decision, fits)
+        else:
+            decision.feasible_count = int(np.count_nonzero(fits))
+        if filtered.has_erred:
+            # Trouble over a node that is not in question harms nobody.
+            failure = filtered.failure(self._in_question(decision))
+            decision.status = decision.status if failure is None else failure
         return fits
 
     def _nominated_row(self, decision: Decision, fits: Mask) -> int | None:
         """The node promised to this very pod, if it fits: no other is looked for then."""
-        name = decision.pod.status.nominated_node_name
-        row = self._cluster.table.row_of.get(name) if name else None
+        row = self._own_row(decision.pod)
         return row if row is not None and fits[row] else None
 
-    def _overrule(self, decision: Decision, promised: Mapping[str, list[Pod]]) -> None:
-        """Nodes with promised pods of at least this priority must have room beside those."""
-        table = self._cluster.table
-        for node, pods in promised.items():
-            row = table.row_of.get(node)
-            others = [
-                pod
-                for pod in pods
-                if pod.priority >= decision.pod.priority and pod.uid != decision.pod.uid
-            ]
-            if row is None or table.nodes[row] is None or not others:
-                continue
-            question = WhatIf(decision.profile, decision.state, decision.pod, decision.pre, row)
-            for other in others:
-                question.add(Placed(other, self._templates.of(other).usage))
-            status = question.status()
-            if status.is_rejected:
-                decision.overruled[row] = status
-            elif not status.is_success:
-                decision.status = status
-                return
+    def _own_row(self, pod: Pod) -> int | None:
+        name = self._promise_to(pod)
+        return self._cluster.table.row_of.get(name) if name else None
+
+    def _beside_promised(self, decision: Decision, sheet: Sheet, fits: Mask) -> Mask:
+        """Nodes with promised pods of at least this priority must have room beside those, too."""
+        if sheet.beside is None:
+            sheet.beside = Beside(self._cluster)
+        beside = decision.beside = sheet.beside
+        beside.refresh(self._inquiry(decision))
+        decision.status = beside.failure or decision.status
+        # The very same array is told from another one, for which nothing is kept.
+        return fits & ~beside.refuses if (fits & beside.refuses).any() else fits
+
+    def _inquiry(self, decision: Decision) -> Inquiry:
+        """The pod's questions about nodes as they might be."""
+        return Inquiry(
+            decision.profile,
+            decision.state,
+            decision.pod,
+            decision.pre,
+            decision.filtered,
+            self._promises,
+            self._own_row(decision.pod),
+        )
 
     def _sample(self, decision: Decision, fits: Mask) -> Mask:
         order = self._cluster.table.order.rows()
@@ -229,28 +249,47 @@ class SchedulingCycle:
         """A pre_filter plugin refused the pod for all nodes."""
         status = decision.pre.rejected
         assert status is not None
-        message = diagnosis.summarize(decision.nodes, pre_filter=status.message)
+        message = summary.summarize(decision.nodes, pre_filter=status.message)
         decision.diagnosis = Diagnosis(message)
         decision.diagnosis.blame(status)
         if not status.plugin or status.code.name == "UNSCHEDULABLE":
             decision.diagnosis.unschedulable_plugins.update(decision.pre.narrowed_by)
         self._after_refusal(decision, Refusal(decision.pre, None, status))
 
-    def _refuse(self, decision: Decision) -> None:
+    def _refuse(self, decision: Decision, sheet: Sheet) -> None:
         """Every node in question was refused."""
         pre, filtered = decision.pre, decision.filtered
         assert filtered is not None
-        absent = NOT_LOOKED_AT if pre.names is None else pre.absent
-        rows = self._in_question(decision)
-        overruled = [row for row in rows.tolist() if row in decision.overruled]
-        plain = rows[~np.isin(rows, overruled)] if overruled else rows
-        refused = filtered.histogram(plain)
-        refused += [(decision.overruled[row], 1) for row in overruled]
-        message = diagnosis.summarize(decision.nodes, refused=refused, absent=absent)
+        refusal = Refusal(pre, filtered, NOT_LOOKED_AT, decision.beside)
+        if pre.names is None:
+            own = self._own_row(decision.pod)
+            refusal.reasons = sheet.refresh_reasons(filtered, decision.beside, own)
+            told = refusal.reasons.told()
+            decision.diagnosis = Diagnosis(told.message, set(told.plugins), set(told.pending))
+        else:
+            refusal.absent = pre.absent
+            refusal.in_question = self._cluster.table.named(pre.names)
+            self._diagnose(decision, filtered)
+        self._after_refusal(decision, refusal)
+
+    def _diagnose(self, decision: Decision, filtered: Filtered) -> None:
+        """Sum up why the few nodes do not fit that the search was narrowed to."""
+        pre = decision.pre
+        refused = self._refusals(decision, filtered, self._in_question(decision))
+        message = summary.summarize(decision.nodes, refused=refused, absent=pre.absent)
         decision.diagnosis = Diagnosis(message, set(pre.narrowed_by))
         for status, _ in refused:
             decision.diagnosis.blame(status)
-        self._after_refusal(decision, Refusal(pre, filtered, absent, decision.overruled))
+
+    def _refusals(
+        self, decision: Decision, filtered: Filtered, rows: Rows
+    ) -> list[tuple[Status, int]]:
+        """The distinct statuses of rows, with how many rows have each."""
+        beside = decision.beside
+        if beside is None:
+            return filtered.histogram(rows)
+        refuses = beside.refuses[rows]
+        return filtered.histogram(rows[~refuses]) + beside.histogram(rows[refuses])
 
     def _in_question(self, decision: Decision) -> Rows:
         if decision.refused is not None:
@@ -263,11 +302,15 @@ class SchedulingCycle:
     def _after_refusal(self, decision: Decision, refusal: Refusal) -> None:
         assert decision.diagnosis is not None
         if decision.profile.has_post_filters:
-            profile = decision.profile
-            answer = profile.run_post_filters(decision.state, decision.pod, refusal)
-            decision.post_filter = answer.status
+            self._promises.refresh(self._promised())
+            inquiry = self._inquiry(decision)
+            refusal.nominated = self._promise_to(decision.pod)
+            refusal.what_if, refusal.suppose = inquiry.what_if, inquiry.suppose
+            refusal.stamp = inquiry.stamp
+            refusal.random = self._random
+            answer = decision.profile.run_post_filters(decision.state, decision.pod, refusal)
+            decision.post_filter = answer
             decision.nominated = answer.nominated
-            decision.requests = answer.requests
         decision.status = unschedulable(decision.message)
 
 

@@ -1,7 +1,5 @@
 """Why not: verdicts summed into the sentence people read in `kubectl describe`."""
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moorage.framework.status import Code, Status
@@ -25,31 +23,6 @@ class Diagnosis:
             self.unschedulable_plugins.add(status.plugin)
             if status.code is Code.PENDING:
                 self.pending_plugins.add(status.plugin)
-
-
-def summarize(
-    nodes: int,
-    *,
-    pre_filter: str = "",
-    refused: Iterable[tuple[Status, int]] = (),
-    absent: Status | None = None,
-) -> str:
-    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).`"""
-    text = f"0/{nodes} nodes are available:"
-    if pre_filter:
-        return f"{text} {pre_filter}."
-    counts: Counter[str] = Counter()
-    explicit = 0
-    for status, count in refused:
-        explicit += count
-        for reason in status.reasons:
-            counts[reason] += count
-    if absent is not None and explicit < nodes:
-        for reason in absent.reasons:
-            counts[reason] += nodes - explicit
-    # Sorted as text, so "10 x" comes before "2 y": the reference does it so.
-    said = sorted(f"{count} {reason}" for reason, count in counts.items())
-    return f"{text} {', '.join(said)}." if said else text
 
 
 def with_post_filter(message: str, post_filter: str) -> str:

@@ -24,9 +24,10 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class Failed(Struct, frozen=True, tag=True):
-    """It was refused or could not be done, for certain."""
+    """It was refused or could not be done, for certain; `missing`: there is no such object."""
 
     reason: str
+    missing: bool = False
 
 
 class Unknown(Struct, frozen=True, tag=True):

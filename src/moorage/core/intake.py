@@ -113,6 +113,8 @@ class Intake:
         if old is not None and old.uid != new.uid:
             self._pod_gone(old, now)
             old = None
+        if old is not None and old.node_name and not new.node_name:
+            return  # A pod never loses its node, so this is an older version, whatever it says.
         if new.is_terminal:
             # It holds no room any more, whatever else may still become of the object.
             self._remember_gone(new)
@@ -199,6 +201,9 @@ class Intake:
         old = table.node(new.name)
         if old is not None and is_older(new, old):
             return
+        if old is not None and old.uid != new.uid:
+            self._node_gone(old, now)
+            old = None
         table.set_node(new)
         changes = [ClusterEvent.NODE_ADD] if old is None else events.node_update(old, new)
         for event in changes:

@@ -98,6 +98,21 @@ class Expired(Fact, frozen=True, kw_only=True):
     node: str
 
 
+class Preempting(Fact, frozen=True, kw_only=True):
+    """Others have to leave a node for the pod."""
+
+    node: str
+    victims: tuple[str, ...]
+
+
+class Preempted(Fact, frozen=True, kw_only=True):
+    """The pod has to leave its node for another."""
+
+    node: str
+    by: str
+    by_uid: str
+
+
 class Gone(Fact, frozen=True, kw_only=True):
     """The pod was deleted, or ended."""
 

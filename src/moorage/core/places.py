@@ -13,6 +13,7 @@ from moorage.core.journal import Journal, Queued
 from moorage.core.pool import UnschedulablePool
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
+from moorage.framework import events
 from moorage.framework.hints import HintMap
 from moorage.framework.status import Status
 
@@ -49,13 +50,15 @@ class Places:
         self.active: Heap[QueuedPod] = Heap()
         self.backoff = backoff
         self.pool = UnschedulablePool(self._profiles)
+        self._key_of: dict[str, str] = {}
 
     def find(self, key: str) -> QueuedPod | None:
         """The pod of that name, wherever it waits."""
         return self.active.get(key) or self.pool.get(key) or self.backoff.get(key)
 
-    def where(self, key: str) -> str | None:
-        """The place where the pod of that name waits."""
+    def where(self, uid_or_key: str) -> str | None:
+        """The place where a pod waits."""
+        key = self._key_of.get(uid_or_key, uid_or_key)
         if key in self.active:
             return ACTIVE
         if key in self.backoff:
@@ -65,8 +68,25 @@ class Places:
             return None
         return GATED if resting.is_gated else UNSCHEDULABLE
 
+    def pop(self, now: float) -> QueuedPod | None:
+        """Take out the next pod to try; None if there is none."""
+        if self.active:
+            entry = self.active.pop()
+        elif self.backoff.refused:
+            # Better early than idle.
+            entry = self.backoff.refused.pop()
+            self._note(entry, ACTIVE, events.POP_FROM_BACKOFF, now)
+        else:
+            return None
+        del self._key_of[entry.uid]
+        return entry
+
     def discard(self, key: str) -> None:
         """Take a pod out, wherever it waits."""
+        entry = self.find(key)
+        if entry is None:
+            return
+        del self._key_of[entry.uid]
         if key in self.active:
             self.active.remove(key)
         else:
@@ -84,15 +104,15 @@ class Places:
         """Let a pod sit out its back-off if the gates let it; else it waits in the pool."""
         if self._is_held(entry, label, now):
             return False
-        self.pool.discard(entry.key)
+        self.discard(entry.key)
         self.backoff.put(entry, self._queue_key(entry))
-        self.note(entry, BACKOFF, label, now)
+        self._enter(entry, BACKOFF, label, now)
         return True
 
     def to_pool(self, entry: QueuedPod, label: str, now: float) -> None:
         """Let a pod wait for a change."""
         if self.pool.put(entry):
-            self.note(entry, GATED if entry.is_gated else UNSCHEDULABLE, label, now)
+            self._enter(entry, GATED if entry.is_gated else UNSCHEDULABLE, label, now)
 
     def enter_active(self, entry: QueuedPod, label: str, now: float) -> None:
         """Put a pod into the active queue without asking at the gates."""
@@ -100,7 +120,7 @@ class Places:
             entry.first_tried_at = now
         self.discard(entry.key)
         self.active.push(entry.key, entry, self._queue_key(entry))
-        self.note(entry, ACTIVE, label, now)
+        self._enter(entry, ACTIVE, label, now)
 
     def reorder(self, entry: QueuedPod) -> None:
         """A pod has changed: put it right where it is."""
@@ -110,10 +130,6 @@ class Places:
             self.backoff.put(entry, self._queue_key(entry))
         else:
             self.pool.put(entry)
-
-    def note(self, entry: QueuedPod, queue: str, label: str, now: float) -> None:
-        """Tell the journal that a pod entered a queue."""
-        self._journal.add(Queued(at=now, pod=entry.key, uid=entry.uid, queue=queue, event=label))
 
     def counts(self) -> dict[str, int]:
         """How many pods wait where."""
@@ -133,6 +149,13 @@ class Places:
             UNSCHEDULABLE: [entry for entry in self.pool if not entry.is_gated],
             GATED: [entry for entry in self.pool if entry.is_gated],
         }
+
+    def _enter(self, entry: QueuedPod, place: str, label: str, now: float) -> None:
+        self._key_of[entry.uid] = entry.key
+        self._note(entry, place, label, now)
+
+    def _note(self, entry: QueuedPod, place: str, label: str, now: float) -> None:
+        self._journal.add(Queued(at=now, pod=entry.key, uid=entry.uid, queue=place, event=label))
 
     def _queue_key(self, entry: QueuedPod) -> Any:
         return self._order.queue_key(entry.pod, entry.queued_at)
@@ -170,6 +193,8 @@ class Places:
                 if entry.is_gated != (place == GATED):
                     raise InvariantError(f"{entry.key} is {place}, gate: {entry.gating_plugin!r}")
                 seen[entry.key] = place
+        if seen.keys() != set(self._key_of.values()) or len(seen) != len(self._key_of):
+            raise InvariantError("pods are known by the wrong UIDs")
         order = [self._queue_key(entry) for entry in self.active]
         if order != sorted(order):
             raise InvariantError("the active queue has lost its order")

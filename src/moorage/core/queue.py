@@ -19,7 +19,7 @@ from moorage.core.backoff import Backoff
 from moorage.core.in_flight import InFlight, Missed
 from moorage.core.journal import Journal, Popped
 from moorage.core.nominator import Nominator
-from moorage.core.places import ACTIVE, Places, QueueProfile
+from moorage.core.places import Places, QueueProfile
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.requeueing import Requeueing, Strategy
 from moorage.errors import InvariantError
@@ -55,7 +55,6 @@ class SchedulingQueue:
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._places = Places(profiles, self._backoff, journal)
-        self._active = self._places.active
         self._pool = self._places.pool
         self._in_flight = InFlight()
         self._requeueing = Requeueing({name: p.hints for name, p in profiles.items()})
@@ -124,13 +123,8 @@ class SchedulingQueue:
 
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to try, now in flight; None if there is nothing to do."""
-        if self._active:
-            entry = self._active.pop()
-        elif self._backoff.refused:
-            # Better early than idle.
-            entry = self._backoff.refused.pop()
-            self._places.note(entry, ACTIVE, events.POP_FROM_BACKOFF, now)
-        else:
+        entry = self._places.pop(now)
+        if entry is None:
             return None
         entry.attempts += 1
         self.scheduling_cycle += 1
@@ -202,7 +196,7 @@ class SchedulingQueue:
     @property
     def has_work(self) -> bool:
         """Whether pop would return a pod."""
-        return bool(self._active or self._backoff.refused)
+        return bool(self._places.active or self._backoff.refused)
 
     @property
     def hint_errors(self) -> list[str]:
@@ -222,14 +216,14 @@ class SchedulingQueue:
         return pods
 
     def where(self, uid_or_key: str) -> str | None:
-        """Where a pod is; a UID that is not in flight takes a search."""
+        """Where a pod is; for a name the pod that waits, else the one in flight."""
         place = self._places.where(uid_or_key)
         if place is not None:
             return place
-        for place, entries in self.dump().items():
-            if any(uid_or_key in (entry.uid, entry.key) for entry in entries):
-                return place
-        return None
+        is_flying = uid_or_key in self._in_flight or any(
+            entry.key == uid_or_key for entry in self._in_flight
+        )
+        return IN_FLIGHT if is_flying else None
 
     def counts(self) -> dict[str, int]:
         """How many pods are where."""

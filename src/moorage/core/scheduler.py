@@ -38,17 +38,19 @@ from moorage.core.journal import (
     Waiting,
 )
 from moorage.core.lookups import RETRY_SECONDS, Lookups
-from moorage.core.nominator import Nominator
+from moorage.core.nominator import Nominator, Promised
 from moorage.core.observations import Observation, Updated
+from moorage.core.preemption import Preemptions, World
 from moorage.core.queue import SchedulingQueue
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
-from moorage.framework import events, profile
+from moorage.framework import events, profile, summary
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import EmitEvent, LookUpPod, PatchPodStatus, PodRef, Request
+from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.status import Status
+from moorage.framework.status import Status, error
 from moorage.framework.template import Templates
 from moorage.framework.waiting import WaitingPod
 
@@ -62,6 +64,7 @@ class Purpose(Enum):
 
     BINDING = "a binding cycle waits for it"
     LOOK_UP = "to know whether a pod is bound"
+    PREEMPTION = "somebody's victims are asked to leave"
     INFORM = "for others to see"
 
 
@@ -82,7 +85,7 @@ class Scheduler:
         self.cluster = Cluster()
         self.templates = Templates()
         self.profiles = profile.build(settings, registry or Registry(), self.cluster)
-        self.nominator = Nominator(self._known_pod)
+        self.nominator = Nominator(self._known_pod, self._promise_changed)
         self.queue = SchedulingQueue(
             self.profiles,
             journal=self.journal,
@@ -91,7 +94,9 @@ class Scheduler:
             max_backoff_seconds=settings.pod_max_backoff_seconds,
         )
         self.cache = Cache(self.cluster.table, self.templates)
-        self.cycle = SchedulingCycle(self.cluster, self.templates, self._promised, Random(seed))
+        self.cycle = SchedulingCycle(
+            self.cluster, self.templates, self._promised, Random(seed), self._promise_to
+        )
         self._intake = Intake(
             self.cluster,
             self.cache,
@@ -102,6 +107,11 @@ class Scheduler:
             self._assumed_deleted,
         )
         self._bindings: dict[str, BindingCycle] = {}
+        self.preemptions = Preemptions(
+            World(self._known_pod, self._take_back, self._try_again, self._ask_for_preemption),
+            self.nominator,
+            self.journal,
+        )
         self._lookups = Lookups()
         self._confirm_seconds = confirm_seconds
         self._tickets: dict[Ticket, tuple[Purpose, str]] = {}
@@ -114,6 +124,7 @@ class Scheduler:
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Take in what the world tells."""
         self._now = now
+        self.preemptions.notice(observation, now)
         self._intake.observe(observation, now)
         return self._caused(now)
 
@@ -133,20 +144,23 @@ class Scheduler:
             self._answered(uid, outcome, now)
         elif purpose is Purpose.LOOK_UP:
             self._looked_up(uid, outcome, now)
+        elif purpose is Purpose.PREEMPTION:
+            self.preemptions.answered(uid, outcome, now)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:
         """Do what is due by now."""
         self._now = now
         self.queue.advance(now)
-        for cached in self.cache.unconfirmed(before=now - self._confirm_seconds):
+        for cached in self.cache.unconfirmed(now, self._confirm_seconds):
             self._lookups.want(cached.pod.uid, now)
         for uid in self._lookups.due(now):
-            cached_pod = self.cache.get(uid)
-            if cached_pod is None:
+            # A binding has to come to an end even if its pod was deleted meanwhile.
+            unsure = self._bindings.get(uid) or self.cache.get(uid)
+            if unsure is None:
                 self._lookups.answered(uid)
             else:
-                self._ask(LookUpPod(PodRef.of(cached_pod.pod)), Purpose.LOOK_UP, uid)
+                self._ask(LookUpPod(PodRef.of(unsure.pod)), Purpose.LOOK_UP, uid)
         for uid, waiting in self.cluster.waiting.items():
             waiting.expire(now, self._bindings[uid].started_at)
         return self._caused(now)
@@ -162,11 +176,14 @@ class Scheduler:
         moments = [self.queue.deadline(self._now), self._lookups.deadline]
         oldest = self._oldest_unconfirmed_at()
         moments.append(None if oldest is None else oldest + self._confirm_seconds)
-        moments += [waiting.deadline for waiting in self.cluster.waiting.values() if waiting.until]
+        moments += [
+            waiting.deadline if waiting.signal is None else self._now
+            for waiting in self.cluster.waiting.values()
+        ]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _oldest_unconfirmed_at(self) -> float | None:
-        for cached in self.cache.unconfirmed(before=float("inf")):
+        for cached in self.cache.unconfirmed(float("inf")):
             if not self._lookups.knows(cached.pod.uid):
                 return cached.bound_at
         return None
@@ -194,8 +211,8 @@ class Scheduler:
             self._note_decision(decision, now)
             self._place(entry, decision, now)
         else:
-            for request in decision.requests:
-                self._ask(request)
+            if decision.post_filter is not None:
+                self._preempt(decision, decision.post_filter, now)
             self._refused(entry, decision, now)
 
     def _refused(self, entry: QueuedPod, decision: Decision, now: float) -> None:
@@ -207,6 +224,33 @@ class Scheduler:
             nominated=decision.nominated,
             rejected_by=decision.rejected_by(),
         )
+
+    def _preempt(self, decision: Decision, answer: PostFiltered, now: float) -> None:
+        """Do what post_filter plugins want done."""
+        for request in answer.requests:
+            self._ask(request)
+        if answer.nominated and answer.victims:
+            plugin, chosen = answer.status.plugin, decision.profile
+            pod, node = decision.pod, answer.nominated
+            self.preemptions.begin(pod, node, answer.victims, plugin, chosen, now)
+
+    def _take_back(self, victim: Pod, plugin: str) -> bool:
+        """Send a pod back that is only on its way to a node."""
+        waiting = self.cluster.waiting.get(victim.uid)
+        if waiting is not None:
+            return waiting.preempt("preempted")
+        binding = self._bindings.get(victim.uid)
+        if binding is None or not binding.is_in_pre_bind:
+            return False
+        # Its room is free when what is under way has come to an end.
+        binding.fail(error(f"preempted by {plugin}", plugin))
+        return True
+
+    def _try_again(self, pod: Pod) -> None:
+        self.queue.activate([pod], self._now)
+
+    def _ask_for_preemption(self, request: Request, name: str) -> None:
+        self._ask(request, Purpose.PREEMPTION if name else Purpose.INFORM, name)
 
     def _place(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then the binding cycle begins."""
@@ -230,6 +274,7 @@ class Scheduler:
 
     def _begin_binding(self, binding: BindingCycle, waits: dict[str, float], now: float) -> None:
         pod, node = binding.pod, binding.node
+        binding.stage = Stage.PERMIT
         flight, busy = binding.profile.run_pre_flight(binding.state, pod, node)
         if not (flight.is_success or flight.is_skip):
             binding.fail(flight)
@@ -296,10 +341,12 @@ class Scheduler:
         for trouble in binding.profile.run_unreserve(binding.state, pod, binding.node):
             self.journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
         freed = self._forget(pod.uid, status.message, now)
-        if freed and not status.is_rejected:
+        # Within the cycle itself nobody has seen the room taken, so nobody waits for it.
+        wakes = freed and binding.failed_in is not Stage.RESERVE
+        if wakes and not status.is_rejected:
             self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
-        self._failed(binding.entry, *_at_one_node(status), now)
-        if freed and status.is_rejected:
+        self._failed(binding.entry, *_failure(binding), now)
+        if wakes and status.is_rejected:
             self.queue.move_all(
                 events.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid
             )
@@ -351,14 +398,17 @@ class Scheduler:
 
     def _patch(self, pod: Pod, status: Status, message: str, nominated: str | None) -> None:
         """Show the refusal in the pod's status, unless it is there already."""
+        shown = pod.condition("PodScheduled")
+        lasts = shown is not None and shown.status == "False"
         wanted = Condition(
             type="PodScheduled",
             status="False",
             reason="Unschedulable" if status.is_rejected else "SchedulerError",
             message=message,
+            # None stands for the moment at which it is carried out.
+            last_transition_time=shown.last_transition_time if shown and lasts else None,
             observed_generation=pod.metadata.generation or None,
         )
-        shown = pod.condition("PodScheduled")
         same = shown is not None and (shown.status, shown.reason, shown.message) == (
             wanted.status,
             wanted.reason,
@@ -377,22 +427,21 @@ class Scheduler:
 
     def _looked_up(self, uid: str, outcome: Outcome, now: float) -> None:
         self._lookups.answered(uid)
-        cached = self.cache.get(uid)
         binding = self._bindings.get(uid)
         if not isinstance(outcome, Done):
-            if cached is not None and cached.assumed:
+            if binding is not None or self.cache.is_assumed(uid):
                 self._lookups.want(uid, now + RETRY_SECONDS)
             return
         pod = outcome.pod if outcome.pod is not None and outcome.pod.uid == uid else None
+        if pod is not None and pod.node_name:
+            # First of all, lest a pod that another has bound is put back into the queue.
+            self._intake.observe(Updated(pod), now)
         if binding is not None:
-            node = "" if pod is None else pod.node_name
-            bound = node == binding.node
+            bound = pod is not None and pod.node_name == binding.node
             binding.answered(Done() if bound else Failed(_not_bound(pod)))
             self._go_on(binding, now)
-        elif cached is not None and cached.assumed and not (pod and pod.node_name):
+        elif self.cache.is_assumed(uid) and not (pod and pod.node_name):
             self._expire(uid, now)
-        if pod is not None and pod.node_name:
-            self._intake.observe(Updated(pod), now)
 
     def _expire(self, uid: str, now: float) -> None:
         """A binding was reported done, yet the world does not have it: start over."""
@@ -415,19 +464,21 @@ class Scheduler:
         else:
             # Its binding goes on, and will fail by itself.
             self._forget(pod.uid, "removed", now)
-            self._lookups.drop(pod.uid)
+            if pod.uid not in self._bindings:
+                self._lookups.drop(pod.uid)
         self.queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
 
     # Between the verbs
 
     def _caused(self, now: float) -> list[Effect]:
         """Follow up on signals to waiting pods; hand over what was asked of the world."""
-        if self.cluster.waiting:
-            self._settle_waiting(now)
+        # Settling one may be a signal to others, as when a gang falls apart.
+        while self.cluster.waiting and self._settle_waiting(now):
+            pass
         caused, self._effects = self._effects, []
         return caused
 
-    def _settle_waiting(self, now: float) -> None:
+    def _settle_waiting(self, now: float) -> bool:
         settled = [(uid, w) for uid, w in self.cluster.waiting.items() if w.signal is not None]
         for uid, waiting in settled:
             del self.cluster.waiting[uid]
@@ -438,6 +489,7 @@ class Scheduler:
             else:
                 binding.fail(waiting.signal)
                 self._unwind(binding, now)
+        return bool(settled)
 
     def _ask(self, request: Request, purpose: Purpose = Purpose.INFORM, uid: str = "") -> None:
         self._last_ticket += 1
@@ -456,8 +508,17 @@ class Scheduler:
     def _known_pod(self, key: str) -> Pod | None:
         return self._intake.pods.get(key)
 
-    def _promised(self) -> dict[str, list[Pod]]:
-        return {node: self.queue.nominated_pods(node) for node in self.nominator.nodes}
+    def _promised(self) -> Promised:
+        return Promised(self.nominator, self.queue.nominated_pods)
+
+    def _promise_to(self, pod: Pod) -> str:
+        """The node promised to a pod; its status learns of that only later."""
+        return self.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+
+    def _promise_changed(self, node: str) -> None:
+        row = self.cluster.table.row_of.get(node)
+        if row is not None:
+            self.cluster.promise_changes.add(row)
 
     # Facts
 
@@ -492,7 +553,7 @@ class Scheduler:
         now: float,
     ) -> None:
         key, uid = entry.key, entry.uid
-        if found is None:
+        if not status.is_rejected:
             self.journal.add(Erred(at=now, pod=key, uid=uid, message=status.message))
             return
         self.journal.add(
@@ -501,7 +562,7 @@ class Scheduler:
                 pod=key,
                 uid=uid,
                 message=status.message,
-                plugins=tuple(sorted(found.unschedulable_plugins)),
+                plugins=() if found is None else tuple(sorted(found.unschedulable_plugins)),
                 rejected_by=rejected_by,
                 nominated=nominated or "",
             )
@@ -516,6 +577,7 @@ class Scheduler:
     def check_invariants(self) -> None:
         """Raise InvariantError if a pod is lost, in two places, or counted wrongly."""
         self.queue.check()
+        self.preemptions.check()
         for pod in self._intake.pods.values():
             places = self._places(pod)
             if self._is_ours(pod) and len(places) != 1:
@@ -559,11 +621,15 @@ class Scheduler:
                     raise InvariantError(f"node {name}: {resource} requested is miscounted")
 
 
-def _at_one_node(status: Status) -> tuple[Status, Diagnosis | None]:
-    """A refusal by reserve or permit, worded as that of the one node in question."""
-    if not status.is_rejected:
+def _failure(binding: BindingCycle) -> tuple[Status, Diagnosis | None]:
+    """Why a binding failed; a refusal by reserve or permit is that of the one node in question.
+
+    Later on a refusal is no matter of nodes: the pod is tried again by and by, as after trouble.
+    """
+    status = binding.status
+    if not status.is_rejected or binding.failed_in not in (Stage.RESERVE, Stage.PERMIT):
         return status, None
-    found = Diagnosis(diagnosis.summarize(1, refused=[(status, 1)]))
+    found = Diagnosis(summary.summarize(1, refused=[(status, 1)]))
     found.blame(status)
     return structs.replace(status, reasons=(found.message,)), found
 

@@ -39,6 +39,8 @@ class Case(NamedTuple):
 def of(pod: Pod, table: NodeTable, rejected: Mapping[str, Status]) -> list[str]:
     """A line per reason that something can be said about; what most nodes say comes first."""
     everywhere = [node for node in table.nodes if node is not None]
+    if not everywhere:
+        return ["There is no node among the objects that were given."]
     given: dict[str, list[NodeInfo]] = {}
     for name, status in rejected.items():
         for reason in dict.fromkeys(status.reasons):
@@ -160,7 +162,7 @@ def _host_ports(case: Case) -> str:
         f"{placed.pod.key} on {node.name}"
         for node in case.nodes
         for placed in node.placed().values()
-        if ports.conflict(wanted, placed.usage.ports)
+        if ports.conflict(wanted, set(placed.usage.ports))
     ]
     return f"the pod wants {asked}, held by {_names(holders)}."
 
@@ -193,7 +195,8 @@ def _it(names: list[str]) -> str:
 def _have(number: int, case: Case) -> str:
     if number == 0:
         return "no node has"
-    return f"{number:,} of {words.count(len(case.everywhere), 'node')} {'has' if number == 1 else 'have'}"
+    verb = "has" if number == 1 else "have"
+    return f"{number:,} of {words.count(len(case.everywhere), 'node')} {verb}"
 
 
 def _names(names: list[str]) -> str:
@@ -202,4 +205,5 @@ def _names(names: list[str]) -> str:
 
 def _counted(counts: Counter[str]) -> str:
     often_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return words.listed([f"{text} ({words.count(n, 'node')})" for text, n in often_first], 2 * LONGEST_LIST)
+    texts = [f"{text} ({words.count(number, 'node')})" for text, number in often_first]
+    return words.listed(texts, 2 * LONGEST_LIST)

@@ -8,6 +8,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.core.cycle import Decision
 from moorage.explaining import advice
+from moorage.framework.post_filter import Candidate, PostFiltered
 from moorage.framework.status import Status
 
 
@@ -28,6 +29,11 @@ class Explanation:
     best: list[str] = field(default_factory=list)
     message: str = ""
     unschedulable_plugins: list[str] = field(default_factory=list)
+    # What came of asking whether others could make room, as post_filter plugins told it.
+    preemption_message: str = ""
+    candidates: list[Candidate] = field(default_factory=list)
+    nominated: str = ""
+    why_nominated: str = ""
     # What lies behind the reasons, one line each; for people, so not part of `to_dict`.
     advice: list[str] = field(default_factory=list)
 
@@ -43,6 +49,8 @@ class Explanation:
             told.error = decision.status
         if told.error is None:
             told._tell_nodes(decision)
+        if decision.post_filter is not None:
+            told._tell_preemption(decision.post_filter)
         if not told.picked:
             told.advice = advice.of(told.pod, decision.state.table, told.rejected)
         if not told.unschedulable_plugins:
@@ -67,6 +75,12 @@ class Explanation:
         elif decision.node:
             self.best = [decision.node]
 
+    def _tell_preemption(self, answer: PostFiltered) -> None:
+        self.preemption_message = answer.status.message
+        self.candidates = list(answer.candidates)
+        self.nominated = answer.nominated or ""
+        self.why_nominated = answer.why
+
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
         if self.gate is not None:
@@ -84,8 +98,25 @@ class Explanation:
             told["picked"] = self.picked
         if self.message:
             told["message"] = self.message
+        told |= self._preemption()
         if self.error is not None:
             told["error"] = _plain(self.error)
+        return told
+
+    def _preemption(self) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        if self.preemption_message:
+            told["preemptionMessage"] = self.preemption_message
+        if self.candidates:
+            told["candidates"] = {
+                each.node: {
+                    "victims": [victim.key for victim in each.victims],
+                    "pdbViolations": each.violations,
+                }
+                for each in self.candidates
+            }
+        if self.nominated:
+            told["nominated"] = self.nominated
         return told
 
     def __str__(self) -> str:

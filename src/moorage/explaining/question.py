@@ -1,4 +1,4 @@
-"""The question: a cluster, a pod, and what the scheduler would say if it were the pod's turn now."""
+"""The question: a cluster, a pod, and what the scheduler would say if it were its turn now."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -57,15 +57,13 @@ def _ask(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
 
 
 def _of_another_scheduler(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
-    names = ", ".join(sorted(scheduler.profiles))
+    profiles = ", ".join(sorted(scheduler.profiles))
     return Explanation(
         pod,
         runs_on=runs_on,
         nodes=scheduler.cluster.table.node_count,
         message=f'no profile for scheduler "{pod.spec.scheduler_name}"',
-        advice=[
-            f"The pod asks for that scheduler in spec.schedulerName; the profiles here are: {names}."
-        ],
+        advice=[f"The pod asks for it in spec.schedulerName; the profiles here are: {profiles}."],
     )
 
 

@@ -1,4 +1,4 @@
-"""An explanation arranged for people: what to say first, whom to group, which scores tell nodes apart.
+"""An explanation arranged for people: what to say first, whom to group, which scores matter.
 
 Whether it ends up as plain text or as tables in colour is not known here.
 """
@@ -43,7 +43,7 @@ def _answer(told: Explanation) -> str:
     key = told.pod.key
     if told.gate is not None:
         return f"{key} is held back by {told.gate.plugin}: {told.gate.message}."
-    if told.error is not None:
+    if told.error is not None and not told.error.is_rejected:
         who = f"plugin {told.error.plugin} failed" if told.error.plugin else "the attempt failed"
         return f"{key} cannot be decided on, because {who}: {told.message}"
     if not told.picked:
@@ -59,42 +59,42 @@ def _goes(told: Explanation) -> str:
 
 
 def _because(told: Explanation) -> str:
-    fitting = [name for name in told.feasible if told.totals.get(name, 0) >= 0]
-    if not told.totals:
-        why = _unscored(told)
-    elif len(told.best) > 1:
-        why = _drawn(told, fitting)
-    else:
-        why = _best(told, fitting)
-    return why + _previous(told)
+    scored = [name for name in told.feasible if told.totals.get(name, -1) >= 0]
+    if not scored:
+        return _unscored(told) + _previous(told)
+    if len(told.best) > 1:
+        return _drawn(told, scored) + _previous(told)
+    others = [name for name in scored if name != told.picked]
+    second = max(others, key=lambda name: told.totals[name])
+    text = _best(told, second, len(scored))
+    return text if told.runs_on == second else text + _previous(told)
 
 
 def _unscored(told: Explanation) -> str:
+    if told.nodes == 1:
+        return "there is no other"
     if len(told.feasible) == 1:
-        nodes = words.count(told.nodes, "node")
-        return "there is no other" if told.nodes == 1 else f"it is the only one of {nodes} that fits"
+        return f"it is the only one of {words.count(told.nodes, 'node')} that fits"
     if told.pod.status.nominated_node_name == told.picked:
         return "it fits, and was promised to the pod when others made room"
     return "it is the first that fits, and no plugin gives scores"
 
 
-def _drawn(told: Explanation, fitting: list[str]) -> str:
+def _drawn(told: Explanation, scored: list[str]) -> str:
     others = words.listed([name for name in told.best if name != told.picked], 40)
-    return (
-        f"with {words.count(told.totals[told.picked], 'point')} it is one of the {len(told.best):,} "
-        f"best of the {len(fitting):,} that fit, and the seed chose it over {others}"
-    )
+    points = words.count(told.totals[told.picked], "point")
+    if len(told.best) == len(scored):
+        which = f"all {len(scored):,} that fit have {points}"
+    else:
+        which = f"{len(told.best):,} of the {len(scored):,} that fit share the best, {points}"
+    return f"{which}, and the seed chose it over {others}"
 
 
-def _best(told: Explanation, fitting: list[str]) -> str:
-    totals = told.totals
-    second = max(
-        (name for name in fitting if name != told.picked), key=lambda name: totals[name]
-    )
-    ahead = totals[told.picked] - totals[second]
+def _best(told: Explanation, second: str, scored: int) -> str:
+    points, ahead = told.totals[told.picked], told.totals[told.picked] - told.totals[second]
     text = (
-        f"with {words.count(totals[told.picked], 'point')} it is the best of the {len(fitting):,} "
-        f"that fit, {words.count(ahead, 'point')} ahead of {second}"
+        f"with {words.count(points, 'point')} it is the best of the {scored:,} that fit, "
+        f"{words.count(ahead, 'point')} ahead of {second}"
     )
     plugin = _most_telling(told, told.picked, second)
     return f"{text}, most of all in {plugin}" if plugin else text
@@ -115,9 +115,10 @@ def _previous(told: Explanation) -> str:
     refusal = told.rejected.get(told.runs_on)
     if refusal is not None:
         return f"; {told.runs_on} is refused ({refusal.message})"
-    if told.runs_on in told.totals:
+    if told.totals.get(told.runs_on, -1) >= 0:
         return f"; {told.runs_on} has {told.totals[told.runs_on]:,}"
-    return f"; {told.runs_on} is not among the nodes"
+    known = told.runs_on in told.feasible
+    return "" if known else f"; {told.runs_on} is not among the nodes"
 
 
 def groups(told: Explanation) -> list[Group]:

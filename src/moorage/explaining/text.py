@@ -1,4 +1,4 @@
-"""An explanation as plain text, for `print` and for logs; `moorage explain` draws tables instead."""
+"""An explanation as plain text, for `print` and for logs; `moorage explain` draws tables."""
 
 import textwrap
 
@@ -48,7 +48,7 @@ def _fitting(told: Explanation) -> list[str]:
     shown = ranking.shown(MOST_RANKED)
     lines += _table(told, ranking, shown)
     if len(shown) < len(ranking.nodes):
-        lines.append(f"{INDENT}and {len(ranking.nodes) - len(shown):,} more with fewer points")
+        lines.append(f"{INDENT}and {len(ranking.nodes) - len(shown):,} more")
     return lines + _alike(ranking)
 
 

@@ -13,7 +13,8 @@ _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10
 def amount(number: int, resource: str) -> str:
     """An amount of a resource: `250m` or `6.89` of cpu, `28.9Gi` of memory."""
     if resource == "cpu":
-        return f"{number}m" if 0 < abs(number) < 1000 else f"{number / 1000:g}"
+        cpus = f"{number / 1000:.3f}".rstrip("0").rstrip(".")
+        return f"{number}m" if 0 < abs(number) < 1000 else cpus
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
         return _bytes(number)
     return str(number)
@@ -22,7 +23,7 @@ def amount(number: int, resource: str) -> str:
 def two_amounts(one: int, other: int, resource: str) -> tuple[str, str]:
     """Two amounts that are told apart: exact where rounding would make them look the same."""
     texts = amount(one, resource), amount(other, resource)
-    if one != other and texts[0] == texts[1]:
+    if one != other and quantity.nano(texts[0]) == quantity.nano(texts[1]):
         return quantity.format_value(one, resource), quantity.format_value(other, resource)
     return texts
 

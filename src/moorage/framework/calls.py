@@ -15,6 +15,7 @@ from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Scores, Status, Verdicts, error
+from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable, Rows
 
 # Up to so many rows the per-node form is cheaper than starting up array operations.
@@ -62,7 +63,7 @@ class Book:
         code = self._codes.get(status)
         if code is None:
             self._statuses.append(status)
-            self.erred = self.erred or status.code is Code.ERROR
+            self.erred = self.erred or not status.is_rejected
             code = self._codes[status] = -len(self._statuses)
         return code
 
@@ -71,15 +72,29 @@ class Book:
         return self._statuses[-code - 1]
 
 
-def filter_one(plugin: Any, state: CycleState, pod: Pod, table: NodeTable, row: int) -> Status:
+def filter_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
     """A plugin's verdict on one node; trouble comes back as a status, for that node only."""
     try:
-        status = plugin.filter(state, pod, table.info(row))
+        status = plugin.filter(state, pod, node)
     except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
         return error(describe(trouble), plugin.name)
+    if status is SUCCESS:
+        return status
     if not isinstance(status, Status):
         return error(f"filter returned {status!r}, which is not a Status", plugin.name)
-    return status
+    if status.is_success or status.is_rejected:
+        return status
+    return error(status.message or f"returned {status.code.label}", plugin.name)
+
+
+def filter_trouble(plugin: Any, text: str) -> str:
+    """How Kubernetes words it when a filter fails."""
+    return f'running "{plugin.name}" filter plugin: {text}'
+
+
+def score_trouble(plugin: Any, text: str) -> str:
+    """How Kubernetes words it when a score fails."""
+    return f'running Score plugins: plugin "{plugin.name}" failed with: {text}'
 
 
 def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdicts:
@@ -87,9 +102,11 @@ def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdict
     try:
         verdicts = plugin.filter_all(state, pod, rows)
     except Exception as trouble:  # As above.
-        raise PluginError(plugin.name, describe(trouble)) from trouble
+        text = filter_trouble(plugin, describe(trouble))
+        raise PluginError(plugin.name, text) from trouble
     if not isinstance(verdicts, Verdicts) or len(verdicts.codes) != len(rows):
-        raise PluginError(plugin.name, "filter_all must return Verdicts with an entry per row")
+        text = filter_trouble(plugin, "filter_all must return Verdicts with an entry per row")
+        raise PluginError(plugin.name, text)
     return verdicts
 
 
@@ -98,19 +115,18 @@ def score_one(plugin: Any, state: CycleState, pod: Pod, table: NodeTable, row: i
     try:
         return int(plugin.score(state, pod, table.info(row)))
     except Exception as trouble:  # As above.
-        raise PluginError(plugin.name, describe(trouble)) from trouble
+        raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
 
 
 def score_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Scores:
     """A plugin's raw scores in its whole-cluster form."""
     try:
-        scores = np.asarray(plugin.score_all(state, pod, rows))
+        scores: Scores = np.asarray(plugin.score_all(state, pod, rows)).astype(np.int64, copy=False)
     except Exception as trouble:  # As above.
-        raise PluginError(plugin.name, describe(trouble)) from trouble
+        raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
     if scores.shape != (len(rows),):
-        raise PluginError(plugin.name, "score_all must return an array with an entry per row")
-    if scores.dtype != np.int64:
-        scores = scores.astype(np.int64)
+        text = score_trouble(plugin, "score_all must return an array with an entry per row")
+        raise PluginError(plugin.name, text)
     return scores
 
 
@@ -121,7 +137,7 @@ def filter_loop(
     table = state.table
     codes = {}
     for row in rows:
-        code = book.code(filter_one(plugin, state, pod, table, row))
+        code = book.code(filter_one(plugin, state, pod, table.info(row)))
         if code:
             codes[row] = code
     return codes

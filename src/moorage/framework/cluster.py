@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import structs
+
 from moorage.api.meta import KubeObject
 from moorage.framework.waiting import WaitingPod
+from moorage.nodes.changes import ChangeLog
 from moorage.nodes.table import NodeTable
 
 T = TypeVar("T", bound=KubeObject)
@@ -23,7 +26,14 @@ class Cluster:
     version: int = 0
     # Pods that wait on permit, by UID.
     waiting: dict[str, WaitingPod] = field(default_factory=dict)
+    # Rows whose nodes were promised to other pods than before.
+    promise_changes: ChangeLog = field(default_factory=ChangeLog)
     _objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
+    _versions: dict[type[KubeObject], int] = field(default_factory=dict)
+    # By namespace, for the kinds that somebody asked for in this way.
+    _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
+        default_factory=dict
+    )
 
     def get(self, kind: type[T], key: str) -> T | None:
         """One object by `namespace/name`, or by name if it is cluster-scoped."""
@@ -34,12 +44,46 @@ class Cluster:
         """All objects of a kind."""
         return self._objects.get(kind, {}).values()  # type: ignore[return-value]  # keyed by kind
 
+    def in_namespace(self, kind: type[T], namespace: str) -> Iterable[T]:
+        """All objects of a kind in one namespace."""
+        listed = self._by_namespace.get(kind)
+        if listed is None:
+            listed = self._by_namespace[kind] = {}
+            for obj in self.all(kind):
+                listed.setdefault(obj.namespace, {})[obj.key] = obj
+        return listed.get(namespace, {}).values()  # type: ignore[return-value]  # keyed by kind
+
+    def version_of(self, kind: type[KubeObject]) -> int:
+        """A number that grows when objects of a kind come, go, or change in more than version."""
+        return self._versions.get(kind, 0)
+
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object."""
+        kind = type(obj)
+        objects = self._objects.setdefault(kind, {})
+        if not _is_same(objects.get(obj.key), obj):
+            self._versions[kind] = self.version_of(kind) + 1
         self.version += 1
-        self._objects.setdefault(type(obj), {})[obj.key] = obj
+        objects[obj.key] = obj
+        if kind in self._by_namespace:
+            self._by_namespace[kind].setdefault(obj.namespace, {})[obj.key] = obj
 
     def drop(self, obj: KubeObject) -> None:
         """Remove an object."""
+        kind = type(obj)
+        self._versions[kind] = self.version_of(kind) + 1
         self.version += 1
-        self._objects.get(type(obj), {}).pop(obj.key, None)
+        self._objects.get(kind, {}).pop(obj.key, None)
+        self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
+
+
+def _is_same(old: KubeObject | None, new: KubeObject) -> bool:
+    """Whether nothing changed but what a mere write changes, to fields that nobody here reads."""
+    if old is None:
+        return False
+    before = structs.replace(
+        old.metadata,
+        resource_version=new.metadata.resource_version,
+        generation=new.metadata.generation,
+    )
+    return structs.replace(old, metadata=before) == new

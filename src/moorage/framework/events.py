@@ -76,10 +76,8 @@ class ClusterEvent(Struct, frozen=True):
         """
         if self.is_wildcard:
             return True
-        same = (
-            self.resource in (WILDCARD, incoming.resource)
-            or self.resource == POD
-            and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+        same = self.resource in (WILDCARD, incoming.resource) or (
+            self.resource == POD and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
         )
         return same and bool(self.action & incoming.action) and incoming.action <= self.action
 
@@ -102,9 +100,7 @@ ClusterEvent.POD_UPDATE = ClusterEvent(POD, Action.UPDATE)
 ClusterEvent.UPDATE_POD_LABEL = ClusterEvent(POD, Action.UPDATE_POD_LABEL)
 ClusterEvent.UPDATE_POD_SCALE_DOWN = ClusterEvent(POD, Action.UPDATE_POD_SCALE_DOWN)
 ClusterEvent.UPDATE_POD_TOLERATION = ClusterEvent(POD, Action.UPDATE_POD_TOLERATION)
-ClusterEvent.POD_GATES_ELIMINATED = ClusterEvent(
-    POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-)
+ClusterEvent.POD_GATES_ELIMINATED = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.points import Depends
 from moorage.framework.state import CycleState
-from moorage.framework.status import Codes, Scores, Status, Verdicts
+from moorage.framework.status import Codes, Mask, Scores, Status, Verdicts
 from moorage.nodes.changes import ChangeLog
 from moorage.nodes.table import NodeTable
 
@@ -32,7 +33,7 @@ class _Memo:
     def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
         self.plugin = plugin
         self.epoch = 0  # Grows when all rows were asked anew.
-        self._state = state
+        self.state = state  # What the plugin wrote beforehand, for pods that agree in this part.
         self._pod = pod
         self._loops = loops
         self._table: NodeTable = state.table
@@ -105,7 +106,7 @@ class FilterMemo(_Memo):
 
     def _ask_all(self) -> None:
         if hasattr(self.plugin, "filter_all"):
-            verdicts = calls.filter_rows(self.plugin, self._state, self._pod, self._table)
+            verdicts = calls.filter_rows(self.plugin, self.state, self._pod, self._table)
             self.codes = verdicts.codes.copy()  # It will be written to; a plugin may keep its own.
             self._status_of = verdicts.status_of
         else:
@@ -116,7 +117,7 @@ class FilterMemo(_Memo):
     def _ask_some(self, rows: Any) -> None:
         if hasattr(self.plugin, "filter_all"):
             slice_ = self._table.slice(rows)
-            verdicts = calls.filter_rows(self.plugin, self._state, self._pod, slice_)
+            verdicts = calls.filter_rows(self.plugin, self.state, self._pod, slice_)
             self.codes[rows] = self._translated(verdicts)
             self.refuses = self.refuses or bool(verdicts.codes.any())
         else:
@@ -124,7 +125,7 @@ class FilterMemo(_Memo):
             self._loop(rows)
 
     def _ask_one(self, row: int) -> None:
-        status = calls.filter_one(self.plugin, self._state, self._pod, self._table, row)
+        status = calls.filter_one(self.plugin, self.state, self._pod, self._table.info(row))
         code = self._book.code(status)
         self.codes[row] = code
         if code:
@@ -132,7 +133,7 @@ class FilterMemo(_Memo):
 
     def _loop(self, rows: Any) -> None:
         self._loops.add(self.plugin.name, "filter", len(rows))
-        found = calls.filter_loop(self.plugin, self._state, self._pod, rows.tolist(), self._book)
+        found = calls.filter_loop(self.plugin, self.state, self._pod, rows.tolist(), self._book)
         for row, code in found.items():
             self.codes[row] = code
         self.refuses = self.refuses or bool(found)
@@ -157,10 +158,19 @@ class ScoreMemo(_Memo):
         # The one value that all rows have, if so; then no summary of the feasible ones is needed.
         self.uniform: int | None = None
         self.version = 0  # Grows when any score changed.
+        # Rows over which the plugin raised: of no concern unless such a node is feasible.
+        self.troubles: dict[int, str] = {}
+
+    def complain(self, fits: Mask) -> None:
+        """Raise if the plugin did so over a node that fits."""
+        for row in sorted(self.troubles):
+            if fits[row]:
+                raise PluginError(self.plugin.name, self.troubles[row])
 
     def _ask_all(self) -> None:
+        self.troubles.clear()
         if hasattr(self.plugin, "score_all"):
-            self.raw = calls.score_rows(self.plugin, self._state, self._pod, self._table).copy()
+            self.raw = calls.score_rows(self.plugin, self.state, self._pod, self._table).copy()
         else:
             self.raw = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
@@ -170,7 +180,9 @@ class ScoreMemo(_Memo):
     def _ask_some(self, rows: Any) -> None:
         if hasattr(self.plugin, "score_all"):
             slice_ = self._table.slice(rows)
-            self.raw[rows] = calls.score_rows(self.plugin, self._state, self._pod, slice_)
+            self.raw[rows] = calls.score_rows(self.plugin, self.state, self._pod, slice_)
+            for row in rows.tolist() if self.troubles else ():
+                self.troubles.pop(row, None)
         else:
             self._loop(rows)
         self.version += 1
@@ -178,7 +190,7 @@ class ScoreMemo(_Memo):
             self.uniform = None
 
     def _ask_one(self, row: int) -> None:
-        raw = calls.score_one(self.plugin, self._state, self._pod, self._table, row)
+        raw = self._score(row)
         if raw != self.raw[row]:
             self.raw[row] = raw
             self.version += 1
@@ -187,4 +199,13 @@ class ScoreMemo(_Memo):
     def _loop(self, rows: Any) -> None:
         self._loops.add(self.plugin.name, "score", len(rows))
         for row in rows.tolist():
-            self.raw[row] = calls.score_one(self.plugin, self._state, self._pod, self._table, row)
+            self.raw[row] = self._score(row)
+
+    def _score(self, row: int) -> int:
+        if self.troubles:
+            self.troubles.pop(row, None)
+        try:
+            return calls.score_one(self.plugin, self.state, self._pod, self._table, row)
+        except PluginError as trouble:
+            self.troubles[row] = str(trouble)
+            return 0

@@ -155,6 +155,19 @@ class PostFilter(Protocol):
 
 
 @runtime_checkable
+class Evicting(Protocol):
+    """A post_filter plugin may want to know how far the eviction of its victims is.
+
+    It begins in the same cycle, and is over once the last victim has begun to leave, or when it
+    failed. A plugin that is also a PreEnqueue can hold the pod back meanwhile.
+    """
+
+    def evictions_begun(self, pod: Pod) -> None: ...
+
+    def evictions_over(self, pod: Pod) -> None: ...
+
+
+@runtime_checkable
 class Reserve(Protocol):
     """The pod is about to be bound to the node: take what it needs, or refuse."""
 

@@ -1,10 +1,11 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Set
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from moorage.api import config
+from moorage.api.config import plugin_sets
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError
@@ -24,10 +25,37 @@ LONGEST_WAIT_SECONDS = 15 * 60.0
 # Points whose plugins can refuse a pod, and so can be cured by a change.
 REFUSING = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 
+NODE = points.Depends.NODE
+# From near to far; a filter that looks at nodes elsewhere may still look at its own node's pods.
+REACHES = (
+    NODE,
+    points.Depends.USAGE,
+    points.Depends.NODES,
+    points.Depends.PLACEMENTS,
+    points.Depends.ANYTHING,
+)
+# What filters say who depend on no more than this does not change when pods come or go.
+SETTLED = (points.Depends.NODE, points.Depends.NODES)
+
 # Kept arrays may take about so much memory per profile. More would hardly help: a template that
 # comes up once in hundreds finds most rows changed, and memory that is used again is still warm.
 KEPT_BYTES = 16 << 20
 FEWEST_KEPT = 32
+
+
+class Questions(NamedTuple):
+    """What a filter is asked for again when pods come or go."""
+
+    # Places of filters that look at nodes only: what they said holds.
+    settled: tuple[int, ...]
+    # The other filters, with their places.
+    asked: tuple[tuple[int, Any], ...]
+    # Plugins that have to be told who comes and goes.
+    told: tuple[Any, ...]
+    # The furthest that any of the filters looks.
+    reach: points.Depends
+    # Whether those that are asked can answer for many rows at once.
+    in_columns: bool
 
 
 class Profile:
@@ -56,10 +84,19 @@ class Profile:
         self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
         self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
         self._pre_scores = {p.name for p in self._at["pre_score"]}
+        # Whether a plugin may work something out about all nodes before it looks at each.
+        self.looks_at_nodes = any(
+            depends_of(p) is points.Depends.NODES for p in self.pre_filters + self._at["pre_score"]
+        )
         self.hints = HintMap(self._events())
+        self._questions: dict[frozenset[str], Questions] = {}
         self._sheets: dict[int, Sheet] = {}
         self._filter_memos: dict[Any, FilterMemo] = {}
         self._score_memos: dict[Any, ScoreMemo] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept can be worked out again, and what plugins said of it need not pickle.
+        return {**self.__dict__, "_sheets": {}, "_filter_memos": {}, "_score_memos": {}}
 
     # Queue
 
@@ -77,10 +114,7 @@ class Profile:
 
     def _events(self) -> dict[str, Events]:
         refusing = {p.name: p for point in REFUSING for p in self._at[point]}
-        return {
-            name: p.events_to_register() if hasattr(p, "events_to_register") else EVERYTHING
-            for name, p in refusing.items()
-        }
+        return {name: _events_of(plugin) for name, plugin in refusing.items()}
 
     # Decision
 
@@ -117,11 +151,55 @@ class Profile:
         if memo is None:
             _drop_oldest(kept, self._most_kept(per_row=8))
             memo = kind(plugin, sheet.state, sheet.template.exemplar, self.loops)
+        memo.state = sheet.state  # The latest: it knows the nodes as they are now.
         kept[key] = memo
         return memo
 
     def _most_kept(self, per_row: int) -> int:
         return max(KEPT_BYTES // (per_row * self.cluster.table.capacity), FEWEST_KEPT)
+
+    def questions(self, skipped: Set[str]) -> Questions:
+        """Whom to ask again what if, and whom to tell, when some plugins are left out."""
+        known = self._questions.get(frozenset(skipped))
+        if known is None:
+            known = self._questions[frozenset(skipped)] = self._ask_about(skipped)
+        return known
+
+    def _ask_about(self, skipped: Set[str]) -> Questions:
+        filters = [(i, p) for i, p in enumerate(self.filters) if p.name not in skipped]
+        told = [
+            p
+            for p in self.pre_filters
+            if p.name not in skipped and (hasattr(p, "add_pod") or hasattr(p, "remove_pod"))
+        ]
+        asked = [(i, p) for i, p in filters if depends_of(p) not in SETTLED or p in told]
+        settled = [i for i, p in filters if (i, p) not in asked]
+        in_columns = not told and all(
+            depends_of(p) is points.Depends.USAGE and hasattr(p, "filter_all") for _, p in asked
+        )
+        further = [points.Depends.PLACEMENTS] if told else []
+        reach = max(
+            [*further, *(depends_of(p) for _, p in filters)], key=REACHES.index, default=NODE
+        )
+        return Questions(tuple(settled), tuple(asked), tuple(told), reach, in_columns)
+
+    def stamp(self, skipped: Set[str]) -> Hashable:
+        """What stays the same for as long as answers hold for rows that do not change.
+
+        None if somebody looks at more than the cluster: no answer holds then.
+        """
+        table, reach = self.cluster.table, self.questions(skipped).reach
+        nodes = table.node_changes.position
+        match reach:
+            case points.Depends.NODE | points.Depends.USAGE:
+                return frozenset(skipped)
+            case points.Depends.NODES:
+                return frozenset(skipped), nodes
+            case points.Depends.PLACEMENTS:
+                promises = self.cluster.promise_changes.position
+                version = self.cluster.version
+                return frozenset(skipped), nodes, table.changes.position, promises, version
+        return None
 
     def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
         """Ask whether something can be done about a refusal."""
@@ -131,6 +209,17 @@ class Profile:
     @property
     def has_post_filters(self) -> bool:
         return bool(self._at["post_filter"])
+
+    def tell_evictions(self, plugin: str, pod: Pod, *, over: bool) -> str:
+        """Let a plugin know how far its victims are; returns what went wrong, if anything."""
+        method = "evictions_over" if over else "evictions_begun"
+        for each in self._at["post_filter"]:
+            if each.name == plugin and hasattr(each, method):
+                try:
+                    getattr(each, method)(pod)
+                except Exception as trouble:  # A plugin may raise anything.
+                    return f'plugin "{plugin}": {method}: {calls.describe(trouble)}'
+        return ""
 
     # Reserve and permit
 
@@ -146,10 +235,14 @@ class Profile:
         """Undo with every plugin, in reverse order; returns what went wrong on the way."""
         trouble = []
         for plugin in reversed(self._at["reserve"]):
+            if not hasattr(plugin, "unreserve"):
+                continue
             try:
                 plugin.unreserve(state, pod, node)
             except Exception as raised:  # The others must undo theirs all the same.
-                trouble.append(f'running Unreserve plugin "{plugin.name}": {calls.describe(raised)}')
+                trouble.append(
+                    f'running Unreserve plugin "{plugin.name}": {calls.describe(raised)}'
+                )
         return trouble
 
     def run_permit(
@@ -224,7 +317,8 @@ class Profile:
 
 def _keeps_scores(plugin: Any) -> bool:
     """Raw scores are kept, and normalised scores can be kept with them."""
-    by_summary = hasattr(plugin, "normalizer") or not hasattr(plugin, "normalize_score")
+    has_normalizer = getattr(plugin, "normalizer", None) is not None
+    by_summary = has_normalizer or not hasattr(plugin, "normalize_score")
     return depends_of(plugin) in KEPT and by_summary
 
 
@@ -233,6 +327,29 @@ def _drop_oldest(kept: dict[Any, Any], most: int) -> None:
     if len(kept) >= most:
         for key in list(islice(kept, most // 4)):
             del kept[key]
+
+
+def _events_of(plugin: Any) -> Events:
+    """The changes that could cure a plugin's refusals."""
+    if not hasattr(plugin, "events_to_register"):
+        return EVERYTHING
+    problem = f'initializing plugin "{plugin.name}": events_to_register: '
+    try:
+        registered = plugin.events_to_register()
+    except Exception as trouble:  # A plugin may raise anything.
+        raise ConfigError([problem + calls.describe(trouble)]) from trouble
+    if not isinstance(registered, Mapping):
+        problem += "has to return a mapping of ClusterEvents to hint functions"
+        raise ConfigError([problem])
+    return registered
+
+
+# What a plugin may answer where, besides success and a refusal.
+ALSO = {
+    "permit": (Code.WAIT,),
+    "pre_bind_pre_flight": (Code.SKIP,),
+    "bind": (Code.SKIP,),
+}
 
 
 def _ask(plugin: Any, method: str, *args: Any) -> Status:
@@ -247,7 +364,12 @@ def _call(plugin: Any, method: str, *args: Any) -> Any:
         answer = getattr(plugin, method)(*args)
     except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
         return error(_running(plugin, method) + calls.describe(trouble), plugin.name)
-    return answer.by(plugin.name) if isinstance(answer, Status) else answer
+    if not isinstance(answer, Status):
+        return answer
+    if answer.is_success or answer.is_rejected or answer.code in ALSO.get(method, ()):
+        return answer.by(plugin.name)
+    text = answer.message or f"returned {answer.code.label}"
+    return error(_running(plugin, method) + text, plugin.name)
 
 
 def _strange(plugin: Any, method: str, answer: Any) -> Status:
@@ -278,8 +400,14 @@ def _post_filter(
             return PostFiltered(error(text, plugin.name))
         if isinstance(answer, Status):
             answer = PostFiltered(answer)
+        if not isinstance(answer, PostFiltered):
+            text = (
+                f'running PostFilter plugin "{plugin.name}": returned {answer!r}, which is '
+                "neither a Status nor a PostFiltered"
+            )
+            return PostFiltered(error(text, plugin.name))
         answer.status = answer.status.by(plugin.name)
-        return answer  # type: ignore[no-any-return]
+        return answer
 
     return ask
 
@@ -308,15 +436,11 @@ def build(
 def _classes(
     configuration: config.SchedulerConfiguration, plugins: registry.Registry
 ) -> dict[str, type[Any]]:
-    named = plugins.known() | set(_named(configuration))
-    found = {name: plugins.find(name, configuration.base_dir) for name in sorted(named)}
+    """The plugins that are named somewhere; what else is installed may even be broken."""
+    sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
+    named = sorted({name for plugins_of in sets for name in plugins_of.names()})
+    found = {name: plugins.find(name, configuration.base_dir) for name in named}
     return {name: cls for name, cls in found.items() if cls is not None}
-
-
-def _named(configuration: config.SchedulerConfiguration) -> Iterable[str]:
-    for profile in configuration.profiles:
-        for point in (*config.POINTS, "multi_point"):
-            yield from (plugin.name for plugin in getattr(profile.plugins, point).enabled)
 
 
 def _instances(
@@ -325,7 +449,9 @@ def _instances(
     classes: Mapping[str, type[Any]],
 ) -> dict[str, list[tuple[Any, int]]]:
     made: dict[str, Any] = {}
-    for name in {name: None for chosen in effective.values() for name, _ in chosen}:
+    # Also those that take part in no point: a misspelt method should not go unnoticed.
+    enabled = sorted(plugin_sets.with_defaults(settings.plugins).names() & classes.keys())
+    for name in enabled:
         made[name] = registry.make(name, classes[name], settings.args(name))
     names = [plugin.name for plugin in made.values()]
     for name in names:

@@ -10,13 +10,17 @@ import importlib.util
 import inspect
 import re
 import sys
+import zlib
+from collections.abc import Hashable
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
 from moorage.errors import ConfigError
+from moorage.framework import calls
 from moorage.framework.points import METHODS
 
 GROUP = "moorage.plugins"
@@ -65,7 +69,7 @@ class Registry:
         if name in self._classes:
             return self._classes[name]
         if name in self._entry_points:
-            found = self._entry_points[name].load()
+            found = _from_entry_point(name, self._entry_points[name])
         elif ":" in name:
             found = _from_path(name, base_dir)
         else:
@@ -81,7 +85,8 @@ def make(name: str, cls: type[Any], args: Any) -> Any:
         inspect.signature(cls).bind(**given)
         plugin = cls(**given)
     except Exception as trouble:  # A constructor may raise anything; say whose it was.
-        raise ConfigError([f'initializing plugin "{name}": {trouble}']) from trouble
+        text = calls.describe(trouble)
+        raise ConfigError([f'initializing plugin "{name}": {text}']) from trouble
     problem = _problem(plugin)
     if problem:
         raise ConfigError([f'initializing plugin "{name}": {problem}'])
@@ -101,14 +106,25 @@ def _snake(key: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower()
 
 
+def _from_entry_point(name: str, entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as trouble:  # Importing runs the author's code, which may raise anything.
+        problem = f'plugin "{name}": {entry.value}: {calls.describe(trouble)}'
+        raise ConfigError([problem]) from trouble
+
+
 def _from_path(name: str, base_dir: Path) -> type[Any]:
     """A class from a file beside the configuration, or from an importable module."""
     where, _, attribute = name.rpartition(":")
     file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
+    if where.endswith(".py") and not file.is_file():
+        raise ConfigError([f'plugin "{name}": {file}: no such file'])
     try:
         module = _load_file(file) if file.is_file() else importlib.import_module(where)
-    except Exception as trouble:  # Importing runs the author's code, which may raise anything.
-        problem = f'plugin "{name}": {file if file.is_file() else where}: {trouble}'
+    except Exception as trouble:  # As above.
+        text = calls.describe(trouble)
+        problem = f'plugin "{name}": {file if file.is_file() else where}: {text}'
         raise ConfigError([problem]) from trouble
     found = getattr(module, attribute, None)
     if not isinstance(found, type):
@@ -117,17 +133,32 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
 
 
 def _load_file(file: Path) -> Any:
-    # Under its own name, so that what it makes can be pickled and unpickled.
-    loaded = sys.modules.get(file.stem)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(file.resolve()):
-        return loaded
-    spec = importlib.util.spec_from_file_location(file.stem, file.resolve())
+    # Under a name among the modules, so that what it makes can be pickled and unpickled.
+    path = file.resolve()
+    name = _module_name(path)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
+
+
+def _module_name(path: Path) -> str:
+    """The file's own name, unless a module has it already: nobody wants to replace `random`."""
+    if path.stem in sys.modules:
+        owner = getattr(sys.modules[path.stem], "__file__", None)
+    else:
+        spec = importlib.util.find_spec(path.stem)
+        owner = str(path) if spec is None else spec.origin
+    is_free = owner == str(path)
+    return path.stem if is_free else f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
 
 
 def _problem(plugin: Any) -> str:
@@ -139,16 +170,26 @@ def _problem(plugin: Any) -> str:
     for twin in ("filter", "score"):
         if hasattr(plugin, f"{twin}_all") and not hasattr(plugin, twin):
             return f"{twin}_all needs its per-node twin `{twin}`, which explains and what-ifs use"
+    # Classes are hashable; the type checker takes a metaclass' word for it only.
+    return _signature_problem(cast(Hashable, type(plugin)))
+
+
+@cache
+def _signature_problem(cls: Any) -> str:
+    """The first method that does not take what it will be called with; looked up once a class."""
     for method, count in ARGUMENTS.items():
-        function = getattr(plugin, method, None)
-        if function is not None and not _takes(function, count):
+        function = getattr(cls, method, None)
+        if function is not None and not _takes(
+            function, inspect.getattr_static(cls, method), count
+        ):
             return f"{method} has to take {count} argument(s) besides self"
     return ""
 
 
-def _takes(function: Any, count: int) -> bool:
+def _takes(function: Any, declared: Any, count: int) -> bool:
+    bound = isinstance(declared, staticmethod | classmethod)
     try:
-        inspect.signature(function).bind(*[None] * count)
+        inspect.signature(function).bind(*[None] * (count if bound else count + 1))
     except TypeError:
         return False
     return True

@@ -15,9 +15,22 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
+from moorage.framework.beside import Beside
 from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
+from moorage.framework.normalizers import ByMax
+from moorage.framework.points import Depends
+from moorage.framework.reasons import Reasons
 from moorage.framework.state import CycleState
-from moorage.framework.status import Code, Codes, Mask, Narrowed, Scores, Status, error, unresolvable
+from moorage.framework.status import (
+    Code,
+    Codes,
+    Mask,
+    Narrowed,
+    Scores,
+    Status,
+    error,
+    unresolvable,
+)
 from moorage.framework.template import PodTemplate
 
 if TYPE_CHECKING:
@@ -74,7 +87,24 @@ class Filtered:
 
     def status(self, row: int) -> Status:
         """Why a row does not fit."""
-        place = int(self.first[row])
+        return self.status_at(int(self.first[row]), row)
+
+    def plugin_at(self, place: int) -> str:
+        """The name of the filter at a place."""
+        name: str = self._sheet.profile.filters[place].name
+        return name
+
+    def is_refused(self, row: int) -> bool:
+        """Whether somebody refuses a row."""
+        return int(self.first[row]) not in (FITS, NO_NODE)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether verdicts were only brought up to date where something changed."""
+        return not self._volatile
+
+    def status_at(self, place: int, row: int) -> Status:
+        """What the filter at a place says of a row that it refuses."""
         if place in self._volatile:
             status_of, codes, _ = self._volatile[place]
             status: Status = status_of(int(codes[row]))
@@ -90,7 +120,7 @@ class Filtered:
             if place in (FITS, NO_NODE):
                 continue
             chosen = rows[places == place]
-            codes = self._codes(int(place))[chosen]
+            codes = self.codes_at(int(place))[chosen]
             distinct, at, counts = np.unique(codes, return_index=True, return_counts=True)
             counted += [
                 (self.status(int(chosen[i])), int(n))
@@ -98,16 +128,20 @@ class Filtered:
             ]
         return counted
 
-    def _codes(self, place: int) -> Codes:
+    def codes_at(self, place: int) -> Codes:
+        """What the filter at a place says of every row; 0 fits."""
         if place in self._volatile:
             return self._volatile[place][1]
         return self._sheet.memo_at(place).codes
 
-    def failure(self) -> Status | None:
-        """The first error among the verdicts, if a plugin raised where no other refused."""
-        if not self._sheet.has_erred and not any(b and b.erred for _, _, b in self._volatile.values()):
-            return None
-        rows = np.flatnonzero((self.first != FITS) & (self.first != NO_NODE))
+    @property
+    def has_erred(self) -> bool:
+        """Whether any verdict stands for trouble."""
+        books = (book for _, _, book in self._volatile.values() if book is not None)
+        return self._sheet.has_erred or any(book.erred for book in books)
+
+    def failure(self, rows: NDArray[np.intp]) -> Status | None:
+        """The first error among some rows, if a plugin raised where no other refused."""
         for status, _ in self.histogram(rows):
             if not status.is_rejected:
                 text = f'running "{status.plugin}" filter plugin: {status.message}'
@@ -148,15 +182,13 @@ class ScoreColumn:
         normalizer = self.normalizer
         if normalizer is None:
             return None
-        uniform = self.memo.uniform
-        raw = self.memo.raw[:1] if uniform is not None else self.memo.raw[fits]
-        summary: Hashable = normalizer.summarize(raw)
-        return summary
+        # Of equal scores one is as good as all, unless somebody counts them.
+        one_is_enough = self.memo.uniform is not None and isinstance(normalizer, ByMax)
+        return summarized(self.plugin, self.memo.raw[:1] if one_is_enough else self.memo.raw[fits])
 
     def apply(self, raw: Any, summary: Hashable) -> Any:
         """Raw scores, or one of them, normalised."""
-        normalizer = self.normalizer
-        return raw if normalizer is None else normalizer.apply(raw, summary)
+        return raw if self.normalizer is None else normalised(self.plugin, raw, summary)
 
 
 class Sheet:
@@ -172,6 +204,7 @@ class Sheet:
         self._columns: list[ScoreColumn] | None = None
         self._by_place: dict[int, FilterMemo] = {}
         self._epochs: list[int] = []
+        self._nodes_seen = -1
         self._seen = -1
         self.first: Places = np.zeros(0, dtype=np.int16)
         self.fits: Mask = np.zeros(0, dtype=np.bool_)
@@ -180,14 +213,27 @@ class Sheet:
         # Rows combined since the totals were last brought up to date; None means all.
         self._untotalled: list[int] | None = None
         self._fits_moved = True
+        # How often all rows were combined anew.
+        self.combined = 0
+        # Verdicts on nodes that are promised to others, once there are any, and all refusals.
+        self.beside: Beside | None = None
+        self.reasons: Reasons | None = None
 
     def read_by(self, plugin: Any) -> Hashable:
         """What a plugin reads of the pod: templates that agree in it share its answers."""
         read = self._reads.get(plugin.name)
         if read is None:
-            exemplar = self.template.exemplar
-            read = plugin.reads(exemplar) if hasattr(plugin, "reads") else self.template.serial
+            read = self._read(plugin) if hasattr(plugin, "reads") else self.template.serial
             self._reads[plugin.name] = read
+        return read
+
+    def _read(self, plugin: Any) -> Hashable:
+        try:
+            read: Hashable = plugin.reads(self.template.exemplar)
+            hash(read)
+        except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
+            text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
+            raise PluginError(plugin.name, text) from trouble
         return read
 
     def memo_at(self, place: int) -> FilterMemo:
@@ -203,6 +249,7 @@ class Sheet:
 
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
+        self._forget_nodes()
         result = PreFiltered()
         remembered: Status | None = None
         for plugin in self.profile.pre_filters:
@@ -221,9 +268,9 @@ class Sheet:
                 result.rejected = said.by(plugin.name)
                 return result
             elif said.code is not Code.SUCCESS:
-                raise PluginError(
-                    plugin.name, f'running PreFilter plugin "{plugin.name}": {said.message}'
-                )
+                text = said.message or f"returned {said.code.label}"
+                text = f'running PreFilter plugin "{plugin.name}": {text}'
+                raise PluginError(plugin.name, text)
         result.rejected = remembered
         return result
 
@@ -235,10 +282,25 @@ class Sheet:
             text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
             raise PluginError(plugin.name, text) from trouble
         if not isinstance(said, Status | Narrowed):
-            raise PluginError(plugin.name, f"pre_filter returned {said!r}, which is not a Status")
+            text = f"pre_filter returned {said!r}, which is not a Status"
+            text = f'running PreFilter plugin "{plugin.name}": {text}'
+            raise PluginError(plugin.name, text)
         if kept:
             self._kept_pre_filter[plugin.name] = said
         return said
+
+    def _forget_nodes(self) -> None:
+        """What plugins worked out about all nodes together holds until one of them changes."""
+        if not self.profile.looks_at_nodes:
+            return
+        position = self.state.table.node_changes.position
+        if position != self._nodes_seen:
+            self._nodes_seen = position
+            for plugin in self.profile.pre_filters:
+                if depends_of(plugin) is Depends.NODES:
+                    self._kept_pre_filter.pop(plugin.name, None)
+            self._memos = self._columns = None
+            self._seen = -1
 
     # Which nodes fit
 
@@ -253,27 +315,29 @@ class Sheet:
         if not volatile:
             return Filtered(self.fits, self.first, self._rejected_by, self, {})
         first, answers = self.first.copy(), {}
+        rejected_by = list(self._rejected_by)
+        in_question = None if pre.names is None else state.table.named(pre.names)
         for place, plugin in volatile:
-            codes, status_of, book = self._ask_volatile(plugin, state, pod, first)
+            # Asked one by one, so only about nodes that nobody before it refused or left out.
+            open_ = first > place if in_question is None else (first > place) & in_question
+            codes, status_of, book = self._ask_volatile(plugin, state, pod, open_)
             answers[place] = (status_of, codes, book)
-            np.minimum(first, np.int16(place), out=first, where=(codes != 0) & (first != NO_NODE))
-        return Filtered(first == FITS, first, _tally(first), self, answers)
+            # Rows without a node are below every place.
+            refused = (codes != 0) & (first > place)
+            _move(rejected_by, first[refused], place)
+            np.putmask(first, refused, place)
+        return Filtered(first == FITS, first, rejected_by, self, answers)
 
     def _ask_volatile(
-        self, plugin: Any, state: CycleState, pod: Pod, first: Places
+        self, plugin: Any, state: CycleState, pod: Pod, open_: Mask
     ) -> tuple[Codes, Any, calls.Book | None]:
         if hasattr(plugin, "filter_all"):
-            try:
-                verdicts = calls.filter_rows(plugin, state, pod, state.table)
-            except PluginError as trouble:
-                text = f'running "{plugin.name}" filter plugin: {trouble}'
-                raise PluginError(plugin.name, text) from trouble
+            verdicts = calls.filter_rows(plugin, state, pod, state.table)
             return verdicts.codes, verdicts.status_of, None
-        # Asked one by one, so only about nodes that nobody refused so far.
         book = calls.Book()
-        rows = np.flatnonzero(first == FITS)
+        rows = np.flatnonzero(open_)
         self.profile.loops.add(plugin.name, "filter", len(rows))
-        codes = np.zeros(len(first), dtype=np.int64)
+        codes = np.zeros(len(open_), dtype=np.int64)
         for row, code in calls.filter_loop(plugin, state, pod, rows.tolist(), book).items():
             codes[row] = code
         return codes, book.status, book
@@ -285,9 +349,8 @@ class Sheet:
         table = self.state.table
         epochs = [memo.epoch for _, memo in memos]
         rows = table.changes.since(self._seen) if self._seen >= 0 else None
-        if rows is None or epochs != self._epochs or len(self.first) != table.capacity:
-            self._combine_all(memos)
-        elif len(rows) > FEW:
+        anew = epochs != self._epochs or len(self.first) != table.capacity
+        if anew or rows is None or len(rows) > FEW:
             self._combine_all(memos)
         else:
             for row in rows:
@@ -316,6 +379,7 @@ class Sheet:
             if memo.refuses:
                 np.putmask(first, memo.codes != 0, place)
         np.putmask(first, ~table.active_rows, NO_NODE)
+        self.combined += 1
         self.first = first
         self.fits = first == FITS
         self._rejected_by = _tally(first)
@@ -338,6 +402,16 @@ class Sheet:
             _recount(self._rejected_by, before, place)
         if self._untotalled is not None:
             self._untotalled.append(row)
+
+    def refresh_reasons(
+        self, filtered: Filtered, beside: Beside | None, own: int | None
+    ) -> Reasons:
+        """Why every row is refused, for a pod that was itself promised the `own` row."""
+        if self.reasons is None:
+            self.reasons = Reasons(self.state.cluster)
+        epoch = (self.combined, 0 if beside is None else beside.epoch)
+        self.reasons.refresh(filtered, beside, own, epoch if filtered.is_kept else None)
+        return self.reasons
 
     # How good they are
 
@@ -362,6 +436,8 @@ class Sheet:
             self._columns = columns
         for column in self._columns:
             column.memo.refresh()
+            if column.memo.troubles:
+                column.memo.complain(fits)
         return self._columns
 
     def _pre_score(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Status:
@@ -378,7 +454,8 @@ class Sheet:
         return said
 
     def _refresh_totals(self, columns: list[ScoreColumn]) -> None:
-        rows = self._untotalled
+        # Should a plugin raise below, the next look starts over.
+        rows, self._untotalled = self._untotalled, None
         anew = rows is None or len(self.totals) != len(self.fits)
         for column in columns:
             summary = column.summary
@@ -425,12 +502,15 @@ class Sheet:
         self, columns: list[ScoreColumn], fits: Mask
     ) -> tuple[Scores, list[tuple[str, int, Scores]]]:
         """As the kept totals, for a set of rows that is this cycle's own."""
-        totals = np.zeros(len(fits), dtype=np.int64)
+        self._refresh_totals(columns)
+        totals = self.totals.copy()
         parts = []
         for column in columns:
-            normalised = column.apply(column.memo.raw, column.summarize(fits))
-            check_range(column.plugin, normalised, fits)
-            totals += column.weight * normalised
+            normalised, summary = column.normalised, column.summarize(fits)
+            if summary != column.summary:
+                normalised = column.apply(column.memo.raw, summary)
+                check_range(column.plugin, normalised, fits)
+                totals += column.weight * (normalised - column.normalised)
             parts.append((column.plugin.name, column.weight, normalised))
         np.putmask(totals, ~fits, -1)
         return totals, parts
@@ -449,44 +529,37 @@ class Sheet:
                 continue
             normalised = self._normalised(plugin, state, pod, fits)
             check_range(plugin, normalised, fits)
-            totals = totals if mine else totals.copy()
+            totals = totals + weight * normalised
             mine = True
-            np.add(totals, weight * normalised, out=totals, where=fits)
             parts.append((plugin.name, weight, normalised))
+        if mine:
+            np.putmask(totals, ~fits, -1)
         # A score plugin that runs last may be configured first; people see the configured order.
         parts.sort(key=lambda part: self.profile.score_places[part[0]])
         return Scored(totals, parts)
 
     def _normalised(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
         raw = self._raw(plugin, state, pod, fits)
-        if hasattr(plugin, "normalizer"):
-            scores: Scores = plugin.normalizer.apply(raw, plugin.normalizer.summarize(raw[fits]))
+        if getattr(plugin, "normalizer", None) is not None:
+            scores: Scores = normalised(plugin, raw, summarized(plugin, raw[fits]))
             return scores
         if hasattr(plugin, "normalize_score"):
             try:
                 raw = raw.copy()
                 raw[fits] = plugin.normalize_score(state, pod, raw[fits])
             except Exception as trouble:  # As above.
-                text = (
-                    f'running Normalize on Score plugins: plugin "{plugin.name}" '
-                    f"failed with: {calls.describe(trouble)}"
-                )
-                raise PluginError(plugin.name, text) from trouble
+                raise _normalizing(plugin, trouble) from trouble
         return raw
 
     def _raw(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
-        try:
-            if hasattr(plugin, "score_all"):
-                return calls.score_rows(plugin, state, pod, state.table)
-            raw = np.zeros(len(fits), dtype=np.int64)
-            rows = np.flatnonzero(fits).tolist()
-            self.profile.loops.add(plugin.name, "score", len(rows))
-            for row in rows:
-                raw[row] = calls.score_one(plugin, state, pod, state.table, row)
-            return raw
-        except PluginError as trouble:
-            text = f'running Score plugins: plugin "{plugin.name}" failed with: {trouble}'
-            raise PluginError(plugin.name, text) from trouble
+        if hasattr(plugin, "score_all"):
+            return calls.score_rows(plugin, state, pod, state.table)
+        raw = np.zeros(len(fits), dtype=np.int64)
+        rows = np.flatnonzero(fits).tolist()
+        self.profile.loops.add(plugin.name, "score", len(rows))
+        for row in rows:
+            raw[row] = calls.score_one(plugin, state, pod, state.table, row)
+        return raw
 
 
 _NO_PRE_SCORE = Status(Code.SUCCESS)
@@ -498,11 +571,48 @@ def _tally(first: Places) -> list[int]:
     return np.bincount(refused).tolist() if len(refused) else []
 
 
+def _move(rejected_by: list[int], before: Places, place: int) -> None:
+    """Count rows for a place that were counted for later ones, or fitted, before."""
+    rejected_by.extend([0] * (place + 1 - len(rejected_by)))
+    rejected_by[place] += len(before)
+    if len(before) and before.min() != FITS:
+        for later, count in enumerate(_tally(before)):
+            rejected_by[later] -= count
+
+
 def _recount(rejected_by: list[int], before: int, after: int) -> None:
     for place, change in ((before, -1), (after, 1)):
         if place not in (FITS, NO_NODE):
             rejected_by.extend([0] * (place + 1 - len(rejected_by)))
             rejected_by[place] += change
+
+
+def summarized(plugin: Any, feasible: Scores) -> Hashable:
+    """What a plugin's normalizer makes of the feasible raw scores."""
+    try:
+        summary: Hashable = plugin.normalizer.summarize(feasible)
+    except Exception as trouble:  # As above.
+        raise _normalizing(plugin, trouble) from trouble
+    return summary
+
+
+def normalised(plugin: Any, raw: Any, summary: Hashable) -> Any:
+    """Raw scores, or one of them, as a plugin's normalizer sees them: whole numbers."""
+    try:
+        scores = plugin.normalizer.apply(raw, summary)
+        if isinstance(raw, int):
+            return int(scores)
+        whole = np.asarray(scores).astype(np.int64, copy=False)
+        if whole.shape != raw.shape:
+            raise ValueError(f"a normalizer must return {len(raw)} scores for as many")
+    except Exception as trouble:  # As above.
+        raise _normalizing(plugin, trouble) from trouble
+    return whole
+
+
+def _normalizing(plugin: Any, trouble: Exception) -> PluginError:
+    text = f'plugin "{plugin.name}" failed with: {calls.describe(trouble)}'
+    return PluginError(plugin.name, f"running Normalize on Score plugins: {text}")
 
 
 def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:

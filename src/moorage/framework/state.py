@@ -8,6 +8,7 @@ and writes what is new under its own keys.
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
 from moorage.nodes.table import NodeTable
 
@@ -71,10 +72,13 @@ class CycleState:
 
     def get(self, key: StateKey[T], default: T) -> T:
         """What lies under a key, or the default."""
-        return self[key] if key in self else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
     def clone(self) -> "CycleState":
-        """A copy to try things on: values with a `clone` method are cloned, others shared."""
+        """A copy to try things on: values with a `clone` method are cloned, others copied."""
         other = CycleState(self.cluster, self.template, self.now)
         other.to_activate = self.to_activate
         below: CycleState | None = self
@@ -84,5 +88,13 @@ class CycleState:
             below = below._below
         for layer in reversed(layers):
             for name, value in layer.items():
-                other._own[name] = value.clone() if hasattr(value, "clone") else copy(value)
+                other._own[name] = _cloned(name, value)
         return other
+
+
+def _cloned(name: str, value: Any) -> Any:
+    try:
+        return value.clone() if hasattr(value, "clone") else copy(value)
+    except Exception as trouble:  # It is a plugin's value; cloning it may raise anything.
+        plugin = name.partition(".")[0]
+        raise PluginError(plugin, f"cloning the state {name}: {trouble}") from trouble

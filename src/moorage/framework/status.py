@@ -30,7 +30,9 @@ class Code(IntEnum):
     @property
     def label(self) -> str:
         """The code as Kubernetes spells it."""
-        return "".join(word.capitalize() if word != "AND" else "And" for word in self.name.split("_"))
+        return "".join(
+            word.capitalize() if word != "AND" else "And" for word in self.name.split("_")
+        )
 
 
 REJECTED = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
@@ -63,8 +65,10 @@ class Status(Struct, frozen=True):
 
     def by(self, plugin: str) -> "Status":
         """The same, said by a plugin."""
-        return self if self.plugin == plugin else Status(
-            self.code, self.reasons, plugin, self.wait_seconds
+        return (
+            self
+            if self.plugin == plugin
+            else Status(self.code, self.reasons, plugin, self.wait_seconds)
         )
 
 
@@ -125,10 +129,10 @@ class Verdicts:
         status_of: Callable[[int], Status] | None = None,
     ) -> None:
         if fits is not None and otherwise is not None:
-            self.codes: Codes = (~fits).astype(np.int64)
+            self.codes: Codes = np.logical_not(fits).astype(np.int64)
             self.status_of: Callable[[int], Status] = Always(otherwise)
         elif codes is not None and status_of is not None:
-            self.codes = codes
+            self.codes = codes.astype(np.int64, copy=False)
             self.status_of = status_of
         else:
             raise TypeError("Verdicts takes fits and otherwise, or codes and status_of")

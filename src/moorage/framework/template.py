@@ -15,8 +15,15 @@ from moorage.nodes.usage import Usage
 _encode = msgspec.msgpack.Encoder().encode
 
 # Where the pod runs is what a decision is to find out, so it does not tell templates apart.
-_SPEC_FIELDS = tuple(name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes"))
-_STATUS_FIELDS = ("container_statuses", "init_container_statuses", "resources", "allocated_resources")
+_SPEC_FIELDS = tuple(
+    name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes")
+)
+_STATUS_FIELDS = (
+    "container_statuses",
+    "init_container_statuses",
+    "resources",
+    "allocated_resources",
+)
 
 MOST_TEMPLATES = 20_000
 
@@ -68,22 +75,25 @@ def _content(pod: Pod) -> bytes:
     spec = pod.spec
     meta = pod.metadata
     owner = pod.controller
-    return _encode(
-        (
-            meta.namespace,
-            meta.labels,
-            meta.annotations,
-            None if owner is None else (owner.api_version, owner.kind, owner.name),
-            [getattr(spec, name) for name in _SPEC_FIELDS],
-            _volumes(pod),
-            None if _no_resize(pod.status) else [getattr(pod.status, f) for f in _STATUS_FIELDS],
-            pod.condition("PodResizePending") if pod.status.conditions else None,
-        )
+    content = (
+        meta.namespace,
+        meta.labels,
+        meta.annotations,
+        None if owner is None else (owner.api_version, owner.kind, owner.name),
+        [getattr(spec, name) for name in _SPEC_FIELDS],
+        _volumes(pod),
+        None if _no_resize(pod.status) else [getattr(pod.status, f) for f in _STATUS_FIELDS],
+        pod.condition("PodResizePending") if pod.status.conditions else None,
     )
+    try:
+        return _encode(content)
+    except OverflowError:  # A quantity may be a number of any size.
+        return repr(content).encode()
 
 
 def _no_resize(status: PodStatus) -> bool:
-    return not status.container_statuses and status.resources is None
+    held = status.container_statuses or status.init_container_statuses
+    return not held and status.resources is None
 
 
 def _volumes(pod: Pod) -> list[Any]:

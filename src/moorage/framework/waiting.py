@@ -5,6 +5,7 @@ The first signal wins. What follows from it is carried out by the core at its ne
 
 from dataclasses import dataclass, field
 
+from moorage.api.config import durations
 from moorage.api.pod import Pod
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 
@@ -45,27 +46,15 @@ class WaitingPod:
 
     def expire(self, now: float, started_at: float) -> None:
         """Reject the pod if somebody has waited long enough."""
-        for plugin, until in self.until.items():
-            if until <= now:
-                waited = go_duration(until - started_at)
-                reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-                self.reject(plugin, reason)
-                return
+        plugin, until = min(self.until.items(), key=lambda item: item[1], default=("", now))
+        if plugin and until <= now:
+            # Whole microseconds: a clock that counts from 1970 is no finer than that.
+            waited = durations.text(round(until - started_at, 6))
+            reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+            self.reject(plugin, reason)
 
     def _signal(self, status: Status) -> bool:
         if self.signal is not None:
             return False
         self.signal = status
         return True
-
-
-def go_duration(seconds: float) -> str:
-    """A span as Kubernetes prints it: `10s`, `1m0s`, `1h2m3s`, `500ms`."""
-    if seconds and abs(seconds) < 1:
-        return f"{round(seconds * 1000, 6):g}ms"
-    minutes, rest = divmod(round(seconds, 9), 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{round(rest, 9):g}s"
-    if minutes or hours:
-        text = f"{minutes}m{text}"
-    return f"{hours}h{text}" if hours else text

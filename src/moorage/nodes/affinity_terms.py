@@ -93,8 +93,8 @@ def of(pod: Pod) -> PodTerms:
 def parse(namespace: str, said: bytes) -> PodTerms:
     """The terms that a pod of this namespace states, from its `content`."""
     affinity, anti_affinity = (each or PodAffinity() for each in _decode(said))
-    lists: list[Terms] = []
-    problems = []
+    parsed: list[Terms] = []
+    problems: list[str] = []
     for kind, stated in (
         (Kind.REQUIRED_AFFINITY, _required(affinity)),
         (Kind.REQUIRED_ANTI_AFFINITY, _required(anti_affinity)),
@@ -102,11 +102,11 @@ def parse(namespace: str, said: bytes) -> PodTerms:
         (Kind.PREFERRED_ANTI_AFFINITY, _preferred(anti_affinity)),
     ):
         try:
-            lists.append(tuple(_term(namespace, term, weight) for weight, term in stated))
+            parsed.append(tuple(_term(namespace, term, weight) for weight, term in stated))
         except SelectorError as trouble:
-            lists.append(())
+            parsed.append(())
             problems.append(f"{kind.value}: {trouble}")
-    return PodTerms(*lists, problems=tuple(problems))
+    return PodTerms(parsed[0], parsed[1], parsed[2], parsed[3], tuple(problems))
 
 
 Stated = Iterable[tuple[int, PodAffinityTerm]]

@@ -5,12 +5,157 @@ without the label (code 0) belong to no domain; what lies on them is summed apar
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.nodes.eligibility import Inclusion
+from moorage.api.node import Node
+from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.interning import ABSENT, LabelColumn, Mask
 from moorage.nodes.resources import Ints
-from moorage.nodes.table import Rows
 
+if TYPE_CHECKING:
+    from moorage.nodes.table import NodeTable
+
+
+class DomainSums:
+    """A number for every domain of a topology key."""
+
+    __slots__ = ("_sums", "absent", "column", "nonzero")
+
+    def __init__(self, column: LabelColumn) -> None:
+        self.column = column
+        self._sums: Ints = np.zeros(len(column.values), dtype=np.int64)
+        self.absent = 0
+        # In how many domains the number is not 0.
+        self.nonzero = 0
+
+    @property
+    def sums(self) -> Ints:
+        """The numbers by domain id; at 0, for nodes without the label, is always 0."""
+        wanted = len(self.column.values)
+        if len(self._sums) < wanted:
+            # A quarter more at a time, because nodes with new values often come in flocks.
+            more = np.zeros(wanted - len(self._sums) + wanted // 4, dtype=np.int64)
+            self._sums = np.concatenate([self._sums, more])
+        return self._sums[:wanted]
+
+    def at(self, value: str | None) -> int:
+        """The number of one domain, by its label value; 0 for no label and unknown values."""
+        code = self.column.code_of.get(value, ABSENT)
+        return int(self._sums[code]) if code < len(self._sums) else 0
+
+    def add(self, row: int, amount: int) -> None:
+        """Something changed on a row."""
+        code = int(self.column.codes[row])
+        if code == ABSENT:
+            self.absent += amount
+            return
+        sums = self._sums if code < len(self._sums) else self.sums
+        before = int(sums[code])
+        sums[code] = before + amount
+        self.nonzero += (before + amount != 0) - (before != 0)
+
+    def fill(self, amounts: Mapping[int, int]) -> None:
+        """Sum up what is on rows so far."""
+        rows = np.fromiter(amounts.keys(), dtype=np.intp, count=len(amounts))
+        values = np.fromiter(amounts.values(), dtype=np.int64, count=len(amounts))
+        self.fill_rows(rows, values)
+
+    def fill_rows(self, rows: NDArray[np.intp], values: Ints) -> None:
+        """The same, from arrays."""
+        np.add.at(self._sums, self.column.codes[rows], values)
+        self.absent = int(self._sums[ABSENT])
+        self._sums[ABSENT] = 0
+        self.nonzero = int(np.count_nonzero(self._sums))
+
+
+class Eligibility:
+    """The rows that an inclusion lets count, and how many of them each domain has."""
+
+    __slots__ = ("_nodes", "inclusion", "mask", "used_at")
+
+    def __init__(self, inclusion: Inclusion, table: "NodeTable") -> None:
+        self.inclusion = inclusion
+        self.mask: Mask = inclusion.mask(table)
+        self.used_at = 0
+        self._nodes: dict[str, DomainSums] = {}
+
+    def nodes(self, column: LabelColumn) -> DomainSums:
+        """How many rows that count each domain of a key has."""
+        nodes = self._nodes.get(column.key)
+        if nodes is None:
+            nodes = self._nodes[column.key] = DomainSums(column)
+            rows = np.flatnonzero(self.mask)
+            nodes.fill_rows(rows, np.ones(len(rows), dtype=np.int64))
+        return nodes
+
+    def leave(self, row: int) -> None:
+        """A row's node is about to change."""
+        if self.mask[row]:
+            for nodes in self._nodes.values():
+                nodes.add(row, -1)
+            self.mask[row] = False
+
+    def enter(self, row: int, node: Node | None) -> None:
+        """A row's node has changed."""
+        if node is not None and self.inclusion.includes(node):
+            self.mask[row] = True
+            for nodes in self._nodes.values():
+                nodes.add(row, 1)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows."""
+        more = np.zeros(capacity - len(self.mask), dtype=np.bool_)
+        self.mask = np.concatenate([self.mask, more])
+
+
+class DomainView(DomainSums):
+    """What a counter counts, per domain; only on rows that count, if not all do."""
+
+    __slots__ = ("eligibility", "used_at")
+
+    def __init__(self, column: LabelColumn, eligibility: Eligibility | None) -> None:
+        super().__init__(column)
+        self.eligibility = eligibility
+        self.used_at = 0
+
+    def add(self, row: int, amount: int) -> None:
+        """The counter's number for a row changed."""
+        if self.eligibility is None or self.eligibility.mask[row]:
+            super().add(row, amount)
+
+    def fill(self, amounts: Mapping[int, int]) -> None:
+        """Sum up what is on rows so far."""
+        if self.eligibility is not None:
+            mask = self.eligibility.mask
+            amounts = {row: amount for row, amount in amounts.items() if mask[row]}
+        super().fill(amounts)
+
+    def grow(self, capacity: int) -> None:
+        """Domains do not care how many rows there are."""
+
+
+class RowView:
+    """What a counter counts, per row: whatever its node's labels are, and without a node too."""
+
+    __slots__ = ("counts", "used_at")
+
+    def __init__(self, capacity: int) -> None:
+        self.counts: Ints = np.zeros(capacity, dtype=np.int64)
+        self.used_at = 0
+
+    def add(self, row: int, amount: int) -> None:
+        """The counter's number for a row changed."""
+        self.counts[row] += amount
+
+    def fill(self, amounts: Mapping[int, int]) -> None:
+        """Take over what is on rows so far."""
+        for row, amount in amounts.items():
+            self.counts[row] = amount
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows."""
+        more = np.zeros(capacity - len(self.counts), dtype=np.int64)
+        self.counts = np.concatenate([self.counts, more])

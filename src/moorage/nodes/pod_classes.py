@@ -110,6 +110,8 @@ class PodClasses:
 
     def _candidates(self, clauses: Clauses) -> Iterable[PodClass]:
         """As few classes as can be told without looking at each."""
+        if any(clause.selector.matches_nothing for clause in clauses):
+            return ()
         for clause in clauses:
             for requirement in clause.selector.requirements:
                 if requirement.operator == selectors.IN:
@@ -118,8 +120,8 @@ class PodClasses:
         scopes = [clause.namespaces for clause in clauses if clause.namespaces is not None]
         if not scopes:
             return self._classes.values()
-        names = sorted(min(scopes, key=len))
-        return [each for name in names for each in self._by_namespace.get(name, ())]
+        smallest = min(scopes, key=lambda names: len(names))
+        return [each for name in sorted(smallest) for each in self._by_namespace.get(name, ())]
 
     def _listed(self, key: str) -> dict[str, Several]:
         by_value = self._by_label.get(key)

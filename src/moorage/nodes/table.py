@@ -23,8 +23,9 @@ from moorage.nodes.changes import ChangeLog
 from moorage.nodes.columns import Column, ColumnValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
-from moorage.nodes.interning import LabelColumn, Mask, TaintColumn
+from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
 from moorage.nodes.order import NodeOrder
+from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
 from moorage.nodes.resources import Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
@@ -101,6 +102,16 @@ class Rows:
         """The distinct sets of taints in the cluster."""
         return self._table.taints.values
 
+    def domains(self, topology_key: str) -> Codes:
+        """The domain of each node under a topology key, as a code; 0 where it has none."""
+        codes: Codes = self._table.label(topology_key).codes[self._index]
+        return codes
+
+    def take(self, values: NDArray[Any]) -> NDArray[Any]:
+        """These rows' entries of an array that has one for every row of the table."""
+        entries: NDArray[Any] = values[self._index]
+        return entries
+
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         """Which nodes hold a host port that conflicts with a wanted one."""
         return self._marked(rows for port in wanted for rows in self._table.ports.holders(port))
@@ -151,6 +162,7 @@ class NodeTable(Rows):
         "nonzero_columns",
         "order",
         "placed",
+        "placements",
         "pod_counts",
         "ports",
         "requested_columns",
@@ -181,6 +193,7 @@ class NodeTable(Rows):
         self.order = NodeOrder()
         self.changes = ChangeLog()
         self.node_changes = ChangeLog()
+        self.placements = Placements(self)
 
     # Reading
 
@@ -248,6 +261,9 @@ class NodeTable(Rows):
         self._release(row)
 
     def _read(self, row: int, old: Node | None, new: Node | None) -> None:
+        moves = old is None or new is None or moves_domains(old, new)
+        if moves:
+            self.placements.leave(row)
         self.active_rows[row] = new is not None
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
@@ -257,6 +273,8 @@ class NodeTable(Rows):
             label.set(row, new)
         self.taints.set(row, new)
         self.images.set(row, old, new)
+        if moves:
+            self.placements.enter(row, new)
         self.node_changes.add(row)
         self.changes.add(row)
 
@@ -270,6 +288,7 @@ class NodeTable(Rows):
         self.pod_counts[row] += 1
         self._book(row, usage, sign=1)
         self.ports.add(row, usage.ports)
+        self.placements.add(row, pod)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
         """A pod on a node changed; what it takes may be the same."""
@@ -284,10 +303,12 @@ class NodeTable(Rows):
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Give a pod's room back."""
         row = self.row_of[node_name]
-        usage = self.placed[row].pop(uid).usage
+        placed = self.placed[row].pop(uid)
+        usage = placed.usage
         self.pod_counts[row] -= 1
         self._book(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
+        self.placements.remove(row, placed.pod)
         self._release(row)
 
     def _book(self, row: int, usage: Usage, *, sign: int) -> None:
@@ -334,6 +355,7 @@ class NodeTable(Rows):
             label.grow(capacity)
         for values in self._columns.values():
             values.grow(capacity)
+        self.placements.grow(capacity)
         self.capacity = capacity
 
 
@@ -356,4 +378,10 @@ def pod_differs(old: Pod, new: Pod) -> bool:
         or before.deletion_timestamp != after.deletion_timestamp
         or old.spec != new.spec
         or old.status.phase != new.status.phase
+        or old.status.start_time != new.status.start_time
     )
+
+
+def moves_domains(old: Node, new: Node) -> bool:
+    """Whether an update may put a node into other topology domains, or out of account there."""
+    return old.labels != new.labels or old.spec.taints != new.spec.taints

@@ -4,24 +4,26 @@
                as it could know, the pod waits, was not asked for already, and has room there;
                every waiting pod that it was told of is in one place
     at rest    what a scheduler believes is what is; it holds no room for anybody; and nobody
-               waits whom a scheduler that starts afresh would place
+               waits whom a scheduler that starts afresh would place, or evict others for
+    at ease    the same for pods that rest, as far as the hints that should wake them have no gaps
 
 Two leaders can fill a node twice, because no API server counts: neither can know what the other
 has sent off. That much is excused, and so is a node that shrank, or was filled by others, while
 the news was on its way. A scheduler is judged by what it was told and by what it did itself.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import NoReturn
 
 from moorage.api.config import Profile, SchedulerConfiguration
 from moorage.api.kinds import KINDS
+from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.errors import InvariantError
-from moorage.framework.effects import BindPod
+from moorage.framework.effects import BindPod, DeletePod, PatchPodStatus, Request
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
 from moorage.sim.replica import MakeScheduler, Replica
@@ -29,6 +31,10 @@ from moorage.sim.witness import Complaint, Witness, no_room
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 FIT = "NodeResourcesFit"
+# Plugins that look at one node at a time, whose hints tell for certain when a refusal may be cured.
+SURE_HINTS = frozenset(
+    (FIT, "NodeAffinity", "NodePorts", "NodeUnschedulable", "SchedulingGates", "TaintToleration")
+)
 
 
 class Checks:
@@ -62,11 +68,13 @@ class Checks:
         """A scheduler was told something."""
         self._witnesses[replica.number].hears(observation)
 
-    def asked(self, replica: Replica, effects: list[Effect], *, decides: bool) -> None:
+    def asked(
+        self, replica: Replica, effects: list[Effect], decided: Callable[[str], bool]
+    ) -> None:
         """A scheduler asked for something, perhaps because it has just decided on a pod."""
         witness = self._witnesses[replica.number]
         try:
-            witness.asks(effects, decides=decides, counts_room=self._counts_room)
+            witness.asks(effects, decided, counts_room=self._counts_room)
         except Complaint as complaint:
             self._fail(complaint.uid, f"scheduler {replica.number} {complaint.text}")
         self._check_places(replica, witness)
@@ -100,6 +108,17 @@ class Checks:
                 self._fail(cached.pod.uid, f"room is held on {cached.node} for {cached.pod.key}")
         self._check_fresh_eyes()
 
+    def at_ease(self, replica: Replica) -> None:
+        """Pods only rest, until they are tried again by and by.
+
+        Those whom a scheduler that starts afresh would place should have been woken, if the hints
+        of the plugins that refused them have no gaps.
+        """
+        resting = replica.resting()
+        gaps = {pod.uid for pod in resting if not pod.unschedulable_plugins <= SURE_HINTS}
+        if len(gaps) < len(resting):
+            self._check_fresh_eyes(excused=gaps)
+
     def _changed(self, observation: Observation) -> None:
         match observation:
             case Added(obj=Pod() as pod) | Updated(obj=Pod() as pod):
@@ -123,7 +142,8 @@ class Checks:
             places = queued.pop(pod.uid, [])
             if scheduler.cache.is_assumed(pod.uid):
                 places.append("assumed")
-            elif pod.uid in in_flight:
+            elif pod.uid in in_flight and not pod.node_name:
+                # With a node it may still wait on permit, if somebody else was quicker.
                 places.append("in flight")
             waits = not pod.node_name and pod.spec.scheduler_name in self._ours
             if len(places) != waits and not pod.is_terminating:
@@ -143,8 +163,11 @@ class Checks:
                 what = f"is on {is_there!r}, the news said {said!r}, the cache has {believed!r}"
                 self._fail(uid, f"pod {uid} {what}")
 
-    def _check_fresh_eyes(self) -> None:
-        """Nobody waits whom a scheduler that starts afresh would place."""
+    def _check_fresh_eyes(self, excused: Set[str] | None = None) -> None:
+        """Nobody waits whom a scheduler that starts afresh would place, or evict others for.
+
+        With pods to be excused it is too early to speak of evictions.
+        """
         scheduler = self._make_scheduler(self._seed)
         now = self._clock.now
         for kind in KINDS.values():
@@ -152,8 +175,10 @@ class Checks:
         for _ in range(self._cluster.count(Pod)):
             for effect in scheduler.schedule_one(now):
                 request = effect.request
-                if isinstance(request, BindPod):
+                if isinstance(request, BindPod) and request.pod.uid not in (excused or ()):
                     self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {request.node}")
+                elif excused is None and _evicts(request):
+                    self._fail(request.pod.uid, f"{request.pod.key} has not made room for others")
 
     def _fail(self, uid: str, text: str) -> NoReturn:
         raise InvariantError("\n".join((text, self._where(), *self._story(uid))))
@@ -165,6 +190,14 @@ class Checks:
         for replica in self._replicas:
             yield f"as scheduler {replica.number} tells it:"
             yield from (f"  {fact}" for fact in replica.scheduler.journal.story(uid))
+
+
+def _evicts(request: Request) -> bool:
+    """Whether a victim of preemption is asked to leave, or marked before it is."""
+    match request:
+        case PatchPodStatus(condition=Condition(type="DisruptionTarget")):
+            return True
+    return isinstance(request, DeletePod)
 
 
 def _counts_room(profile: Profile) -> bool:

@@ -57,29 +57,35 @@ class Faults(Struct, frozen=True, kw_only=True):
     @classmethod
     def some(cls, seed: int) -> "Faults":
         """A random mixture: about half of the troubles, each now rare, now frequent."""
-        random = Random(f"faults {seed}")
 
-        def perhaps(most: float) -> float:
-            return round(random.uniform(0, most), 3) if random.random() < 0.5 else 0.0
+        def draw(name: str) -> Random:
+            # A die for each, so that a new trouble does not change what an old seed means.
+            return Random(f"{name} {seed}")
 
+        def perhaps(name: str, most: float) -> float:
+            die = draw(name)
+            return round(die.uniform(0, most), 3) if die.random() < 0.5 else 0.0
+
+        # Now and then news is so late that a binding is looked up before it is confirmed.
+        latest = draw("latest").choice((6.0, 6.0, 90.0))
         return cls(
             until_seconds=40.0,
-            bind_fails=perhaps(0.4),
-            bind_conflicts=perhaps(0.3),
-            bind_unknown=perhaps(0.4),
-            patch_fails=perhaps(0.6),
-            event_lost=perhaps(0.6),
-            delete_fails=perhaps(0.4),
-            look_up_fails=perhaps(0.5),
-            answer_seconds=perhaps(6.0),
-            late_seconds=perhaps(6.0),
-            duplicated=perhaps(0.4),
-            stale=perhaps(0.3),
-            watch_lost=perhaps(0.1),
-            relist_seconds=perhaps(10.0),
-            cycle_seconds=perhaps(0.5),
-            restarts=random.choice((0, 0, 1, 2, 3)),
-            overlap_seconds=perhaps(15.0),
+            bind_fails=perhaps("bind_fails", 0.4),
+            bind_conflicts=perhaps("bind_conflicts", 0.3),
+            bind_unknown=perhaps("bind_unknown", 0.4),
+            patch_fails=perhaps("patch_fails", 0.6),
+            event_lost=perhaps("event_lost", 0.6),
+            delete_fails=perhaps("delete_fails", 0.4),
+            look_up_fails=perhaps("look_up_fails", 0.5),
+            answer_seconds=perhaps("answer_seconds", 6.0),
+            late_seconds=perhaps("late_seconds", latest),
+            duplicated=perhaps("duplicated", 0.4),
+            stale=perhaps("stale", 0.3),
+            watch_lost=perhaps("watch_lost", 0.1),
+            relist_seconds=perhaps("relist_seconds", 10.0),
+            cycle_seconds=perhaps("cycle_seconds", 0.5),
+            restarts=draw("restarts").choice((0, 0, 1, 2, 3)),
+            overlap_seconds=perhaps("overlap_seconds", 15.0),
         )
 
 
@@ -107,6 +113,11 @@ class Trouble:
     def is_over(self, now: float) -> bool:
         """Whether the world behaves from here on."""
         return not self.is_possible or now >= self.faults.until_seconds
+
+    @property
+    def ends(self) -> bool:
+        """Whether the world will behave some day, so that everything has to come right."""
+        return not self.is_possible or self.faults.until_seconds < math.inf
 
     def over_since(self, now: float) -> float:
         """Since when the world has behaved; 0 if it always has, or does not yet."""

@@ -26,8 +26,14 @@ def perform(
         try:
             outcome = Done(_carry_out(cluster, request, now, events))
         except Refusal as refusal:
-            outcome = Failed(str(refusal))
+            outcome = Failed(str(refusal), missing=_is_missing(cluster, request))
     return Unknown(fate.unknown) if fate.unknown else outcome
+
+
+def _is_missing(cluster: Cluster, request: Request) -> bool:
+    """Whether the pod that a request is about is not there; a namesake is another pod."""
+    pod = cluster.get(Pod, request.pod.key)
+    return pod is None or pod.uid != request.pod.uid
 
 
 def _carry_out(

@@ -5,6 +5,7 @@ from typing import Any
 from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Observation
+from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
 from moorage.framework.registry import Registry
@@ -95,6 +96,10 @@ class Replica:
         """How many pods wait for a node, and where; gated ones wait for somebody else."""
         counts = self.scheduler.queue.counts()
         return {place: counts[place] for place in ("active", "backoff", "unschedulable")}
+
+    def resting(self) -> list[QueuedPod]:
+        """Pods that wait for a change."""
+        return self.scheduler.queue.dump()["unschedulable"]
 
     def is_retrying(self) -> bool:
         """Whether pods will be tried again before anything has changed."""

@@ -4,6 +4,7 @@ Most of the time there is one. It may be replaced by a new one, which knows only
 shows; the old one may go on for a while without noticing, and what it had sent off may still land.
 """
 
+from collections.abc import Callable
 from typing import assert_never
 
 from moorage.api.pod import Pod
@@ -85,7 +86,7 @@ class Replicas:
         now = self._clock.now
         for replica in self.running:
             if replica.is_due(now):
-                self._carry(replica, replica.advance(now), decides=False)
+                self._carry(replica, replica.advance(now), _earlier)
                 return True
         for replica in self.running:
             if replica.is_ready(now):
@@ -137,13 +138,14 @@ class Replicas:
             effects = replica.observe(observation, self._clock.now)
             if self._checks is not None:
                 self._checks.told(replica, observation)
-            self._carry(replica, effects, decides=False)
+            self._carry(replica, effects, _earlier)
 
     def _try_one(self, replica: Replica, now: float) -> None:
         self.cycles += 1
+        waited = frozenset(replica.scheduler.cluster.waiting)  # A cycle may let those go, too.
         effects = replica.schedule_one(now)
         replica.busy_until = now + self._trouble.thinking(now) + self._pause(now)
-        self._carry(replica, effects, decides=True)
+        self._carry(replica, effects, lambda uid: uid not in waited)
 
     def _pause(self, now: float) -> float:
         at, cycles = self._moment
@@ -152,11 +154,13 @@ class Replicas:
         most = MOST_CYCLES + MOST_CYCLES_PER_POD * self._cluster.count(Pod)
         return PAUSE_SECONDS if cycles >= most else 0.0
 
-    def _carry(self, replica: Replica, effects: list[Effect], *, decides: bool) -> None:
+    def _carry(
+        self, replica: Replica, effects: list[Effect], decided: Callable[[str], bool]
+    ) -> None:
         """Send off what a scheduler asks of the world."""
         now = self._clock.now
         if self._checks is not None:
-            self._checks.asked(replica, effects, decides=decides)
+            self._checks.asked(replica, effects, decided)
         for effect in effects:
             fate = self._trouble.fate(effect.request, now)
             self._clock.in_(fate.there_seconds, Land(replica.number, effect, fate))
@@ -183,4 +187,9 @@ class Replicas:
             if self._checks is not None:
                 self._checks.answered(replica, answer.ticket, answer.outcome)
             effects = replica.complete(answer.ticket, answer.outcome, self._clock.now)
-            self._carry(replica, effects, decides=False)
+            self._carry(replica, effects, _earlier)
+
+
+def _earlier(uid: str) -> bool:
+    """Nothing that is asked for now was decided upon at this moment."""
+    return False

@@ -28,6 +28,7 @@ from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
 from moorage.sim.faults import Faults, Trouble
 from moorage.sim.kubelet import Kubelet
+from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
 from moorage.sim.trace import Trace
@@ -35,11 +36,6 @@ from moorage.sim.trace import Trace
 Manifest = Mapping[str, Any] | KubeObject
 Progress = Callable[[int, int], None]
 
-# What is tried again and again without anything else happening is given up after the longest
-# back-off, with what the alignment to whole seconds may add; and a wait on permit may be longer.
-SPARE_SECONDS = 2.0
-LONGEST_PERMIT_SECONDS = 15 * 60.0
-TRIES_IN_TROUBLE = 50
 CYCLES_PER_PROGRESS = 100
 
 _ORDER = {kind.struct: place for place, kind in enumerate(KINDS.values())}
@@ -77,31 +73,37 @@ class Simulation:
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
         )
         self._on_progress = on_progress
-        self._changed_at = 0.0
         self._create(objects)
         self._replicas = Replicas(
             self.cluster, self._clock, make_scheduler, seed, self._trouble, self.trace, self._checks
+        )
+        self._patience = Patience(
+            self._clock,
+            self._kubelet,
+            self._replicas,
+            self._trouble,
+            self.config.pod_max_backoff_seconds,
         )
 
     # What happens to the cluster
 
     def create(self, objects: Iterable[Manifest]) -> None:
         """Add objects, at this moment."""
-        self._create(objects)
-        self._changed_at = self.now
+        created = self._create(objects)
+        self._patience.changed(relief=any(not isinstance(obj, Pod) for obj in created))
 
     def update(self, obj: Manifest) -> None:
         """Replace an object by a newer version of it."""
         for new in manifests.from_dicts([obj]):
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
             self.cluster.update(_checked(completed))
-        self._changed_at = self.now
+        self._patience.changed(relief=True)
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object; the namespace of a cluster-scoped one is not looked at."""
         struct, key = _place(kind, namespace, name)
         self.cluster.delete(struct, key, self.now)
-        self._changed_at = self.now
+        self._patience.changed(relief=True)
 
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
@@ -111,12 +113,12 @@ class Simulation:
             raise refusals.not_found(KINDS[kind].plural, name)
         return manifests.dump(found)
 
-    def _create(self, objects: Iterable[Manifest]) -> None:
+    def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
         read = manifests.from_dicts(objects)
         # What others refer to comes first, so that nobody is told of a pod before its node.
         completed = defaults.complete(read, known=self._classes())
-        for obj in sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)]):
-            self.cluster.create(obj, self.now)
+        ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        return [self.cluster.create(obj, self.now) for obj in ordered]
 
     def _classes(self) -> list[KubeObject]:
         """What defaults of other objects depend on."""
@@ -135,7 +137,7 @@ class Simulation:
         if until is not None and until > self.now:
             self._clock.advance(until)
         self._report(self._replicas.cycles)
-        if self._checks is not None and until is None:
+        if self._checks is not None and until is None and self._trouble.ends:
             self._checks.at_rest(self._replicas.leader)
 
     def _step(self, until: float | None) -> bool:
@@ -147,7 +149,9 @@ class Simulation:
             if self._replicas.cycles % CYCLES_PER_PROGRESS == 0:
                 self._report(self._replicas.cycles)
         else:
-            at = self._next_at() if until is None else self._soonest(clock.next_at)
+            if self._checks is not None and until is None and self._patience.is_at_ease():
+                self._checks.at_ease(self._replicas.leader)
+            at = self._patience.next_at() if until is None else self._patience.soonest()
             if at is None or (until is not None and at > until):
                 return False
             clock.advance(at)
@@ -155,57 +159,11 @@ class Simulation:
 
     def _happen(self, what: object) -> None:
         if isinstance(what, kubelet.Happening):
-            self._changed_at = self.now
             self._kubelet.happen(what)
+            self._patience.changed(relief=not isinstance(what, kubelet.Start))
         else:
             assert isinstance(what, Happening)
             self._replicas.happen(what)
-
-    def _soonest(self, *moments: float | None) -> float | None:
-        """The first of these and of what the scheduler will do by itself."""
-        known = [at for at in (*moments, self._replicas.next_at()) if at is not None]
-        return min(known, default=None)
-
-    def _next_at(self) -> float | None:
-        """When something happens that may still place a pod; None if nothing will."""
-        next_at = self._clock.next_at
-        if self._is_anything_under_way():
-            return self._soonest(next_at)
-        if not self._is_anybody_waiting():
-            return None  # Pods may still end, but that helps nobody.
-        return next_at if self._is_retrying_useless() else self._soonest(next_at)
-
-    def _is_anything_under_way(self) -> bool:
-        """Whether more is to come than the ends of pods that run for a given time."""
-        return len(self._clock) > self._kubelet.running_to_an_end
-
-    def _is_anybody_waiting(self) -> bool:
-        return any(
-            replica.holds_room() or sum(replica.waiting().values()) > 0
-            for replica in self._replicas.running
-        )
-
-    def _is_retrying_useless(self) -> bool:
-        """Whether what the scheduler will do by itself can be expected to change nothing.
-
-        Pods that only rest are left alone: Kubernetes tries them every five minutes, for ever.
-        """
-        replicas = self._replicas.running
-        if any(replica.holds_room() for replica in replicas):
-            return self._quiet_seconds() > self._patience_seconds() + LONGEST_PERMIT_SECONDS
-        if any(replica.is_retrying() for replica in replicas):
-            return self._quiet_seconds() > self._patience_seconds()
-        return True
-
-    def _quiet_seconds(self) -> float:
-        """How long nothing has changed that could make a difference."""
-        since = max(self._changed_at, self._replicas.changed_at, self._trouble.over_since(self.now))
-        return self.now - since
-
-    def _patience_seconds(self) -> float:
-        # While the world misbehaves, the next try may succeed by luck.
-        tries = 1 if self._trouble.is_over(self.now) else TRIES_IN_TROUBLE
-        return tries * (self.config.pod_max_backoff_seconds + SPARE_SECONDS)
 
     def _report(self, cycles: int) -> None:
         if self._on_progress is not None:

@@ -52,6 +52,8 @@ class Weather:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(f"weather {seed}")
+        # Most pods are one of many, as a workload's replicas are.
+        self._workloads = [self._new_pod() for _ in range(3)]
         self._nodes = [self._node(i) for i in range(self._random.randint(2, 5))]
         self._pods = [self._pod(f"pod-{i}") for i in range(self._random.randint(4, 12))]
 
@@ -102,6 +104,11 @@ class Weather:
 
     def _pod(self, name: str) -> Manifest:
         draw = self._random
+        pod = draw.choice(self._workloads) if draw.random() < 0.7 else self._new_pod()
+        return pod | {"metadata": pod["metadata"] | {"name": name}}
+
+    def _new_pod(self) -> Manifest:
+        draw = self._random
         spec = _spec(draw.choice(("100m", "500m", "1", "1500m", "3")))
         for chance, addition in self._additions():
             if draw.random() < chance:
@@ -109,7 +116,7 @@ class Weather:
         annotations = {}
         if draw.random() < 0.15:
             annotations["moorage.dev/run-seconds"] = str(draw.choice((1, 5, 20)))
-        meta = {"name": name, "labels": {"app": draw.choice("ab")}, "annotations": annotations}
+        meta = {"labels": {"app": draw.choice("ab")}, "annotations": annotations}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     def _additions(self) -> list[tuple[float, Manifest]]:
@@ -120,7 +127,7 @@ class Weather:
         return [
             (0.2, {"nodeSelector": {"zone": draw.choice(ZONES)}}),
             (0.2, {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}),
-            (0.3, {"priorityClassName": draw.choice(list(PRIORITIES))}),
+            (0.6, {"priorityClassName": draw.choice(list(PRIORITIES))}),
             (0.2, {"schedulingGates": [{"name": "wait"}]}),
             (0.1, {"schedulerName": "somebody-else"}),
             (0.1, {"topologySpreadConstraints": [spread]}),

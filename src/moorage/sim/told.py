@@ -44,7 +44,9 @@ class Told:
 
     def _see(self, obj: KubeObject) -> None:
         if isinstance(obj, Pod):
-            if obj.uid not in self._gone and not _is_older(obj, self.pods.get(obj.key)):
+            if obj.is_terminal:  # A look-up may show what a watch leaves out.
+                self._lose(obj)
+            elif obj.uid not in self._gone and not _is_older(obj, self.pods.get(obj.key)):
                 self.pods[obj.key] = obj
         elif isinstance(obj, Node) and not _is_older(obj, self.nodes.get(obj.name)):
             self.nodes[obj.name] = obj

@@ -4,7 +4,7 @@ A pod that it asked to bind stays booked until the world has shown the pod bound
 certain not bound. Until then it must not ask again, nor give the room to anybody else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -47,7 +47,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.told = Told()
-        self.grounds: dict[Ticket, Grounds] = {}
+        self._grounds: dict[Ticket, Grounds] = {}
         self._booked: dict[str, Booked] = {}
         # For every pod and node: the ticket under which the one was last asked to go to the other.
         self._last_asked: dict[tuple[str, str], Ticket] = {}
@@ -61,14 +61,22 @@ class Witness:
             if known is None or known.uid != uid or known.node_name:
                 del self._booked[uid]
 
-    def asks(self, effects: Iterable[Effect], *, decides: bool, counts_room: bool) -> None:
-        """The scheduler asks for something; it decides where a pod goes at this very moment, or
-        did so some time ago."""
+    def asks(
+        self, effects: Iterable[Effect], decided: Callable[[str], bool], *, counts_room: bool
+    ) -> None:
+        """The scheduler asks for something.
+
+        Where it `decided` at this very moment that a pod (by UID) goes, it is held to all that it
+        was told. A binding that was decided upon earlier goes its way, whatever has come between.
+        """
         for effect in effects:
             request = effect.request
             if isinstance(request, BindPod):
                 self._asked[effect.ticket] = request
-                self._book(effect.ticket, request, check=decides and counts_room)
+                if decided(request.pod.uid):
+                    self._check_bind(request, counts_room=counts_room)
+                    self._grounds[effect.ticket] = self._know(request.node)
+                self._book(effect.ticket, request)
             elif isinstance(request, LookUpPod):
                 self._asked[effect.ticket] = request
 
@@ -88,8 +96,8 @@ class Witness:
 
         It knew the pods that were there when it picked the node, and those it sent there later.
         """
-        grounds = self.grounds[ticket]
-        if grounds.version != node.metadata.resource_version:
+        grounds = self._grounds.get(ticket)
+        if grounds is None or grounds.version != node.metadata.resource_version:
             return True
         return any(
             pod.uid not in grounds.uids
@@ -97,34 +105,35 @@ class Witness:
             for pod in pods
         )
 
-    def _book(self, ticket: Ticket, request: BindPod, *, check: bool) -> None:
+    def _check_bind(self, request: BindPod, *, counts_room: bool) -> None:
         uid, key, name = request.pod.uid, request.pod.key, request.node
-        pod = self.told.pods.get(key)
+        pod, node = self.told.pods.get(key), self.told.nodes.get(name)
         if pod is None or pod.uid != uid:
             raise Complaint(uid, f"asks to bind {key}, which it was not told of, or told is gone")
         if pod.node_name:
             raise Complaint(uid, f"asks to bind {key}, which is on {pod.node_name} already")
+        if node is None:
+            raise Complaint(uid, f"asks to bind {key} to {name}, which is not there")
+        problem = no_room(pod, node, self._on(name).values()) if counts_room else ""
+        if problem:
+            raise Complaint(uid, f"asks to bind {key} to {name}: {problem}")
+
+    def _book(self, ticket: Ticket, request: BindPod) -> None:
+        uid, key, name = request.pod.uid, request.pod.key, request.node
         if uid in self._booked:
             raise Complaint(uid, f"asks to bind {key} again before it knows what became of it")
-        node = self.told.nodes.get(name)
-        if check:
-            self._check_room(pod, name, node)
-        version = "" if node is None else node.metadata.resource_version
-        self.grounds[ticket] = Grounds(version, frozenset(self._on(name)))
-        self._booked[uid] = Booked(pod, name)
         self._last_asked[uid, name] = ticket
+        pod = self.told.pods.get(key)
+        if pod is not None and pod.uid == uid and not pod.node_name:
+            self._booked[uid] = Booked(pod, name)
+
+    def _know(self, node: str) -> Grounds:
+        return Grounds(self.told.nodes[node].metadata.resource_version, frozenset(self._on(node)))
 
     def _on(self, node: str) -> dict[str, Pod]:
         """The pods that have to be counted on a node, by UID."""
         booked = {uid: each.pod for uid, each in self._booked.items() if each.node == node}
         return {pod.uid: pod for pod in self.told.on(node)} | booked
-
-    def _check_room(self, pod: Pod, name: str, node: Node | None) -> None:
-        if node is None:
-            raise Complaint(pod.uid, f"asks to bind {pod.key} to {name}, which is not there")
-        problem = no_room(pod, node, self._on(name).values())
-        if problem:
-            raise Complaint(pod.uid, f"asks to bind {pod.key} to {name}: {problem}")
 
 
 def no_room(pod: Pod, node: Node, others: Iterable[Pod]) -> str:

@@ -1,0 +1,320 @@
+"""Preemptions: victims evicted for pods that were promised their room.
+
+    stage   what is asked of the world                        next
+    FIRST   promises to lesser pods on the node taken back;
+            every victim but the last marked, then deleted    LAST; OVER if a victim failed
+    LAST    the last victim marked, then deleted              OVER
+    OVER    nothing; if anything failed, the pod is tried again soon
+
+The last victim is left until the others are on their way: until it begins to leave, the pod is
+held back, and its end is the change that the pod waits for. Victims that are only on their way to
+the node are taken back without asking the world. A victim is asked to leave once, however many
+pods wait for that. Nobody is evicted any more for a pod that is gone.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from moorage.api.meta import Condition
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Failed, Outcome
+from moorage.core.journal import Erred, Journal, Preempted, Preempting
+from moorage.core.nominator import Nominator
+from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
+from moorage.errors import InvariantError
+from moorage.framework.effects import DeletePod, EmitEvent, PatchPodStatus, PodRef, Request
+from moorage.framework.profile import Profile
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+IN_MEMORY = " (in kube-scheduler memory)."
+
+
+class Stage(Enum):
+    """How far a preemption is."""
+
+    FIRST = "all victims but the last are asked to leave"
+    LAST = "the last victim is asked to leave"
+    OVER = "all is done that could be done"
+
+
+@dataclass(slots=True)
+class Preemption:
+    """One pod's victims on their way out."""
+
+    number: int
+    pod: Pod
+    node: str
+    plugin: str
+    profile: Profile
+    last: Pod
+    stage: Stage = Stage.FIRST
+    # What is waited for: UIDs of victims, and of pods whose promise is taken back.
+    leaving: set[str] = field(default_factory=set)
+    clearing: set[str] = field(default_factory=set)
+    has_failed: bool = False
+    victim_failed: bool = False
+    # Whether the pod is held back meanwhile.
+    is_held: bool = True
+
+
+@dataclass(slots=True)
+class Eviction:
+    """One victim on its way out, and the preemptions (by number) that wait for it."""
+
+    victim: Pod
+    by: Preemption
+    waiting: list[int]
+    is_marked: bool = False
+
+
+@dataclass(slots=True)
+class World:
+    """What preemptions need of what is around them."""
+
+    # namespace/name -> the pod as the world last showed it
+    known: Callable[[str], Pod | None]
+    # Send back a pod that is only on its way to a node, naming the plugin that wants it; False if
+    # that cannot be done.
+    take_back: Callable[[Pod, str], bool]
+    # Try a pod soon, whatever it waits for.
+    try_again: Callable[[Pod], None]
+    # Ask for something; the outcome comes back under the name, unless that is empty.
+    ask: Callable[[Request, str], None]
+
+
+class Preemptions:
+    """All that are under way."""
+
+    def __init__(self, world: World, nominator: Nominator, journal: Journal) -> None:
+        self._world = world
+        self._nominator = nominator
+        self._journal = journal
+        self._last_number = 0
+        self._under_way: dict[int, Preemption] = {}
+        self._evictions: dict[str, Eviction] = {}
+        # Last victims that have not begun to leave, with the preemptions that watch for that.
+        self._watched: dict[str, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def begin(
+        self,
+        pod: Pod,
+        node: str,
+        victims: Iterable[Pod],
+        plugin: str,
+        profile: Profile,
+        now: float,
+    ) -> None:
+        """Evict pods from a node so that another may take their place."""
+        staying = [victim for victim in victims if not victim.is_terminating]
+        if not staying:
+            return  # All of them are on their way out already.
+        keys = tuple(victim.key for victim in staying)
+        self._journal.add(Preempting(at=now, pod=pod.key, uid=pod.uid, node=node, victims=keys))
+        self._last_number += 1
+        last = staying.pop()
+        preemption = Preemption(self._last_number, pod, node, plugin, profile, last)
+        self._under_way[preemption.number] = preemption
+        self._tell(preemption, now)
+        self._clear_promises(preemption)
+        for victim in staying:
+            self._evict(victim, preemption, now)
+        self._step(preemption, now)
+
+    def answered(self, name: str, outcome: Outcome, now: float) -> None:
+        """Something that was asked for came to an end."""
+        number, _, uid = name.partition(" ")
+        if number == "victim":
+            self._victim_answered(self._evictions[uid], outcome, now)
+        else:
+            preemption = self._under_way[int(number)]
+            preemption.clearing.discard(uid)
+            if not isinstance(outcome, Done):
+                preemption.has_failed = True
+            self._step(preemption, now)
+
+    def notice(self, observation: Observation, now: float) -> None:
+        """Let pods go whose last victim begins to leave, before anybody is told of that."""
+        if not self._watched:
+            return
+        match observation:
+            case Deleted(obj=Pod() as pod):
+                self._release(pod.uid, now)
+            case Added(obj=Pod() as pod) | Updated(obj=Pod() as pod):
+                if pod.is_terminating or pod.is_terminal:
+                    self._release(pod.uid, now)
+            case Listed(kind=kind, objects=objects) if kind is Pod:
+                staying = {pod.uid for pod in objects if isinstance(pod, Pod) and _stays(pod)}
+                for uid in [uid for uid in self._watched if uid not in staying]:
+                    self._release(uid, now)
+
+    def check(self) -> None:
+        """Raise InvariantError if a preemption waits for nothing, or a victim for nobody."""
+        for preemption in self._under_way.values():
+            if not preemption.leaving and not preemption.clearing:
+                raise InvariantError(f"the preemption for {preemption.pod.key} waits for nothing")
+            for uid in preemption.leaving:
+                if preemption.number not in self._evictions[uid].waiting:
+                    raise InvariantError(f"nobody is told when victim {uid} has left")
+        for uid, eviction in self._evictions.items():
+            if not any(uid in self._under_way[number].leaving for number in eviction.waiting):
+                raise InvariantError(f"{eviction.victim.key} is evicted for nobody")
+
+    # One preemption
+
+    def _clear_promises(self, preemption: Preemption) -> None:
+        """Lesser pods that were promised the node may not fit any more, and look elsewhere."""
+        for promised in self._nominator.on(preemption.node):
+            other = self._world.known(promised.key)
+            if (
+                other is not None
+                and other.uid == promised.uid
+                and other.priority < preemption.pod.priority
+                and other.status.nominated_node_name
+            ):
+                preemption.clearing.add(other.uid)
+                patch = PatchPodStatus(PodRef.of(other), nominated_node_name="")
+                self._world.ask(patch, f"{preemption.number} {other.uid}")
+
+    def _step(self, preemption: Preemption, now: float) -> None:
+        """Go on as far as possible."""
+        if preemption.leaving:
+            return
+        if preemption.stage is Stage.FIRST:
+            if preemption.victim_failed or not self._is_wanted(preemption):
+                preemption.stage = Stage.OVER
+            else:
+                preemption.stage = Stage.LAST
+                self._watched.setdefault(preemption.last.uid, []).append(preemption.number)
+                self._evict(preemption.last, preemption, now)
+        if not preemption.leaving and not preemption.clearing:
+            self._end(preemption, now)
+
+    def _end(self, preemption: Preemption, now: float) -> None:
+        preemption.stage = Stage.OVER
+        del self._under_way[preemption.number]
+        self._watch_no_more(preemption)
+        self._let_go(preemption, now)
+        if preemption.has_failed or preemption.victim_failed:
+            self._world.try_again(preemption.pod)
+
+    def _is_wanted(self, preemption: Preemption) -> bool:
+        """Whether the pod still waits for the room."""
+        known = self._world.known(preemption.pod.key)
+        return known is not None and known.uid == preemption.pod.uid and _stays(known)
+
+    def _release(self, uid: str, now: float) -> None:
+        for number in self._watched.pop(uid, ()):
+            self._let_go(self._under_way[number], now)
+
+    def _watch_no_more(self, preemption: Preemption) -> None:
+        watching = self._watched.get(preemption.last.uid, [])
+        if preemption.number in watching:
+            watching.remove(preemption.number)
+            if not watching:
+                del self._watched[preemption.last.uid]
+
+    def _let_go(self, preemption: Preemption, now: float) -> None:
+        """Hold the pod back no longer, unless more is under way for it."""
+        if preemption.is_held:
+            preemption.is_held = False
+            uid = preemption.pod.uid
+            if not any(o.is_held and o.pod.uid == uid for o in self._under_way.values()):
+                self._tell(preemption, now)
+
+    def _tell(self, preemption: Preemption, now: float) -> None:
+        """Let the plugin know, which may hold the pod back meanwhile."""
+        pod, over = preemption.pod, not preemption.is_held
+        trouble = preemption.profile.tell_evictions(preemption.plugin, pod, over=over)
+        if trouble:
+            self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
+
+    # One victim
+
+    def _evict(self, victim: Pod, preemption: Preemption, now: float) -> None:
+        uid = victim.uid
+        known = self._world.known(victim.key)
+        if known is None or known.uid != uid or not _stays(known):
+            return  # Gone, or going, for whatever reason.
+        if uid in self._evictions:
+            self._evictions[uid].waiting.append(preemption.number)
+            preemption.leaving.add(uid)
+        elif self._world.take_back(known, preemption.plugin):
+            self._has_left(known, preemption, now, IN_MEMORY)
+        else:
+            eviction = Eviction(known, preemption, [preemption.number])
+            self._evictions[uid] = eviction
+            preemption.leaving.add(uid)
+            self._ask_to_leave(eviction)
+
+    def _ask_to_leave(self, eviction: Eviction) -> None:
+        """Mark the victim, then delete it with its own grace period."""
+        victim = eviction.victim
+        mark = _mark(victim, eviction.by.pod)
+        eviction.is_marked = eviction.is_marked or _is_same(victim, mark)
+        name = f"victim {victim.uid}"
+        if eviction.is_marked:
+            self._world.ask(DeletePod(PodRef.of(victim)), name)
+        else:
+            self._world.ask(PatchPodStatus(PodRef.of(victim), condition=mark), name)
+
+    def _victim_answered(self, eviction: Eviction, outcome: Outcome, now: float) -> None:
+        if isinstance(outcome, Done) and not eviction.is_marked:
+            eviction.is_marked = True
+            self._ask_to_leave(eviction)
+            return
+        if isinstance(outcome, Done):
+            self._has_left(eviction.victim, eviction.by, now)
+        gone = isinstance(outcome, Failed) and outcome.missing
+        failed = not (isinstance(outcome, Done) or gone)
+        del self._evictions[eviction.victim.uid]
+        for number in eviction.waiting:
+            preemption = self._under_way[number]
+            preemption.leaving.discard(eviction.victim.uid)
+            preemption.victim_failed = preemption.victim_failed or failed
+            self._step(preemption, now)
+
+    def _has_left(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
+        """Tell who had to leave, for whom, and where."""
+        self._journal.add(
+            Preempted(
+                at=now,
+                pod=victim.key,
+                uid=victim.uid,
+                node=by.node,
+                by=by.pod.key,
+                by_uid=by.pod.uid,
+            )
+        )
+        note = f"Preempted by pod {by.pod.uid} on node {by.node}{how}"
+        reporter = by.pod.spec.scheduler_name
+        event = EmitEvent(PodRef.of(victim), "Normal", "Preempted", "Preempting", note, reporter)
+        self._world.ask(event, "")
+
+
+def _stays(pod: Pod) -> bool:
+    return not (pod.is_terminating or pod.is_terminal)
+
+
+def _mark(victim: Pod, by: Pod) -> Condition:
+    return Condition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        reason=BY_SCHEDULER,
+        message=f"{by.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        observed_generation=victim.metadata.generation or None,
+    )
+
+
+def _is_same(victim: Pod, mark: Condition) -> bool:
+    """Whether the victim is marked already, in the same words."""
+    shown = victim.condition(DISRUPTION_TARGET)
+    return shown is not None and (shown.status, shown.reason, shown.message) == (
+        mark.status,
+        mark.reason,
+        mark.message,
+    )

@@ -1,0 +1,102 @@
+"""Inclusion: which nodes count when pods are to be spread evenly.
+
+A node counts if it has all the topology keys and, as far as the pod wants that honoured, meets
+the pod's node selector and required node affinity and has no taint that keeps the pod away.
+Asked of one node, or of all rows at once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moorage.api import selectors
+from moorage.api.node import Node, Taint
+from moorage.api.pod import NodeSelector, Pod, Toleration
+from moorage.api.selectors import NodeTerm, Requirement
+from moorage.nodes.interning import ABSENT, Mask
+
+if TYPE_CHECKING:
+    from moorage.nodes.table import NodeTable
+
+REPELLING = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Inclusion:
+    """What a node needs in order to count; None stands for "not looked at"."""
+
+    keys: tuple[str, ...] = ()
+    node_selector: tuple[tuple[str, str], ...] | None = None
+    node_affinity: NodeSelector | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, pod: Pod, keys: Iterable[str], *, honor_affinity: bool, honor_taints: bool
+    ) -> "Inclusion":
+        """For a pod, as far as its constraint wants affinity and taints honoured."""
+        spec = pod.spec
+        selector = spec.node_selector if honor_affinity else None
+        affinity = spec.affinity and spec.affinity.node_affinity if honor_affinity else None
+        return cls(
+            keys=tuple(sorted(set(keys))),
+            node_selector=tuple(sorted(selector.items())) if selector else None,
+            node_affinity=affinity.required if affinity else None,
+            tolerations=spec.tolerations if honor_taints else None,
+        )
+
+    def includes(self, node: Node) -> bool:
+        """Whether a node counts."""
+        labels = node.labels
+        if not all(key in labels for key in self.keys):
+            return False
+        if any(labels.get(key) != value for key, value in self.node_selector or ()):
+            return False
+        if self.node_affinity is not None:
+            matcher = selectors.compile_node_selector(self.node_affinity)
+            if not matcher.matches(labels, node.name):
+                return False
+        return self._tolerates(node.spec.taints)
+
+    def _tolerates(self, taints: tuple[Taint, ...]) -> bool:
+        tolerations = self.tolerations
+        return tolerations is None or all(
+            taint.effect not in REPELLING or selectors.tolerates_any(tolerations, taint)
+            for taint in taints
+        )
+
+    def mask(self, table: "NodeTable") -> Mask:
+        """Which rows count; those without a node do not."""
+        masks = [table.active_rows]
+        masks += [table.label(key).codes != ABSENT for key in self.keys]
+        masks += [table.meets(selectors.equals(*pair)) for pair in self.node_selector or ()]
+        if self.node_affinity is not None:
+            terms = selectors.compile_node_selector(self.node_affinity).terms
+            matching = (_matching(term, table) for term in terms)
+            masks.append(reduce(or_, matching, np.zeros_like(table.active_rows)))
+        if self.tolerations is not None:
+            masks.append(
+                table.per_taint_set(np.array([self._tolerates(t) for t in table.taint_sets]))
+            )
+        # A copy even of a single one: it is going to be written to.
+        return np.array(reduce(and_, masks))
+
+
+def _matching(term: NodeTerm, table: "NodeTable") -> Mask:
+    if term.problems:
+        return np.zeros_like(table.active_rows)
+    masks = [table.meets(requirement) for requirement in term.label_requirements]
+    masks += [_meeting_field(requirement, table) for requirement in term.field_requirements]
+    return reduce(and_, masks)
+
+
+def _meeting_field(requirement: Requirement, table: "NodeTable") -> Mask:
+    if requirement.key != selectors.NODE_NAME_FIELD:
+        # As an unknown field reads.
+        return np.full_like(table.active_rows, requirement.accepts(""))
+    named = table.named(requirement.values)
+    return named if requirement.operator == selectors.IN else ~named

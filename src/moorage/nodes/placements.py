@@ -1,0 +1,237 @@
+"""Placements: pods on nodes as other pods see them: by labels, by terms, by topology domain.
+
+The table tells of every pod that comes or goes and of every node that changes; plugins ask for
+views. A view is made when it is first asked for, kept up to date from then on, and dropped when
+it was not used in a long time. So whoever wants to keep views keeps them in `notes`, which are
+thrown away when any view or term is, and asks again when the note is gone.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.nodes import affinity_terms
+from moorage.nodes.counters import PER_ROW, RowCounter, SelectorCounter, TermCounter, ViewKey
+from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
+from moorage.nodes.inclusion import Inclusion
+from moorage.nodes.pod_classes import Clauses, PodClass, PodClasses
+from moorage.nodes.selector_index import SelectorIndex
+from moorage.nodes.term_book import TermBook
+
+if TYPE_CHECKING:
+    from moorage.nodes.table import NodeTable
+
+# Views may take about so much memory; a view has at most an integer per row.
+VIEW_BYTES = 32 << 20
+FEWEST_VIEWS = 256
+MOST_ELIGIBILITIES = 256
+MOST_NOTES = 8192
+
+
+class Placements:
+    """See the module."""
+
+    def __init__(self, table: "NodeTable") -> None:
+        self.classes = PodClasses()
+        self.terms = TermBook()
+        self.notes: dict[Any, Any] = {}
+        self._table = table
+        self._counters: dict[tuple[Clauses, bool], SelectorCounter] = {}
+        self._index: SelectorIndex[SelectorCounter] = SelectorIndex()
+        self._eligibilities: dict[Inclusion, Eligibility] = {}
+        self._view_count = 0
+        self._clock = 0
+
+    # What plugins ask for
+
+    def view(
+        self,
+        clauses: Clauses,
+        topology_key: str,
+        inclusion: Inclusion | None = None,
+        *,
+        counts_terminating: bool,
+    ) -> DomainView:
+        """How many pods that all clauses mean are in each domain, on nodes that count."""
+        self._make_room()
+        eligibility = None if inclusion is None else self.eligibility(inclusion)
+        counter = self._counter(clauses, counts_terminating=counts_terminating)
+        return self._domain_view(counter, topology_key, eligibility)
+
+    def per_row(self, clauses: Clauses, *, counts_terminating: bool) -> RowView:
+        """How many pods that all clauses mean are on each row."""
+        self._make_room()
+        counter = self._counter(clauses, counts_terminating=counts_terminating)
+        view = counter.views.get(PER_ROW)
+        if view is None:
+            view = self._new_view(counter, PER_ROW, RowView(self._table.capacity))
+        assert isinstance(view, RowView)
+        view.used_at = self._clock
+        return view
+
+    def view_of_term(self, counter: TermCounter) -> DomainView:
+        """How often a term is stated in each domain of its own topology key."""
+        self._make_room()
+        return self._domain_view(counter, counter.term.topology_key, None)
+
+    def eligibility(self, inclusion: Inclusion) -> Eligibility:
+        """The rows that an inclusion lets count."""
+        found = self._eligibilities.get(inclusion)
+        if found is None:
+            if len(self._eligibilities) >= MOST_ELIGIBILITIES:
+                self._drop_eligibilities()
+            self._clock += 1
+            found = self._eligibilities[inclusion] = Eligibility(inclusion, self._table)
+        found.used_at = self._clock
+        return found
+
+    def nodes(self, inclusion: Inclusion, topology_key: str) -> DomainSums:
+        """How many nodes that count each domain has."""
+        return self.eligibility(inclusion).nodes(self._table.label(topology_key))
+
+    def note(self, asker: Any, worked_out: Any) -> None:
+        """Keep something for an asker; before it asks, so that losing a view loses the note."""
+        if len(self.notes) >= MOST_NOTES:
+            self.notes.clear()
+        self.notes[asker] = worked_out
+
+    def touch(self, *used: DomainView | RowView | Eligibility) -> None:
+        """Somebody who kept these still uses them."""
+        for each in used:
+            each.used_at = self._clock
+
+    def _domain_view(
+        self, counter: RowCounter, topology_key: str, eligibility: Eligibility | None
+    ) -> DomainView:
+        key = (topology_key, None if eligibility is None else eligibility.inclusion)
+        view = counter.views.get(key)
+        if view is None:
+            new = DomainView(self._table.label(topology_key), eligibility)
+            view = self._new_view(counter, key, new)
+        assert isinstance(view, DomainView)
+        view.used_at = self._clock
+        return view
+
+    def _new_view(
+        self, counter: RowCounter, key: ViewKey, view: DomainView | RowView
+    ) -> DomainView | RowView:
+        self._clock += 1
+        self._view_count += 1
+        counter.views[key] = view
+        view.fill(counter.rows)
+        return view
+
+    def _counter(self, clauses: Clauses, *, counts_terminating: bool) -> SelectorCounter:
+        counter = self._counters.get((clauses, counts_terminating))
+        if counter is None:
+            counter = SelectorCounter(clauses, counts_terminating=counts_terminating)
+            self._counters[clauses, counts_terminating] = counter
+            self._list(counter)
+            for pods in self.classes.matching(clauses):
+                counter.include(pods)
+        return counter
+
+    def _list(self, counter: SelectorCounter) -> None:
+        """List a counter by a clause that tells pods apart, for pods of classes yet unseen."""
+        clause = min(counter.clauses, key=lambda each: not each.selector.requirements)
+        names = clause.namespaces or ()
+        self._index.add(counter, min(names) if len(names) == 1 else None, clause.selector)
+
+    # What the table tells
+
+    def add(self, row: int, pod: Pod) -> None:
+        """A pod came to a row."""
+        self._book(row, pod, 1)
+
+    def remove(self, row: int, pod: Pod) -> None:
+        """A pod left a row, as it was when it came, or without a difference that counts here."""
+        self._book(row, pod, -1)
+
+    def _book(self, row: int, pod: Pod, amount: int) -> None:
+        pods = self.classes.get(pod) or self._new_class(pod)
+        terminating = pod.is_terminating
+        pods.add(row, amount, terminating=terminating)
+        for counter in pods.counters:
+            if counter.counts_terminating or not terminating:
+                counter.add(row, amount)
+        if pods.is_empty:
+            self.classes.drop(pod)
+        said = affinity_terms.content(pod)
+        if said and self.terms.add(row, pod.namespace, said, amount):
+            self.notes.clear()
+
+    def _new_class(self, pod: Pod) -> PodClass:
+        pods = self.classes.new(pod)
+        candidates = self._index.candidates(pods.namespace, pods.labels)
+        pods.counters += [counter for counter in candidates if pods.matches(counter.clauses)]
+        return pods
+
+    def leave(self, row: int) -> None:
+        """A row's node is about to change in labels, taints, or altogether."""
+        for counter in self._affected(row):
+            counter.leave(row)
+        for eligibility in self._eligibilities.values():
+            eligibility.leave(row)
+
+    def enter(self, row: int, node: Node | None) -> None:
+        """A row's node has changed, and so have the table's columns."""
+        for eligibility in self._eligibilities.values():
+            eligibility.enter(row, node)
+        for counter in self._affected(row):
+            counter.enter(row)
+
+    def _affected(self, row: int) -> Iterator[RowCounter]:
+        if self._table.placed[row]:
+            yield from self._counters.values()
+            yield from self.terms.all
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows."""
+        for eligibility in self._eligibilities.values():
+            eligibility.grow(capacity)
+        for counter in self._counters.values():
+            for view in counter.views.values():
+                view.grow(capacity)
+
+    # What nobody asks for any more
+
+    def _make_room(self) -> None:
+        """Before a counter or a view is made: what is new must not be dropped at once."""
+        if self._view_count >= max(VIEW_BYTES // (8 * self._table.capacity), FEWEST_VIEWS):
+            self._drop_views()
+
+    def _drop_views(self) -> None:
+        """Drop the quarter of all views that was not used for longest."""
+        counters: list[RowCounter] = [*self._counters.values(), *self.terms.all]
+        views = [(view.used_at, c, key) for c in counters for key, view in c.views.items()]
+        views.sort(key=lambda entry: entry[0])
+        dropped = views[: len(views) // 4]
+        for _, counter, key in dropped:
+            del counter.views[key]
+        self._view_count = len(views) - len(dropped)
+        self._drop_counters()
+
+    def _drop_counters(self) -> None:
+        """Drop the counters that have no view left, and what was kept of views."""
+        self.notes.clear()
+        self._counters = {key: c for key, c in self._counters.items() if c.views}
+        self._index = SelectorIndex()
+        for counter in self._counters.values():
+            self._list(counter)
+        for pods in self.classes.all():
+            if pods.counters:
+                pods.counters = [counter for counter in pods.counters if counter.views]
+
+    def _drop_eligibilities(self) -> None:
+        """Drop the half that was not used for longest, with the views that stand on them."""
+        oldest = sorted(self._eligibilities.values(), key=lambda each: each.used_at)
+        dropped = dict.fromkeys(each.inclusion for each in oldest[: len(oldest) // 2])
+        for inclusion in dropped:
+            del self._eligibilities[inclusion]
+        for counter in self._counters.values():
+            for key in list(counter.views):
+                if key is not None and key[1] in dropped:
+                    del counter.views[key]
+                    self._view_count -= 1
+        self._drop_counters()

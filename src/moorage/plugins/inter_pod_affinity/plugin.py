@@ -1,0 +1,100 @@
+"""InterPodAffinity: near the pods that a pod wants company of, away from those it cannot stand.
+
+Required affinity and anti-affinity rule nodes out, and so does the required anti-affinity of pods
+that are there already. Preferred terms, the pod's own and others', earn or cost points; pods that
+require this pod's company add `hard_pod_affinity_weight` each. How near is near is a matter of
+the term's topology key. Nothing is counted here: the placements keep count.
+"""
+
+from moorage import plugin as mp
+from moorage.plugins.inter_pod_affinity import hints
+from moorage.plugins.inter_pod_affinity.filtering import Counts
+from moorage.plugins.inter_pod_affinity.incoming import NAME, Incoming
+from moorage.plugins.inter_pod_affinity.scoring import MinMax, Points
+
+COUNTS = mp.StateKey[Counts]("PreFilterInterPodAffinity")
+POINTS = mp.StateKey[Points]("PreScoreInterPodAffinity")
+
+
+class InterPodAffinity:
+    name = NAME
+    depends = mp.Depends.PLACEMENTS
+    normalizer = MinMax()
+
+    def __init__(
+        self,
+        *,
+        hard_pod_affinity_weight: int = 1,
+        ignore_preferred_terms_of_existing_pods: bool = False,
+    ) -> None:
+        self._hard_weight = hard_pod_affinity_weight
+        self._ignores_others = ignore_preferred_terms_of_existing_pods
+
+    # Filter
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        incoming = Incoming.of(state, pod)
+        if incoming.own.problems:
+            return mp.unresolvable(f"parsing pod: {incoming.problem}")
+        asked = incoming.filter_views(state.cluster)
+        if not incoming.has_required and not any(view.nonzero for view in asked.views):
+            return mp.SKIP
+        state[COUNTS] = Counts.of(incoming, asked)
+        return mp.SUCCESS
+
+    def add_pod(
+        self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
+    ) -> None:
+        state[COUNTS].correct(other.pod, node.labels, 1)
+
+    def remove_pod(
+        self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
+    ) -> None:
+        state[COUNTS].correct(other.pod, node.labels, -1)
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        return state[COUNTS].status(node.labels)
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        return state[COUNTS].verdicts(state.table, table)
+
+    # Score
+
+    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        if self._ignores_others and not _prefers(pod):
+            return mp.SKIP
+        incoming = Incoming.of(state, pod)
+        if incoming.own.problems:
+            raise ValueError(f"failed to parse pod: {incoming.problem}")
+        asked = incoming.score_views(state.cluster)
+        weighted = [*asked.preferred]
+        if self._hard_weight > 0:
+            weighted += [(self._hard_weight, view) for view in asked.required]
+        if not any(view.nonzero for _, view in weighted):
+            return mp.SKIP
+        state[POINTS] = Points(weighted)
+        return mp.SUCCESS
+
+    def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
+        return state[POINTS].of(node)
+
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+        return state[POINTS].of_all(table)
+
+    # Requeueing
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.POD_ADD: hints.pod_change,
+            mp.ClusterEvent.UPDATE_POD_LABEL: hints.pod_change,
+            mp.ClusterEvent.POD_DELETE: hints.pod_change,
+            mp.ClusterEvent.NODE_ADD: hints.node_change,
+            mp.ClusterEvent.UPDATE_NODE_LABEL: hints.node_change,
+        }
+
+
+def _prefers(pod: mp.Pod) -> bool:
+    """Whether a pod says that it likes or dislikes company."""
+    affinity = pod.spec.affinity
+    both = () if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(each is not None and each.preferred for each in both)

@@ -1,0 +1,137 @@
+"""Spreading: what pods of one template want spread, with the views that it takes to see it.
+
+Constraints that the pods state are parsed once and kept with the template; those of a profile get
+their selector from services and controllers, and so are looked up anew when these change. Views
+are a note with the placements.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moorage import plugin as mp
+from moorage.plugins.pod_topology_spread import constraints
+from moorage.plugins.pod_topology_spread.constraints import HARD, HOSTNAME, Constraint, Stated
+from moorage.plugins.pod_topology_spread.default_selector import DefaultSelector
+from moorage.plugins.pod_topology_spread.reach import Reach
+
+EVERY_NODE = mp.Inclusion()
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The constraints of a profile for pods that state none."""
+
+    stated: tuple[Stated, ...]
+    # Under the system's own defaults a node without a topology label is not left out.
+    require_all: bool
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """The actions that there are any for."""
+        return frozenset(each.when_unsatisfiable for each in self.stated)
+
+
+@dataclass(slots=True)
+class Counted:
+    """A constraint and where to read what it counts."""
+
+    constraint: Constraint
+    eligibility: mp.Eligibility
+    # Nodes per domain: those that count, and all.
+    nodes: mp.DomainSums
+    all_nodes: mp.DomainSums
+    reach: Reach
+    # Pods that count, per domain and per row; None if it is always 0.
+    pods: mp.DomainView | None = None
+    pods_per_row: mp.RowView | None = None
+
+    def used(self) -> Iterator[mp.DomainView | mp.RowView | mp.Eligibility]:
+        """What must not be dropped while this is in use."""
+        yield self.eligibility
+        if self.pods is not None:
+            yield self.pods
+        if self.pods_per_row is not None:
+            yield self.pods_per_row
+
+
+class Group:
+    """The constraints for one action, which are looked at together."""
+
+    __slots__ = ("_per_row", "constraints", "require_all")
+
+    def __init__(
+        self, asked: tuple[Constraint, ...], *, require_all: bool = True, per_row: bool = False
+    ) -> None:
+        self.constraints = asked
+        self.require_all = require_all
+        self._per_row = per_row
+
+    def counted(self, placements: mp.Placements) -> list[Counted]:
+        """The constraints with their views."""
+        found: list[Counted] | None = placements.notes.get(self)
+        if found is None:
+            found = []
+            placements.note(self, found)
+            found += [self._ask(each, placements) for each in self.constraints]
+        else:
+            placements.touch(*(view for each in found for view in each.used()))
+        return found
+
+    def _ask(self, asked: Constraint, placements: mp.Placements) -> Counted:
+        inclusion, key, clauses = asked.inclusion, asked.topology_key, asked.clauses
+        eligibility = placements.eligibility(inclusion)
+        all_nodes = placements.nodes(EVERY_NODE, key)
+        counted = Counted(
+            asked, eligibility, eligibility.nodes(all_nodes.column), all_nodes, Reach(all_nodes)
+        )
+        if not clauses:
+            return counted
+        if self._per_row and key == HOSTNAME:
+            counted.pods_per_row = placements.per_row(clauses, counts_terminating=False)
+        else:
+            counted.pods = placements.view(clauses, key, inclusion, counts_terminating=False)
+        return counted
+
+
+NOBODY = Group(())
+
+
+class Spreading:
+    """See the module."""
+
+    def __init__(self, pod: mp.Pod, defaults: Defaults) -> None:
+        self._pod = pod
+        self._stated = pod.spec.topology_spread_constraints
+        self._defaults = defaults
+        self._default_actions = defaults.actions
+        self._selector = DefaultSelector(pod)
+        self._groups: dict[str, Group] = {}
+
+    def group(self, action: str, cluster: mp.Cluster) -> Group:
+        """The constraints for an action; a selector that does not parse raises."""
+        if not self._stated:
+            if action not in self._default_actions:
+                return NOBODY
+            if self._selector.refresh(cluster):
+                self._groups.clear()
+        group = self._groups.get(action)
+        if group is None:
+            group = self._groups[action] = (
+                self._own(action) if self._stated else self._default(action)
+            )
+        return group
+
+    def _own(self, action: str) -> Group:
+        asked = constraints.parse(self._pod, self._stated, action)
+        return Group(asked, per_row=action != HARD)
+
+    def _default(self, action: str) -> Group:
+        selector = self._selector.current
+        if selector.is_empty:
+            return NOBODY
+        require_all = self._defaults.require_all
+        stated = self._defaults.stated
+        asked = constraints.parse(
+            self._pod, stated, action, selector=selector, require_all=require_all
+        )
+        return Group(asked, require_all=require_all, per_row=action != HARD)

@@ -1,0 +1,184 @@
+"""`moorage explain`."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from moorage import explain
+
+
+def test_a_pod_that_fits(run, cluster):
+    got = run("explain", "fits", "-f", cluster)
+    assert got.exit_code == 0
+    assert got.stdout.startswith(
+        "default/fits would run on large: it is the only one of 2 nodes that fits.\n"
+    )
+    assert "Insufficient cpu  NodeResourcesFit\n   small\n" in got.stdout
+    assert got.stdout.endswith(
+        "\n1 object of a kind that scheduling does not read: 1 v1 ConfigMap\n"
+    )
+
+
+def test_a_pod_that_stays_pending(run, cluster):
+    got = run("explain", "default/huge", "-f", cluster)
+    assert got.exit_code == 0
+    assert got.stdout.startswith(
+        "default/huge stays pending: 0/2 nodes are available: 2 Insufficient cpu."
+    )
+    assert (
+        "-  Insufficient cpu: the pod asks for 64; at most 8 is free on large. Even empty, none of "
+        "these has\n   more than 8.\n" in got.stdout
+    )
+
+
+def test_a_gated_pod(run, cluster):
+    got = run("explain", "gated", "-f", cluster)
+    assert got.exit_code == 0
+    assert got.stdout.startswith(
+        "default/gated is held back by SchedulingGates: waiting for scheduling gates: "
+        "[example.com/wait]."
+    )
+
+
+def test_a_pod_of_another_scheduler(run, write, make_node, make_pod):
+    path = write("c.yaml", make_node("n"), make_pod("p", schedulerName="mine"))
+    got = run("explain", "p", "-f", path)
+    assert got.exit_code == 0
+    assert got.stdout.startswith('default/p stays pending: no profile for scheduler "mine"\n')
+    assert "the profiles here are: default-scheduler" in got.stdout
+
+
+def test_a_pod_that_runs_already(run, cluster):
+    got = run("explain", "runs", "-f", cluster)
+    assert got.exit_code == 0
+    first = " ".join(got.stdout.split("\n\n")[0].split())
+    assert first.startswith("default/runs runs on small. Scheduled again, it would go to large: ")
+    assert first.endswith("28 points ahead of small, most of all in NodeResourcesFit.")
+
+
+@pytest.mark.parametrize("pod", ["fits", "huge", "gated", "runs"])
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_for_programs(run, cluster, pod, form):
+    got = run("explain", pod, "-f", cluster, "-o", form)
+    assert got.exit_code == 0
+    objects = list(yaml.safe_load_all(cluster.read_text()))
+    read = {"json": json.loads, "yaml": yaml.safe_load}[form]
+    assert read(got.stdout) == explain(objects, pod).to_dict()
+
+
+def test_scores_best_first_and_only_some_unless_asked(run, write, make_node, make_pod):
+    nodes = [make_node(f"node-{i:02}", str(2 + i)) for i in range(15)]
+    path = write("c.yaml", *nodes, make_pod("p"))
+    some, everything = (run("explain", "p", "-f", path, *more).stdout for more in ([], ["-a"]))
+    assert "* node-14 " in some
+    assert some.index("node-14") < some.index("node-13")
+    assert "and 5 more; -a shows all\n" in some
+    assert "node-00" not in some
+    assert "node-00" in everything
+    assert "-a shows all" not in everything
+
+
+def test_plugins_without_room_are_named(run, write, monkeypatch, make_node, make_pod):
+    monkeypatch.setenv("COLUMNS", "36")
+    path = write("c.yaml", make_node("small", "2"), make_node("large", "8"), make_pod("p"))
+    got = run("explain", "p", "-f", path).stdout
+    assert "no room for\nNodeResourcesBalancedAllocation\n" in got
+    assert max(map(len, got.splitlines())) <= 36
+
+
+def test_standard_input_beside_a_file(run, write, make_node, make_pod):
+    path = write("nodes.yaml", make_node("n"))
+    got = run("explain", "p", "-f", path, "-f", "-", stdin=json.dumps(make_pod("p")))
+    assert got.exit_code == 0
+    assert got.stdout.startswith("default/p would run on n: there is no other.\n")
+
+
+def test_a_folder(run, cluster, make_node):
+    (cluster.parent / "more.json").write_text(json.dumps(make_node("larger", "16")))
+    got = run("explain", "fits", "-f", cluster.parent, "-o", "json")
+    assert json.loads(got.stdout)["feasible"] == ["large", "larger"]
+
+
+def test_names_with_brackets_are_no_markup(run, write, make_node, make_pod):
+    gates = [{"name": "bold"}, {"name": "red"}]
+    path = write("c.yaml", make_node("n"), make_pod("p", schedulingGates=gates))
+    assert "[bold red]" in run("explain", "p", "-f", path).stdout
+
+
+def test_colour_and_width_are_the_terminal_s(cluster):
+    plain, coloured = (on_a_terminal(cluster, no_color) for no_color in ("1", ""))
+    assert "\x1b[1;32m" in coloured
+    assert "\x1b[1;32m" not in plain
+    assert max(map(len, plain_lines(plain))) <= 60
+
+
+def on_a_terminal(cluster, no_color):
+    ours, theirs = pty.openpty()
+    moorage = [sys.executable, "-c", "from moorage.cli.main import main; main()"]
+    with subprocess.Popen(
+        [*moorage, "explain", "fits", "-f", str(cluster)],
+        stdout=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": no_color},
+    ):
+        os.close(theirs)
+        text = b""
+        try:
+            while more := os.read(ours, 4096):
+                text += more
+        except OSError:  # How Linux says that the other end is closed.
+            pass
+    os.close(ours)
+    return text.decode()
+
+
+def plain_lines(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("pod", "content", "complaint"),
+    [
+        pytest.param("p", "a: [", "moorage: {path}, line ", id="half a file"),
+        pytest.param("p", "", "moorage: {path}: holds no objects", id="an empty file"),
+        pytest.param(
+            "p",
+            "{apiVersion: v1, kind: Pod, metadata: {name: q}}",
+            "moorage: no pod 'p' among the 1 given; name it as namespace/name",
+            id="an unknown pod",
+        ),
+        pytest.param(
+            "p",
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: a}}\n---\n"
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: b}}",
+            "moorage: pod 'p' is not unique: say which of a/p, b/p",
+            id="two pods of that name",
+        ),
+        pytest.param(
+            "p",
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: 1}}}",
+            "moorage: {path}, document 1, Pod default/p, metadata.labels.a: must be text, is 1; "
+            "put it in quotes",
+            id="an object of the wrong shape",
+        ),
+    ],
+)
+def test_bad_objects(run, write, pod, content, complaint):
+    path = write("c.yaml", content)
+    got = run("explain", pod, "-f", path)
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert got.stderr.startswith(complaint.format(path=path))
+    assert got.stderr.count("\n") == 1
+
+
+def test_no_nodes(run, write, make_pod):
+    got = run("explain", "p", "-f", write("c.yaml", make_pod("p")))
+    assert got.exit_code == 0
+    assert got.stdout.startswith("default/p stays pending: no nodes available to schedule pods\n")
+    assert "There is no node among the objects that were given.\n" in got.stdout

@@ -1,0 +1,108 @@
+"""`moorage` itself: what it loads, how it complains, and how it ends."""
+
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from moorage.cli import main
+from moorage.version import __version__
+
+MOORAGE = [sys.executable, "-c", "from moorage.cli.main import main; main()"]
+
+LOADED = """
+import sys
+from moorage.cli.main import moorage
+try:
+    moorage(["--help"], standalone_mode=False)
+finally:
+    heavy = {"numpy", "rich", "yaml", "msgspec", "asyncio"}
+    print("loaded:", *sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_help_lists_the_commands(run):
+    got = run("--help")
+    assert got.exit_code == 0
+    for command in ("explain", "simulate", "bench", "config"):
+        assert f"\n  {command} " in got.stdout
+
+
+@pytest.mark.parametrize("command", ["explain", "simulate", "bench", "config"])
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_of_a_command(run, command, option):
+    got = run(command, option)
+    assert got.exit_code == 0
+    assert got.stdout.startswith(f"Usage: moorage {command} ")
+    assert "..." not in got.stdout.partition("Options:")[0].replace("[SHAPE]...", "").replace(
+        "[ARGS]...", ""
+    )
+
+
+def test_help_loads_nothing_heavy():
+    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "loaded:"
+
+
+def test_help_is_quick():
+    started_at = time.monotonic()
+    subprocess.run([*MOORAGE, "--help"], check=True, capture_output=True)
+    # It takes a tenth of a second; a busy machine may need a few.
+    assert time.monotonic() - started_at < 3
+
+
+def test_version(run):
+    assert run("--version").stdout == f"moorage {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["nonsense"], id="unknown command"),
+        pytest.param(["explain", "p"], id="missing option"),
+        pytest.param(["simulate", "-f", "x", "--seed", "many"], id="not a number"),
+        pytest.param(["simulate", "-f", "x", "--until", "-1"], id="out of range"),
+        pytest.param(["simulate", "-f", "x", "-o", "xml"], id="unknown format"),
+        pytest.param(["bench", "--nodes", "0"], id="no nodes"),
+    ],
+)
+def test_wrong_usage(run, arguments):
+    got = run(*arguments)
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert "Error: " in got.stderr
+
+
+def test_a_complaint_comes_without_traceback():
+    ran = subprocess.run(
+        [*MOORAGE, "simulate", "-f", "nowhere.yaml"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == "moorage: nowhere.yaml: no such file or folder\n"
+    assert ran.stdout == ""
+
+
+def test_nobody_reads():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing) as output:
+        ran = subprocess.run(
+            [*MOORAGE, "config", "default"], stdout=output, stderr=subprocess.PIPE, check=False
+        )
+    assert ran.returncode == main.NOBODY_READS
+    assert ran.stderr == b""
+
+
+def test_interrupted(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["moorage", "explain", "p", "-f", "-"])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=interrupt)))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == main.INTERRUPTED
+    assert "Traceback" not in capsys.readouterr().err

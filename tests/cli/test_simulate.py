@@ -1,0 +1,263 @@
+"""`moorage simulate`."""
+
+import json
+
+import pytest
+import yaml
+
+GOOD_PLUGIN = """
+from moorage import plugin as mp
+
+class Picky:
+    name = "Picky"
+
+    def filter(self, state, pod, node):
+        return mp.SUCCESS if node.name == "small" else mp.unresolvable("node(s) not to my taste")
+"""
+
+RAISING_PLUGIN = """
+from moorage import plugin as mp
+
+class Moody:
+    name = "Moody"
+
+    def filter(self, state, pod, node):
+        if pod.labels.get("mood") == "bad":
+            raise RuntimeError("not today")
+        return mp.SUCCESS
+"""
+
+
+def test_for_people(run, cluster):
+    got = run("simulate", "-f", cluster)
+    assert got.exit_code == 0
+    assert got.stdout.startswith(
+        "4 pods on 2 nodes after 1 s: 1 placed, 1 already running, 2 pending (1 of them gated).\n"
+    )
+    rows = [line.split() for line in got.stdout.splitlines()]
+    assert ["small", "1/10", "███░░░", "50%", "1/2", "░░░░░░", "0%", "0/8Gi"] in rows
+    assert ["large", "1/10", "+1", "██░░░░", "38%", "3/8", "░░░░░░", "0%", "0/8Gi"] in rows
+    assert "\n1 pod placed\nlarge  default/fits\n" in got.stdout
+    assert (
+        "\n2 pods stay pending\n"
+        "1  default/huge\n"
+        "   0/2 nodes are available: 2 Insufficient cpu.\n"
+        "1  default/gated\n"
+        "   waiting for scheduling gates: [example.com/wait]\n" in got.stdout
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_for_programs(run, cluster, form):
+    got = run("simulate", "-f", cluster, "-o", form)
+    assert got.exit_code == 0
+    assert {"json": json.loads, "yaml": yaml.safe_load}[form](got.stdout) == {
+        "placements": {
+            "default/runs": "small",
+            "default/fits": "large",
+            "default/huge": None,
+            "default/gated": None,
+        },
+        "pending": {
+            "default/huge": "0/2 nodes are available: 2 Insufficient cpu.",
+            "default/gated": "waiting for scheduling gates: [example.com/wait]",
+        },
+        "nodes": {
+            "small": {
+                "pods": 1,
+                "requested": {"cpu": "1", "memory": "0", "pods": "1"},
+                "allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"},
+            },
+            "large": {
+                "pods": 1,
+                "requested": {"cpu": "3", "memory": "0", "pods": "1"},
+                "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10"},
+            },
+        },
+        "summary": {
+            "pods": 4,
+            "nodes": 2,
+            "placed": 1,
+            "running": 1,
+            "ended": 0,
+            "evicted": 0,
+            "pending": 2,
+            "gated": 1,
+            "seconds": 1.0,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("pods", "code"),
+    [
+        pytest.param(["fits"], 0, id="everybody has a node"),
+        pytest.param(["fits", "huge"], 1, id="somebody fits nowhere"),
+        pytest.param(["fits", "gated"], 1, id="gated pods count"),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_fail_on_pending(run, write, make_node, make_pod, pods, code, form):
+    made = {
+        "fits": make_pod("fits"),
+        "huge": make_pod("huge", "64"),
+        "gated": make_pod("gated", schedulingGates=[{"name": "g"}]),
+    }
+    path = write("c.yaml", make_node("n"), *(made[name] for name in pods))
+    assert run("simulate", "-f", path, "-o", form, "--fail-on-pending").exit_code == code
+    assert run("simulate", "-f", path, "-o", form).exit_code == 0
+
+
+def test_one_seed_one_outcome(run, write, make_node, make_pod):
+    nodes = [make_node(f"n{i}") for i in range(8)]
+    path = write("c.yaml", *nodes, *(make_pod(f"p{i}") for i in range(8)))
+
+    def outcome(seed):
+        return run("simulate", "-f", path, "--seed", seed, "-o", "json").stdout
+
+    assert outcome(7) == outcome(7)
+    assert len({outcome(seed) for seed in range(5)}) > 1
+
+
+def test_until(run, write, make_node, make_pod):
+    short = make_pod("short", "3")
+    short["metadata"]["annotations"] = {"moorage.dev/run-seconds": "60"}
+    path = write("c.yaml", make_node("n"), short, make_pod("next", "3"))
+
+    def summary(*more):
+        return json.loads(run("simulate", "-f", path, "-o", "json", *more).stdout)["summary"]
+
+    assert summary("--until", "30") | {"pending": 1, "ended": 0} == summary("--until", "30")
+    assert summary("--until", "30")["seconds"] == 30
+    assert summary() | {"pending": 0, "ended": 1} == summary()
+
+
+def test_many_nodes_are_cut_short_unless_asked(run, write, make_node, make_pod):
+    path = write("c.yaml", *(make_node(f"n{i:03}") for i in range(60)), make_pod("p"))
+    assert "and 40 more nodes; -a shows all\n" in run("simulate", "-f", path).stdout
+    everything = run("simulate", "-f", path, "-a").stdout
+    assert all(f"n{i:03}" in everything for i in range(60))
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        pytest.param("100", ["large", "1/10", "+1", "██░░░░", "38%", "3/8"], id="all of it"),
+        pytest.param("50", ["large", "1/10", "+1", "38%", "3/8"], id="without bars"),
+        pytest.param("34", ["large", "1/10", "+1", "38%", "0%"], id="only shares"),
+    ],
+)
+def test_the_table_fits_the_terminal(run, cluster, monkeypatch, columns, row):
+    monkeypatch.setenv("COLUMNS", columns)
+    got = run("simulate", "-f", cluster).stdout
+    assert row in [line.split()[: len(row)] for line in got.splitlines()]
+    assert max(map(len, got.splitlines())) <= int(columns)
+
+
+def test_extended_resources_have_a_column(run, write, make_node, make_pod):
+    node = make_node("n")
+    node["status"]["allocatable"]["example.com/gpu"] = "4"
+    got = run("simulate", "-f", write("c.yaml", node, make_node("m"), make_pod("p"))).stdout
+    head = next(line for line in got.splitlines() if line.startswith("node"))
+    assert head.split() == ["node", "pods", "new", "cpu", "memory", "gpu"]
+    assert "0% 0/4\n" in got
+
+
+def test_nothing_at_all(run, write):
+    path = write("c.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
+    got = run("simulate", "-f", path)
+    assert got.exit_code == 0
+    assert got.stdout == "0 pods on 0 nodes after 0 s: 0 placed.\n"
+
+
+# Plugins beside the configuration
+
+
+def test_a_plugin_changes_the_outcome(run, write, configure, make_node, make_pod):
+    write("picky.py", GOOD_PLUGIN)
+    path = write("c.yaml", make_node("small", "2"), make_node("large", "8"), make_pod("p"))
+    without = run("simulate", "-f", path, "-o", "json")
+    assert json.loads(without.stdout)["placements"] == {"default/p": "large"}
+    with_it = run("simulate", "-f", path, "-o", "json", "--config", configure("picky.py:Picky"))
+    assert json.loads(with_it.stdout)["placements"] == {"default/p": "small"}
+
+
+def test_a_plugin_that_raises_costs_its_own_pod(run, write, configure, make_node, make_pod):
+    write("moody.py", RAISING_PLUGIN)
+    pods = [make_pod("good"), make_pod("bad", labels={"mood": "bad"}), make_pod("other")]
+    path = write("c.yaml", make_node("n"), *pods)
+    got = run("simulate", "-f", path, "-o", "json", "--config", configure("moody.py:Moody"))
+    assert got.exit_code == 0
+    outcome = json.loads(got.stdout)
+    assert outcome["placements"] == {"default/good": "n", "default/bad": None, "default/other": "n"}
+    assert outcome["pending"] == {"default/bad": 'running "Moody" filter plugin: not today'}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        pytest.param("gone.py:Gone", None, "gone.py: no such file", id="no file"),
+        pytest.param("b1.py:Bad", "class Bad(", 'plugin "b1.py:Bad": ', id="not Python"),
+        pytest.param(
+            "b2.py:Bad", "a = 1", 'plugin "b2.py:Bad": b2.py has no class Bad', id="no such class"
+        ),
+        pytest.param(
+            "b3.py:Bad",
+            "class Bad:\n    def score(self, state, pod, node): ...",
+            'initializing plugin "b3.py:Bad": it needs a class attribute `name`',
+            id="no name",
+        ),
+        pytest.param(
+            "b4.py:Bad",
+            "class Bad:\n    name = 'Bad'\n    def filter(self, pod): ...",
+            'initializing plugin "b4.py:Bad": filter has to take 3 argument(s) besides self',
+            id="a wrong signature",
+        ),
+    ],
+)
+def test_bad_plugins(run, write, cluster, configure, name, text, complaint):
+    if text is not None:
+        write(name.partition(":")[0], text)
+    got = run("simulate", "-f", cluster, "--config", configure(name))
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert got.stderr.count("\n") == 1
+    assert got.stderr.startswith("moorage: ")
+    assert complaint in got.stderr
+
+
+def test_a_bad_configuration_is_a_line_per_fault(run, write, cluster):
+    path = write(
+        "config.yaml",
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "parallelism": 0,
+            "percentageOfNodesToScore": 101,
+        },
+    )
+    got = run("simulate", "-f", cluster, "--config", path)
+    assert got.exit_code == 2
+    lines = got.stderr.splitlines()
+    assert [line.partition(": Invalid")[0] for line in lines] == [
+        f"moorage: {path}: parallelism",
+        f"moorage: {path}: percentageOfNodesToScore",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "complaint"),
+    [
+        pytest.param(
+            "soon",
+            'moorage: Pod default/p, metadata.annotations["moorage.dev/run-seconds"]: '
+            'must be seconds, is "soon"\n',
+            id="an annotation that is no number",
+        ),
+    ],
+)
+def test_bad_objects(run, write, make_pod, annotation, complaint):
+    made = make_pod("p")
+    made["metadata"]["annotations"] = {"moorage.dev/run-seconds": annotation}
+    got = run("simulate", "-f", write("c.yaml", made))
+    assert (got.exit_code, got.stdout, got.stderr) == (2, "", complaint)

@@ -1,0 +1,426 @@
+"""What an observation does to cache and queue, late, doubled and stale ones included."""
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Pod, PodStatus
+from moorage.api.policy import PriorityClass
+from moorage.api.storage import PersistentVolumeClaim, StorageClass
+from moorage.core import intake
+from moorage.core.journal import Confirmed, Gone
+from moorage.core.observations import Added, Listed
+from moorage.framework.effects import BindPod
+from moorage.framework.events import Action, ClusterEvent
+from moorage.framework.status import SUCCESS, unschedulable
+from moorage.testing import make_node, make_pod
+
+
+def versioned(obj, version):
+    return replace(obj, metadata=replace(obj.metadata, resource_version=str(version)))
+
+
+def on(pod, node):
+    return replace(pod, spec=replace(pod.spec, node_name=node))
+
+
+def nominated(pod, node):
+    return replace(pod, status=PodStatus(nominated_node_name=node))
+
+
+def ended(pod, phase="Succeeded"):
+    return replace(pod, status=PodStatus(phase=phase))
+
+
+POD = make_pod("p", uid="uid-p", requests={"cpu": "1"})
+
+
+class Waits:
+    """Refuses every pod called `waits`, and wants to hear of what the test says."""
+
+    name = "Waits"
+    events: tuple = ()
+
+    def filter(self, state, pod, node):
+        return unschedulable("wait") if pod.name == "waits" else SUCCESS
+
+    def events_to_register(self):
+        return dict.fromkeys(self.events)
+
+
+def waiting_for(machine, *events, priority=0, **options):
+    """A machine in which one pod rests until one of these events comes."""
+    plugin = type("Waits", (Waits,), {"events": events})
+    run = machine(plugin, **options)
+    pod = make_pod("waits", uid="uid-w", priority=priority)
+    run.schedule(pod)
+    assert run.where(pod) == "unschedulable"
+    return run, lambda: run.where(pod) != "unschedulable"
+
+
+# Pods
+
+
+def test_a_pod_without_a_node_is_queued(machine):
+    run = machine()
+    run.add(POD)
+    assert (run.where(POD), run.cached(POD)) == ("active", None)
+
+
+def test_a_pod_with_a_node_is_cached(machine):
+    run = machine()
+    run.add(on(POD, "n1"))
+    assert (run.where(POD), run.cached(POD), run.requested("n1")) == (None, "n1", 1000)
+    assert run.facts(POD, Confirmed)[0].node == "n1"
+
+
+def test_a_pod_that_got_a_node_leaves_the_queue(machine):
+    run = machine()
+    run.add(POD)
+    run.update(on(POD, "n1"))
+    assert (run.where(POD), run.cached(POD)) == (None, "n1")
+
+
+def test_a_pod_before_its_node(machine):
+    run = machine(nodes=())
+    run.add(on(POD, "late"))
+    assert run.cached(POD) == "late"
+    run.add(make_node("late"))
+    assert run.requested("late") == 1000
+
+
+@pytest.mark.parametrize("verb", ["add", "update"])
+def test_news_of_the_wrong_kind_are_understood(machine, verb):
+    """An addition of something known is an update, an update of something unknown an addition."""
+    run = machine()
+    if verb == "add":
+        run.add(POD)
+    getattr(run, verb)(replace(POD, metadata=replace(POD.metadata, labels={"a": "b"})))
+    assert (run.where(POD), run.entry(POD).pod.labels) == ("active", {"a": "b"})
+
+
+def test_news_that_come_twice(machine):
+    run = machine()
+    for _ in range(2):
+        run.add(POD)
+    for _ in range(2):
+        run.update(on(POD, "n1"))
+    assert (run.cached(POD), run.requested("n1")) == ("n1", 1000)
+    for _ in range(2):
+        run.delete(POD)
+    assert (run.cached(POD), run.requested("n1"), len(run.facts(POD, Gone))) == (None, 0, 1)
+
+
+@pytest.mark.parametrize("version", ["", "3"], ids=["without versions", "with versions"])
+def test_stale_news_are_dropped(machine, version):
+    """A pod that has a node keeps it; whoever says otherwise is behind."""
+    run = machine()
+    run.add(versioned(POD, version))
+    run.update(versioned(on(POD, "n1"), version and "5"))
+    run.update(versioned(POD, version and "4"))
+    assert (run.where(POD), run.cached(POD)) == (None, "n1")
+
+
+def test_a_deleted_pod_does_not_come_back_to_life(machine):
+    run = machine()
+    run.add(versioned(POD, 5))
+    run.delete(versioned(POD, 7))
+    run.add(versioned(POD, 6))
+    assert (run.where(POD), list(run.scheduler.known_pods())) == (None, [])
+
+
+def test_a_pod_is_deleted_before_it_was_seen(machine):
+    run = machine()
+    run.delete(versioned(POD, 7))
+    run.add(versioned(POD, 5))
+    assert run.where(POD) is None
+
+
+def test_a_pod_that_was_thought_gone_and_changes_is_alive(machine):
+    """A list from a server that is behind may miss a pod; its next version sets that right."""
+    run = machine()
+    run.add(versioned(POD, 5))
+    run._collect(run.scheduler.observe(Listed(Pod, ()), 0.0))
+    assert run.where(POD) is None
+    run.add(versioned(POD, 6))
+    assert run.where(POD) == "active"
+
+
+def test_the_memory_for_deleted_pods_is_limited(machine, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_GONE", 2)
+    run = machine()
+    pods = [versioned(make_pod(f"p{i}"), 5) for i in range(3)]
+    for pod in pods:
+        run.delete(pod)
+    run.add(*pods)
+    assert [run.where(pod) for pod in pods] == ["active", None, None]
+
+
+def test_a_recreated_pod_replaces_the_old_one(machine):
+    run = machine()
+    run.add(on(POD, "n1"))
+    new = make_pod("p", uid="new")
+    run.add(new)
+    assert (run.cached(POD), run.where(new), run.requested("n1")) == (None, "active", 0)
+    assert run.facts(POD, Gone)
+    run.delete(POD)  # late
+    assert run.where(new) == "active"
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("placed", [True, False], ids=["on a node", "without a node"])
+def test_a_pod_that_has_ended_is_gone(machine, phase, placed):
+    run = machine()
+    pod = on(POD, "n1") if placed else POD
+    run.add(pod)
+    run.update(ended(pod, phase))
+    assert (run.where(pod), run.cached(pod), run.requested("n1")) == (None, None, 0)
+    assert len(run.facts(pod, Gone)) == 1
+    run.delete(ended(pod, phase))
+    assert len(run.facts(pod, Gone)) == 1
+
+
+def test_a_pod_that_had_ended_before_it_was_seen(machine):
+    run = machine()
+    run.add(ended(on(POD, "n1")))
+    assert (run.cached(POD), run.story(POD)) == (None, [])
+
+
+def test_39_a_deletion_that_carries_an_old_version(machine):
+    run = machine()
+    run.add(POD)
+    run.update(on(POD, "n1"))
+    run.delete(POD)
+    assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, None, 0)
+
+
+def test_a_placed_pod_that_changes(machine):
+    run = machine()
+    run.add(on(POD, "n1"))
+    run.update(on(make_pod("p", uid="uid-p", requests={"cpu": "2"}), "n1"))
+    assert run.requested("n1") == 2000
+
+
+# Who is woken
+
+
+@pytest.mark.parametrize(
+    ("event", "happen"),
+    [
+        pytest.param(
+            ClusterEvent.POD_ADD, lambda run: run.add(on(POD, "n1")), id="a pod is placed"
+        ),
+        pytest.param(
+            ClusterEvent.POD_ADD,
+            lambda run: (run.add(POD), run.update(on(POD, "n1"))),
+            id="a pod gets its node",
+        ),
+        pytest.param(
+            ClusterEvent.POD_DELETE,
+            lambda run: (run.add(on(POD, "n1")), run.delete(POD)),
+            id="a placed pod is gone",
+        ),
+        pytest.param(
+            ClusterEvent.POD_DELETE,
+            lambda run: (run.add(on(POD, "n1")), run.update(ended(on(POD, "n1")))),
+            id="a placed pod has ended",
+        ),
+        pytest.param(
+            ClusterEvent.UPDATE_POD_LABEL,
+            lambda run: (
+                run.add(on(POD, "n1")),
+                run.update(on(make_pod("p", uid="uid-p", labels={"a": "b"}), "n1")),
+            ),
+            id="a placed pod changes",
+        ),
+        pytest.param(ClusterEvent.NODE_ADD, lambda run: run.add(make_node("n9")), id="a node"),
+        pytest.param(ClusterEvent.NODE_DELETE, lambda run: run.delete(make_node("n1")), id="gone"),
+        pytest.param(
+            ClusterEvent.UPDATE_NODE_LABEL,
+            lambda run: run.update(make_node("n1", labels={"a": "b"})),
+            id="a node changes",
+        ),
+        pytest.param(
+            ClusterEvent("PersistentVolumeClaim", Action.ADD),
+            lambda run: run.add(claim()),
+            id="another object",
+        ),
+        pytest.param(
+            ClusterEvent("storage.k8s.io/StorageClass", Action.ADD),
+            lambda run: run.add(StorageClass(metadata=ObjectMeta(name="fast"))),
+            id="an object of a group",
+        ),
+        pytest.param(
+            ClusterEvent("PersistentVolumeClaim", Action.UPDATE),
+            lambda run: (run.add(claim()), run.update(claim(labels={"a": "b"}))),
+            id="another object changes",
+        ),
+        pytest.param(
+            ClusterEvent("PersistentVolumeClaim", Action.DELETE),
+            lambda run: (run.add(claim()), run.delete(claim())),
+            id="another object is gone",
+        ),
+    ],
+)
+def test_a_change_wakes_those_who_wait_for_it(machine, event, happen):
+    run, is_woken = waiting_for(machine, event)
+    happen(run)
+    assert is_woken()
+
+
+def claim(**fields):
+    return PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="default", **fields))
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        pytest.param(lambda run: run.add(POD), id="a pod without a node"),
+        pytest.param(lambda run: (run.add(POD), run.delete(POD)), id="such a pod is gone"),
+        pytest.param(lambda run: run.update(versioned(make_node("n1"), 7)), id="a heartbeat"),
+        pytest.param(lambda run: run.delete(make_node("unheard")), id="an unknown node is gone"),
+        pytest.param(lambda run: run.delete(claim()), id="an unknown object is gone"),
+        pytest.param(
+            lambda run: run.update(make_node("n1", unschedulable=True)), id="a node is cordoned"
+        ),
+    ],
+)
+def test_what_wakes_nobody(machine, happen):
+    everything = [ClusterEvent(kind, Action.ALL) for kind in ("Pod", "Node")]
+    run, is_woken = waiting_for(machine, *everything)
+    happen(run)
+    assert not is_woken()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "woken"),
+    [
+        pytest.param(0, 5, True, id="a lower priority"),
+        pytest.param(5, 5, True, id="an equal priority"),
+        pytest.param(9, 5, False, id="a higher priority"),
+    ],
+)
+@pytest.mark.parametrize("how", ["taken back", "moved", "deleted"])
+def test_room_that_was_promised_is_free_for_no_higher_priority(machine, how, mine, theirs, woken):
+    run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE, priority=mine)
+    pod = nominated(make_pod("p", priority=theirs), "n1")
+    run.add(pod)
+    assert not is_woken()
+    if how == "deleted":
+        run.delete(pod)
+    else:
+        run.update(nominated(pod, "" if how == "taken back" else "n2"))
+    assert is_woken() is woken
+
+
+def test_a_first_promise_wakes_nobody(machine):
+    run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE)
+    run.add(POD)
+    run.update(nominated(POD, "n1"))
+    assert not is_woken()
+
+
+# Nodes and other objects
+
+
+def test_33_a_node_that_is_gone_before_its_pods(machine):
+    run = machine(nodes=["n1", "n2"])
+    run.add(on(POD, "n1"))
+    run.delete(make_node("n1"))
+    assert (run.scheduler.cluster.table.node_count, run.cached(POD)) == (1, "n1")
+    new = make_pod("q")
+    (bind,) = run.schedule(new)
+    assert bind.node == "n2"
+    run.delete(POD)
+    assert "n1" not in run.scheduler.cluster.table.row_of
+
+
+def test_stale_news_of_a_node_are_dropped(machine):
+    run = machine(nodes=[versioned(make_node("n1", labels={"a": "new"}), 10)])
+    run.update(versioned(make_node("n1", labels={"a": "old"}), 9))
+    assert run.scheduler.cluster.table.node("n1").labels == {"a": "new"}
+
+
+def identified(node, uid):
+    return replace(node, metadata=replace(node.metadata, uid=uid))
+
+
+def test_a_recreated_node_is_a_new_node(machine):
+    """Whoever waits for nodes hears of it, and a late deletion of the old one does no harm."""
+    run, is_woken = waiting_for(
+        machine, ClusterEvent.NODE_ADD, nodes=[identified(make_node("n1"), "old")]
+    )
+    new = identified(make_node("n1", labels={"a": "b"}), "new")
+    run.add(new)
+    assert is_woken()
+    run.delete(identified(make_node("n1"), "old"))
+    assert run.scheduler.cluster.table.node("n1") == new
+
+
+def test_other_objects_are_kept_for_plugins(machine):
+    run = machine()
+    high = PriorityClass(metadata=ObjectMeta(name="high"))
+    run.add(high, claim())
+    cluster = run.scheduler.cluster
+    assert cluster.get(PriorityClass, "high") == high
+    run.update(versioned(claim(labels={"a": "b"}), 7))
+    run.update(versioned(claim(), 6))
+    assert cluster.get(PersistentVolumeClaim, "default/c").labels == {"a": "b"}
+    run.delete(claim())
+    assert list(cluster.all(PersistentVolumeClaim)) == []
+
+
+# The full truth
+
+
+def test_what_a_list_does_not_contain_is_gone(machine):
+    run = machine(nodes=["n1", "n2"])
+    waiting, placed = make_pod("a"), on(make_pod("b", requests={"cpu": "1"}), "n1")
+    run.add(waiting, placed, claim())
+    new = make_pod("c")
+    run._collect(run.scheduler.observe(Listed(Pod, (new,)), 0.0))
+    assert [pod.name for pod in run.scheduler.known_pods()] == ["c"]
+    assert (run.where(waiting), run.cached(placed), run.requested("n1")) == (None, None, 0)
+    run._collect(run.scheduler.observe(Listed(Node, (make_node("n2"),)), 0.0))
+    assert list(run.scheduler.cluster.table.row_of) == ["n2"]
+    run._collect(run.scheduler.observe(Listed(PersistentVolumeClaim, ()), 0.0))
+    assert list(run.scheduler.cluster.all(PersistentVolumeClaim)) == []
+
+
+def test_a_list_that_says_nothing_new_wakes_nobody(machine):
+    run, is_woken = waiting_for(machine, ClusterEvent("Node", Action.ALL))
+    nodes = tuple(make_node(name) for name in ("n1", "n2", "n3"))
+    run._collect(run.scheduler.observe(Listed(Node, nodes), 0.0))
+    assert not is_woken()
+
+
+def test_a_list_confirms_an_assumed_pod(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run._collect(run.scheduler.observe(Listed(Pod, (on(POD, "n1"),)), 0.0))
+    assert run.cached(POD) == "n1"
+
+
+def test_a_list_without_an_assumed_pod(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run._collect(run.scheduler.observe(Listed(Pod, ()), 0.0))
+    assert (run.cached(POD), run.requested("n1")) == (None, 0)
+    assert run.fail(BindPod) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "older"),
+    [
+        pytest.param("9", "10", True, id="as numbers, not as text"),
+        pytest.param("10", "10", False, id="the same"),
+        pytest.param("", "10", False, id="one without a version"),
+        pytest.param("abc", "10", False, id="one that is no number"),
+    ],
+)
+def test_which_version_is_older(new, old, older):
+    pods = [versioned(POD, version) for version in (new, old)]
+    assert intake.is_older(*pods) is older
+    assert not intake.is_older(versioned(make_pod("p", uid="other"), "1"), versioned(POD, "2"))
+    assert Added(POD).obj is POD

@@ -1,0 +1,1063 @@
+"""The machine as a whole: one attempt, its binding, its failure; numbers are rows of the spec."""
+
+import pickle
+from random import Random
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from moorage.api.meta import Condition
+from moorage.api.pod import Pod, PodStatus
+from moorage.core.effects import Done, Failed
+from moorage.core.journal import Bound, Decided, Erred, Expired, Forgotten, Refused, Waiting
+from moorage.core.observations import Added, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.errors import ConfigError
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    EmitEvent,
+    LookUpPod,
+    PatchPodStatus,
+    PodRef,
+)
+from moorage.framework.events import ClusterEvent
+from moorage.framework.hints import Hint
+from moorage.framework.post_filter import PostFiltered
+from moorage.framework.status import SKIP, SUCCESS, pending, unschedulable, wait
+from moorage.testing import make_node, make_pod, strategies
+
+POD = make_pod("p", uid="uid-p", requests={"cpu": "1"})
+OTHER = make_pod("q", uid="uid-q", requests={"cpu": "1"})
+REF = PodRef.of(POD)
+NO = unschedulable("no")
+
+
+def make(name, **methods):
+    """A plugin class that says the same whenever it is asked, or raises it."""
+
+    def saying(answer):
+        def method(self, *args):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(*args) if callable(answer) else answer
+
+        return method
+
+    return type(
+        name, (), {"name": name, **{method: saying(said) for method, said in methods.items()}}
+    )
+
+
+def on(pod, node):
+    return replace(pod, spec=replace(pod.spec, node_name=node))
+
+
+def terminating(pod):
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
+def with_status(pod, **fields):
+    return replace(pod, status=PodStatus(**fields))
+
+
+def kinds(requests):
+    return [type(request).__name__ for request in requests]
+
+
+def of(kind, requests):
+    return [request for request in requests if isinstance(request, kind)]
+
+
+def patches(requests):
+    """Reason and message of conditions, and nominations, as they are patched."""
+    found = []
+    for patch in of(PatchPodStatus, requests):
+        if patch.condition is not None:
+            found.append((patch.condition.reason, patch.condition.message))
+        if patch.nominated_node_name is not UNSET:
+            found.append(("nominated", patch.nominated_node_name))
+    return found
+
+
+# A pod that goes well
+
+
+def test_a_pod_is_bound_and_confirmed(machine):
+    run = machine(nodes=["n1"])
+    assert run.schedule(POD) == [BindPod(REF, "n1")]
+    assert (run.cached(POD), run.requested("n1")) == ("n1?", 1000)
+    assert run.answer(BindPod) == [
+        EmitEvent(
+            REF,
+            "Normal",
+            "Scheduled",
+            "Binding",
+            "Successfully assigned default/p to n1",
+            "default-scheduler",
+        )
+    ]
+    assert run.cached(POD) == "n1?"
+    assert run.confirm(POD, "n1") == []
+    assert (run.cached(POD), run.requested("n1")) == ("n1", 1000)
+    assert run.story(POD) == ["Queued", "Popped", "Decided", "Bound", "Confirmed"]
+    assert run.scheduler.deadline is None
+    assert not run.scheduler.has_work
+
+
+def test_the_next_pod_sees_that_the_room_is_gone(machine):
+    def roomy(state, pod, node):
+        return NO if node.requested("cpu") else SUCCESS
+
+    run = machine(make("Roomy", filter=roomy))
+    requests = run.schedule(*(make_pod(f"p{i}", requests={"cpu": "1"}) for i in range(3)))
+    assert {request.node for request in of(BindPod, requests)} == {"n1", "n2", "n3"}
+
+
+def test_a_confirmation_before_the_binding_is_reported_done(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.confirm(POD, "n1")
+    assert run.cached(POD) == "n1"
+    assert kinds(run.answer(BindPod)) == ["EmitEvent"]
+    assert run.story(POD)[-2:] == ["Confirmed", "Bound"]
+    assert (run.scheduler.deadline, run.requested("n1")) == (None, 1000)
+
+
+def test_a_pod_that_turns_up_elsewhere(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.add(make_node("n2"))
+    run.confirm(POD, "n2")
+    assert (run.cached(POD), run.requested("n1"), run.requested("n2")) == ("n2", 0, 1000)
+    assert run.fail(BindPod, "already bound") == []
+    assert (run.cached(POD), run.where(POD)) == ("n2", None)
+
+
+def test_nobody_is_tried_when_nobody_waits(machine):
+    assert machine().schedule_one() == []
+
+
+def test_pods_of_other_schedulers_are_left_alone(machine):
+    run = machine()
+    foreign = make_pod("p", scheduler_name="another")
+    assert run.schedule(foreign) == []
+    assert (run.where(foreign), run.story(foreign)) == (None, [])
+    run.confirm(foreign, "n1")
+    assert run.cached(foreign) == "n1"
+
+
+def test_profiles_go_by_scheduler_name(machine):
+    def profile(name, plugin):
+        return {"schedulerName": name, "plugins": {"multiPoint": {"enabled": [{"name": plugin}]}}}
+
+    run = machine(
+        make("Left", filter=lambda s, p, node: SUCCESS if node.name == "n1" else NO),
+        make("Right", filter=lambda s, p, node: SUCCESS if node.name == "n2" else NO),
+        profiles=[profile("left", "Left"), profile("right", "Right")],
+        nodes=["n1", "n2"],
+    )
+    requests = run.schedule(*(make_pod(n, scheduler_name=n) for n in ("right", "left")))
+    assert [(r.pod.name, r.node) for r in requests] == [("right", "n2"), ("left", "n1")]
+    (event,) = run.answer(BindPod)
+    assert event.reporter == "right"
+
+
+def test_a_deleted_pod_is_skipped(machine):
+    run = machine()
+    (event,) = run.schedule(terminating(POD))
+    assert (event.type, event.reason, event.action, event.note) == (
+        "Warning",
+        "FailedScheduling",
+        "Scheduling",
+        "skip schedule deleting pod: default/p",
+    )
+    assert run.where(POD) is None
+
+
+# A pod that fits nowhere
+
+
+def test_a_refusal_is_told_to_everybody(machine):
+    run = machine(make("A", filter=NO))
+    pod = replace(POD, metadata=replace(POD.metadata, generation=3))
+    event, patch = run.schedule(pod)
+    text = "0/3 nodes are available: 3 no."
+    assert event == EmitEvent(
+        REF, "Warning", "FailedScheduling", "Scheduling", text, "default-scheduler"
+    )
+    assert patch == PatchPodStatus(
+        REF,
+        Condition(
+            type="PodScheduled",
+            status="False",
+            reason="Unschedulable",
+            message=text,
+            observed_generation=3,
+        ),
+    )
+    assert run.where(POD) == "unschedulable"
+    assert run.entry(POD).unschedulable_plugins == {"A"}
+    (refused,) = run.facts(POD, Refused)
+    assert (refused.message, refused.plugins, refused.rejected_by) == (text, ("A",), {"A": 3})
+
+
+def test_a_plugin_that_waits_for_something_outside(machine):
+    run = machine(make("A", filter=pending("claim is not ready")))
+    run.schedule(POD)
+    entry = run.entry(POD)
+    assert (entry.unschedulable_plugins, entry.pending_plugins) == ({"A"}, {"A"})
+
+
+def test_no_nodes_at_all_is_tried_again_by_and_by(machine):
+    run = machine(nodes=())
+    requests = run.schedule(POD)
+    assert patches(requests) == [("Unschedulable", "no nodes available to schedule pods")]
+    assert (run.where(POD), run.entry(POD).consecutive_errors) == ("backoff", 1)
+    assert not run.scheduler.has_work  # An error's back-off is never cut short.
+    (refused,) = run.facts(POD, Refused)
+    assert refused.message == "no nodes available to schedule pods"
+
+
+CONTENT = {"score": lambda *args: 1, "normalize_score": lambda *args: args[-1]}
+# Points that mean something only beside another.
+BESIDE = {"pre_score": "score", "normalize_score": "score", "pre_bind_pre_flight": "pre_bind"}
+
+
+def shaky(point):
+    """A plugin that raises at one point over the pod `p`, and is content with everything else."""
+    content = CONTENT.get(point, lambda *args: SUCCESS)
+
+    def method(*args):
+        pod = next(arg for arg in args if isinstance(arg, Pod))
+        if pod.name == "p":
+            raise ValueError("oh")
+        return content(*args)
+
+    beside = BESIDE.get(point, point)
+    return make("Shaky", **{beside: CONTENT.get(beside, SUCCESS), point: method})
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *("pre_filter", "filter", "pre_score", "score", "normalize_score", "reserve", "permit"),
+        *("pre_bind_pre_flight", "pre_bind", "bind"),
+    ],
+)
+def test_a_plugin_that_raises_costs_its_own_pod_only(machine, point):
+    run = machine(shaky(point))
+    requests = run.schedule(POD)
+    ((reason, message),) = [found for found in patches(requests) if found[0] != "nominated"]
+    assert reason == "SchedulerError"
+    assert '"Shaky"' in message
+    assert message.endswith("oh")
+    assert (run.where(POD), run.cached(POD)) == ("backoff", None)
+    assert run.facts(POD, Erred)[-1].message == message
+    run.schedule(OTHER)
+    assert run.cached(OTHER) is not None
+
+
+def test_a_gate_that_raises_holds_its_own_pod_only(machine):
+    run = machine(shaky("pre_enqueue"))
+    run.schedule(POD, OTHER)
+    assert (run.where(POD), run.entry(POD).gating_plugin) == ("gated", "Shaky")
+    assert run.cached(OTHER) is not None
+
+
+@pytest.mark.parametrize(
+    ("methods", "fact"),
+    [
+        pytest.param({"post_bind": ValueError("oh")}, 'running PostBind plugin "A": oh', id="post"),
+        pytest.param(
+            {"reserve": SUCCESS, "unreserve": ValueError("oh"), "permit": NO},
+            'running Unreserve plugin "A": oh',
+            id="unreserve",
+        ),
+    ],
+)
+def test_trouble_that_changes_nothing_is_noted(machine, methods, fact):
+    run = machine(make("A", **methods))
+    run.schedule(POD)
+    if "post_bind" in methods:
+        run.answer(BindPod)
+    assert [noted.message for noted in run.facts(POD, Erred)] == [fact]
+
+
+def test_trouble_in_post_filter_is_part_of_the_message(machine):
+    run = machine(make("A", filter=NO), make("B", post_filter=ValueError("oh")))
+    ((reason, message),) = patches(run.schedule(POD))
+    assert (reason, message) == (
+        "Unschedulable",
+        '0/3 nodes are available: 3 no. running PostFilter plugin "B": oh',
+    )
+
+
+def test_what_post_filter_asks_for_is_done(machine):
+    victim = DeletePod(PodRef("default", "victim", "uid"))
+    answer = PostFiltered(SUCCESS, "n1", (victim,))
+    run = machine(make("A", filter=NO), make("B", post_filter=answer))
+    requests = run.schedule(POD)
+    assert victim in requests
+    assert patches(requests) == [
+        ("Unschedulable", "0/3 nodes are available: 3 no."),
+        ("nominated", "n1"),
+    ]
+    assert run.scheduler.nominator.node_of(POD.uid) == "n1"
+    assert run.facts(POD, Refused)[0].nominated == "n1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "promise", "patched"),
+    [
+        pytest.param(PostFiltered(NO, ""), None, [("nominated", "")], id="taken back"),
+        pytest.param(PostFiltered(NO), "n1", [], id="left alone"),
+    ],
+)
+def test_a_promise_that_the_pod_came_with(machine, answer, promise, patched):
+    run = machine(make("A", filter=NO), make("B", post_filter=answer))
+    requests = run.schedule(with_status(POD, nominated_node_name="n1"))
+    assert run.scheduler.nominator.node_of(POD.uid) == promise
+    assert [found for found in patches(requests) if found[0] == "nominated"] == patched
+
+
+# What is patched, and when
+
+
+def shown(message, status="False", reason="Unschedulable"):
+    return Condition(
+        type="PodScheduled",
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time="2026-01-01T00:00:00Z",
+    )
+
+
+TEXT = "0/3 nodes are available: 3 no."
+
+
+@pytest.mark.parametrize(
+    ("condition", "patched"),
+    [
+        pytest.param(shown(TEXT), [], id="57: the same is there already"),
+        pytest.param(shown("other"), [("Unschedulable", TEXT)], id="57: another message"),
+        pytest.param(
+            shown(TEXT, reason="SchedulerError"), [("Unschedulable", TEXT)], id="another reason"
+        ),
+        pytest.param(shown(TEXT, status="True"), [("Unschedulable", TEXT)], id="another status"),
+        pytest.param(None, [("Unschedulable", TEXT)], id="none"),
+    ],
+)
+def test_57_the_condition_is_patched_only_when_it_changes(machine, condition, patched):
+    run = machine(make("A", filter=NO))
+    conditions = () if condition is None else (condition,)
+    requests = run.schedule(with_status(POD, conditions=conditions))
+    assert patches(requests) == patched
+    assert len(of(EmitEvent, requests)) == 1
+
+
+def test_57_the_condition_is_there_and_the_promise_is_new(machine):
+    run = machine(make("A", filter=NO), make("B", post_filter=PostFiltered(SUCCESS, "n2")))
+    (patch,) = of(PatchPodStatus, run.schedule(with_status(POD, conditions=(shown(TEXT),))))
+    assert patch == PatchPodStatus(REF, condition=None, nominated_node_name="n2")
+
+
+@pytest.mark.parametrize(
+    ("condition", "since"),
+    [
+        pytest.param(shown("other"), "2026-01-01T00:00:00Z", id="57: the status stays"),
+        pytest.param(shown("other", status="True"), None, id="57: the status changes"),
+        pytest.param(None, None, id="57: there was none"),
+    ],
+)
+def test_57_the_time_of_transition_moves_with_the_status_only(machine, condition, since):
+    """None stands for the time at which the patch is carried out."""
+    run = machine(make("A", filter=NO))
+    conditions = () if condition is None else (condition,)
+    (patch,) = of(PatchPodStatus, run.schedule(with_status(POD, conditions=conditions)))
+    assert patch.condition.last_transition_time == since
+
+
+def test_60_an_event_is_cut_and_the_condition_is_not(machine):
+    long = "x" * 2000
+    run = machine(make("A", filter=unschedulable(long)))
+    requests = run.schedule(POD)
+    (event,) = of(EmitEvent, requests)
+    assert len(event.note) == 1024
+    assert event.note.endswith("x ...")
+    assert patches(requests) == [("Unschedulable", f"0/3 nodes are available: 3 {long}.")]
+
+
+# Reserve and permit
+
+
+def test_51_reserve_is_unwound_in_reverse_order(machine):
+    calls = []
+
+    def noting(name, answer=SUCCESS):
+        return make(
+            name,
+            reserve=lambda *_: calls.append(f"+{name}") or answer,
+            unreserve=lambda *_: calls.append(f"-{name}"),
+        )
+
+    run = machine(noting("A"), noting("B", NO), noting("C"), nodes=["n1"])
+    requests = run.schedule(POD)
+    assert calls == ["+A", "+B", "-C", "-B", "-A"]
+    assert patches(requests) == [("Unschedulable", "0/1 nodes are available: 1 no.")]
+    assert (run.where(POD), run.entry(POD).unschedulable_plugins) == ("unschedulable", {"B"})
+    assert (run.cached(POD), run.requested("n1")) == (None, 0)
+    assert [fact.reason for fact in run.facts(POD, Forgotten)] == ["no"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "where", "reason", "message"),
+    [
+        pytest.param(
+            {"permit": NO},
+            "unschedulable",
+            "Unschedulable",
+            "0/1 nodes are available: 1 no.",
+            id="51: permit refuses",
+        ),
+        pytest.param(
+            {"reserve": OSError("disk")},
+            "backoff",
+            "SchedulerError",
+            'running Reserve plugin "A": disk',
+            id="51: reserve has trouble",
+        ),
+        pytest.param(
+            {"permit": OSError("disk")},
+            "backoff",
+            "SchedulerError",
+            'running Permit plugin "A": disk',
+            id="permit has trouble",
+        ),
+    ],
+)
+def test_51_refused_and_failed_at_the_last_moment(machine, methods, where, reason, message):
+    run = machine(make("A", **methods), nodes=["n1"])
+    requests = run.schedule(with_status(POD, nominated_node_name="n1"))
+    assert patches(requests) == [(reason, message), ("nominated", "")]
+    assert (run.where(POD), run.cached(POD), run.requested("n1")) == (where, None, 0)
+    assert run.scheduler.nominator.node_of(POD.uid) is None
+
+
+class Full:
+    """Refuses `q` and wants to hear of every pod that leaves."""
+
+    name = "Full"
+
+    def filter(self, state, pod, node):
+        return unschedulable("full") if pod.name == "q" else SUCCESS
+
+    def events_to_register(self):
+        return {ClusterEvent.POD_DELETE: None}
+
+
+def test_51_a_refusal_within_the_cycle_wakes_nobody(machine):
+    """The room was never seen taken by anybody else, so nobody has waited for it."""
+    run = machine(Full, make("A", reserve=lambda s, pod, n: NO))
+    run.schedule(OTHER)
+    assert run.where(OTHER) == "unschedulable"
+    run.schedule(POD)
+    assert run.where(OTHER) == "unschedulable"
+
+
+def allow(run, pod=POD, plugin="A"):
+    run.scheduler.cluster.waiting[pod.uid].allow(plugin)
+
+
+def test_a_pod_waits_on_permit_and_is_allowed(machine):
+    run = machine(make("A", permit=wait(10)), nodes=["n1"])
+    assert patches(run.schedule(POD)) == [("nominated", "n1")]
+    assert (run.cached(POD), run.where(POD), run.scheduler.deadline) == ("n1?", "in_flight", 10.0)
+    assert run.facts(POD, Waiting)[0].plugins == ("A",)
+    assert run.advance(5.0) == []
+    allow(run)
+    assert run.scheduler.deadline == run.now  # A signal from outside is due at once.
+    assert run.advance() == [BindPod(REF, "n1")]
+    assert (run.where(POD), run.scheduler.cluster.waiting) == (None, {})
+
+
+def test_a_pod_is_allowed_within_the_same_step(machine):
+    """One pod's permit may open the gate for another: a gang is complete."""
+
+    def gang(state, pod, node):
+        waiting = state.cluster.waiting
+        if len(waiting) < 2:
+            return wait(60)
+        for other in waiting.values():
+            other.allow("Gang")
+        return SUCCESS
+
+    run = machine(make("Gang", permit=gang))
+    pods = [make_pod(f"p{i}") for i in range(3)]
+    requests = run.schedule(*pods)
+    assert [r.pod.name for r in of(BindPod, requests)] == ["p2", "p0", "p1"]
+
+
+def test_all_who_wait_have_to_allow(machine):
+    run = machine(make("A", permit=wait(10)), make("B", permit=wait(20)))
+    run.schedule(POD)
+    allow(run, plugin="A")
+    assert run.advance() == []
+    allow(run, plugin="B")
+    assert kinds(run.advance()) == ["BindPod"]
+
+
+@pytest.mark.parametrize(
+    ("waits", "seconds", "waited", "plugin"),
+    [
+        pytest.param({"A": 0, "B": 1}, 0.0, "0s", "A", id="52: not at all"),
+        pytest.param({"A": 70}, 70.0, "1m10s", "A", id="52: a minute and a bit"),
+        pytest.param({"A": 3600}, 900.0, "15m0s", "A", id="a quarter of an hour at most"),
+    ],
+)
+def test_52_permit_times_out(machine, waits, seconds, waited, plugin):
+    undone = []
+    plugins = [make(name, permit=wait(span)) for name, span in waits.items()]
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(*plugins, keeper, nodes=["n1"])
+    run.schedule(POD)
+    assert run.scheduler.deadline == seconds
+    requests = run.advance(seconds)
+    reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+    assert patches(requests) == [("Unschedulable", f"0/1 nodes are available: 1 {reason}.")]
+    assert run.entry(POD).unschedulable_plugins == {plugin}
+    assert (run.where(POD), run.cached(POD), undone) == ("unschedulable", None, ["Keeper"])
+
+
+def test_a_waiting_pod_is_rejected(machine):
+    run = machine(make("A", permit=wait(10)), nodes=["n1"])
+    run.schedule(POD)
+    run.scheduler.cluster.waiting[POD.uid].reject("A", "no quorum")
+    requests = run.advance()
+    assert patches(requests) == [("Unschedulable", "0/1 nodes are available: 1 no quorum.")]
+    assert (run.where(POD), run.cached(POD)) == ("unschedulable", None)
+
+
+def test_a_waiting_pod_is_preempted(machine):
+    run = machine(make("A", permit=wait(10)))
+    run.schedule(POD)
+    run.scheduler.cluster.waiting[POD.uid].preempt("its place is needed")
+    ((reason, message),) = patches(run.advance())
+    assert (reason, message) == (
+        "SchedulerError",
+        "waiting on permit for pod: its place is needed",
+    )
+    assert run.where(POD) == "backoff"
+
+
+def test_a_rejection_wakes_others_but_not_the_pod_itself(machine):
+    run = machine(Full, make("A", permit=wait(10), events_to_register=lambda: WOKEN))
+    run.schedule(POD)
+    run.schedule(OTHER)
+    assert run.where(OTHER) == "unschedulable"
+    run.scheduler.cluster.waiting[POD.uid].reject("A", "no quorum")
+    run.advance()
+    assert (run.where(OTHER), run.where(POD)) == ("backoff", "unschedulable")
+
+
+WOKEN = {ClusterEvent.POD_DELETE: None}
+
+
+def test_signals_that_follow_from_signals_are_followed_up_at_once(machine):
+    """A gang falls apart: the first that is sent back takes the others along, while it unwinds."""
+
+    def disband(state, pod, node):
+        for other in state.cluster.waiting.values():
+            other.reject("Gang", "the gang is gone")
+
+    run = machine(make("Gang", reserve=SUCCESS, unreserve=disband, permit=wait(60)))
+    pods = [make_pod(f"p{i}") for i in range(3)]
+    run.schedule(*pods)
+    run.scheduler.cluster.waiting[pods[0].uid].reject("Gang", "one is missing")
+    run.advance()
+    assert [run.cached(pod) for pod in pods] == [None, None, None]
+    assert run.scheduler.cluster.waiting == {}
+
+
+@pytest.mark.parametrize("how", ["terminating", "deleted"])
+def test_38_a_waiting_pod_is_deleted(machine, how):
+    run = machine(Full, make("A", permit=wait(10)), nodes=["n1"])
+    run.schedule(OTHER)
+    run.schedule(POD)
+    requests = run.update(terminating(POD)) if how == "terminating" else run.delete(POD)
+    assert (run.cached(POD), run.scheduler.cluster.waiting) == (None, {})
+    assert run.facts(POD, Forgotten)[0].reason == "removed"
+    assert run.where(OTHER) == "backoff"
+    if how == "terminating":
+        assert patches(requests) == [("Unschedulable", "0/1 nodes are available: 1 removed.")]
+    else:
+        assert requests == []
+
+
+@pytest.mark.parametrize("how", ["terminating", "deleted"])
+def test_38_a_pod_is_deleted_while_it_is_being_bound(machine, how):
+    undone = []
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(Full, keeper)
+    run.schedule(OTHER)
+    run.schedule(POD)
+    assert (run.update(terminating(POD)) if how == "terminating" else run.delete(POD)) == []
+    assert (run.cached(POD), undone) == (None, [])  # Its binding goes on, and will fail.
+    assert run.where(OTHER) == "backoff"
+    requests = run.fail(BindPod, "is being deleted")
+    assert undone == ["Keeper"]
+    if how == "terminating":
+        assert patches(requests)[0][0] == "SchedulerError"
+    else:
+        assert requests == []
+
+
+# Pre-bind
+
+
+@pytest.mark.parametrize(
+    ("flight", "asked"),
+    [
+        pytest.param(SKIP, ["BindPod"], id="53: nothing to do"),
+        pytest.param(SUCCESS, ["PatchPodStatus", "DeletePod"], id="53: something to do"),
+    ],
+)
+def test_53_pre_flight(machine, flight, asked):
+    run = machine(make("A", pre_bind=(DeletePod(REF),), pre_bind_pre_flight=flight), nodes=["n1"])
+    requests = run.schedule(POD)
+    assert kinds(requests) == asked
+    assert patches(requests) == ([("nominated", "n1")] if flight is SUCCESS else [])
+
+
+def test_53_pre_flight_refuses(machine):
+    run = machine(make("A", pre_bind=SUCCESS, pre_bind_pre_flight=NO))
+    ((reason, message),) = patches(run.schedule(POD))
+    assert reason == "SchedulerError"
+    assert message.startswith('PreBindPreFlight A returned "Unschedulable"')
+    assert (run.where(POD), run.cached(POD)) == ("backoff", None)
+
+
+def test_pre_bind_requests_come_before_the_binding(machine):
+    run = machine(make("A", pre_bind=(DeletePod(REF), DeletePod(PodRef.of(OTHER)))))
+    assert kinds(run.schedule(POD)) == ["PatchPodStatus", "DeletePod", "DeletePod"]
+    assert run.answer(DeletePod) == []
+    assert kinds(run.answer(DeletePod)) == ["BindPod"]
+
+
+def test_a_request_of_pre_bind_fails(machine):
+    undone = []
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(keeper, make("A", pre_bind=(DeletePod(REF), DeletePod(PodRef.of(OTHER)))))
+    run.schedule(POD)
+    assert run.fail(DeletePod, "conflict") == []
+    assert (run.cached(POD)[-1], undone) == ("?", [])  # The other is under way still.
+    requests = run.answer(DeletePod)
+    assert patches(requests)[0] == ("SchedulerError", 'running PreBind plugin "A": conflict')
+    assert (run.where(POD), run.cached(POD), undone) == ("backoff", None, ["Keeper"])
+
+
+def test_54_pre_bind_refuses(machine):
+    """Too late for a refusal to wait for a cure: it is tried again by and by."""
+    run = machine(make("A", pre_bind=NO))
+    requests = run.schedule(POD)
+    assert [found for found in patches(requests) if found[0] != "nominated"] == [
+        ("Unschedulable", "no")
+    ]
+    entry = run.entry(POD)
+    assert (run.where(POD), entry.consecutive_errors) == ("backoff", 1)
+    assert entry.unschedulable_plugins == set()
+
+
+# Bind
+
+
+def test_55_the_binding_fails(machine):
+    undone = []
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(Full, keeper, nodes=["n1"])
+    run.schedule(OTHER)
+    run.schedule(with_status(POD, nominated_node_name="n1"))
+    requests = run.fail(BindPod, "conflict")
+    text = 'running Bind plugin "DefaultBinder": conflict'
+    assert patches(requests) == [("SchedulerError", text), ("nominated", "")]
+    assert (run.cached(POD), run.requested("n1"), undone) == (None, 0, ["Keeper"])
+    assert (run.where(POD), run.entry(POD).consecutive_errors) == ("backoff", 1)
+    assert run.where(OTHER) == "backoff"
+    assert [fact.message for fact in run.facts(POD, Erred)] == [text]
+
+
+def test_all_bind_plugins_skip(machine):
+    bind = {"enabled": [{"name": "Shy"}], "disabled": [{"name": "*"}]}
+    run = machine(make("Shy", bind=SKIP), profiles=[{"plugins": {"bind": bind}}], nodes=["n1"])
+    assert run.schedule(POD) == []  # No words, so no event and no condition.
+    assert (run.where(POD), run.entry(POD).consecutive_errors) == ("backoff", 1)
+    assert run.cached(POD) is None
+
+
+def test_a_bind_plugin_of_ones_own_needs_no_request(machine):
+    run = machine(make("A", bind=SUCCESS))
+    assert kinds(run.schedule(POD)) == ["EmitEvent"]
+    assert run.facts(POD, Bound)
+
+
+def test_post_bind_is_told(machine):
+    told = []
+    run = machine(make("A", post_bind=lambda state, pod, node: told.append((pod.name, node))))
+    run.schedule(POD)
+    assert told == []
+    run.answer(BindPod)
+    assert told == [("p", run.facts(POD, Bound)[0].node)]
+
+
+# Nobody knows whether it was bound
+
+
+def test_an_unknown_outcome_turns_out_well(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    assert run.lose(BindPod) == []
+    assert run.cached(POD) == "n1?"  # The room is not given away before that is known.
+    assert run.scheduler.deadline == 0.0
+    assert run.advance() == [LookUpPod(REF)]
+    assert kinds(run.answer(LookUpPod, Done(on(POD, "n1")))) == ["EmitEvent"]
+    assert run.cached(POD) == "n1"
+    assert {"Bound", "Confirmed"} <= set(run.story(POD))
+    assert run.scheduler.deadline is None
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        pytest.param(POD, "the pod is not bound", id="not bound"),
+        pytest.param(None, "the pod is gone", id="gone"),
+        pytest.param(make_pod("p", uid="new"), "the pod is gone", id="recreated"),
+    ],
+)
+def test_an_unknown_outcome_turns_out_badly(machine, found, reason):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.lose(BindPod)
+    run.advance()
+    requests = run.answer(LookUpPod, Done(found))
+    assert patches(requests) == [
+        ("SchedulerError", f'running Bind plugin "DefaultBinder": {reason}')
+    ]
+    assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, "backoff", 0)
+
+
+def test_an_unknown_outcome_and_another_was_faster(machine):
+    run = machine(nodes=["n1", "n2"])
+    run.schedule(POD)
+    asked = run.cached(POD).rstrip("?")
+    elsewhere = "n2" if asked == "n1" else "n1"
+    run.lose(BindPod)
+    run.advance()
+    assert run.answer(LookUpPod, Done(on(POD, elsewhere))) == []
+    assert (run.cached(POD), run.where(POD)) == (elsewhere, None)
+    assert (run.requested(asked), run.requested(elsewhere)) == (0, 1000)
+
+
+def test_an_unknown_outcome_that_the_watch_cleared_up(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.lose(BindPod)
+    run.confirm(POD, "n1")
+    assert run.advance() == [LookUpPod(REF)]
+    assert kinds(run.answer(LookUpPod, Done(on(POD, "n1")))) == ["EmitEvent"]
+    assert (run.cached(POD), run.scheduler.deadline) == ("n1", None)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unknown"])
+def test_a_look_up_that_fails_is_tried_again(machine, outcome):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.lose(BindPod)
+    for _ in range(3):
+        assert run.advance() == [LookUpPod(REF)]
+        assert (run.fail if outcome == "failed" else run.lose)(LookUpPod) == []
+        assert run.scheduler.deadline == run.now + 1.0
+        assert run.advance(0.5) == []
+        run.now += 0.5
+    run.advance()
+    run.answer(LookUpPod, Done(on(POD, "n1")))
+    assert run.cached(POD) == "n1"
+
+
+@pytest.mark.parametrize("moment", ["before the answer", "before the look-up", "meanwhile"])
+@pytest.mark.parametrize("how", ["terminating", "deleted"])
+def test_an_unknown_outcome_of_a_pod_that_is_deleted(machine, how, moment):
+    """What was reserved for it is given back, whatever comes first."""
+    undone = []
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(keeper, nodes=["n1"])
+
+    def delete():
+        return run.update(terminating(POD)) if how == "terminating" else run.delete(POD)
+
+    run.schedule(POD)
+    if moment == "before the answer":
+        delete()
+    run.lose(BindPod)
+    if moment == "before the look-up":
+        delete()
+    assert run.advance() == [LookUpPod(REF)]
+    if moment == "meanwhile":
+        delete()
+    run.answer(LookUpPod, Done(terminating(POD) if how == "terminating" else None))
+    assert undone == ["Keeper"]
+    assert (run.cached(POD), run.requested("n1")) == (None, 0)
+    assert run.scheduler._bindings == {}
+
+
+def test_a_look_up_that_fails_after_the_pod_was_deleted(machine):
+    undone = []
+    keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
+    run = machine(keeper, nodes=["n1"])
+    run.schedule(POD)
+    run.lose(BindPod)
+    run.advance()
+    run.delete(POD)
+    run.lose(LookUpPod)
+    assert run.advance(1.0) == [LookUpPod(REF)]
+    run.answer(LookUpPod, Done(None))
+    assert (undone, run.scheduler._bindings) == (["Keeper"], {})
+
+
+# Nobody confirms
+
+
+def test_a_binding_that_is_never_confirmed_is_looked_up(machine):
+    run = machine(nodes=["n1"], confirm_seconds=30.0)
+    run.schedule(POD)
+    run.answer(BindPod)
+    assert run.scheduler.deadline == 30.0
+    assert run.advance(29.0) == []
+    assert run.advance(1.0) == [LookUpPod(REF)]
+    assert run.scheduler.deadline is None  # It is under way.
+    assert run.answer(LookUpPod, Done(on(POD, "n1"))) == []
+    assert (run.cached(POD), run.scheduler.deadline) == ("n1", None)
+
+
+def test_a_binding_that_is_not_there_expires_and_the_pod_is_tried_again(machine):
+    run = machine(Full, nodes=["n1"])
+    run.schedule(OTHER)
+    run.schedule(POD)
+    run.answer(BindPod)
+    run.advance(30.0)
+    assert run.answer(LookUpPod, Done(POD)) == []
+    assert run.facts(POD, Expired)[0].node == "n1"
+    assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, "active", 0)
+    assert run.where(OTHER) == "active"
+    run.schedule_one()
+    assert BindPod(REF, "n1") in run.schedule_one()
+
+
+def test_a_pod_that_is_gone_meanwhile_does_not_come_back(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    run.answer(BindPod)
+    run.advance(30.0)
+    run.delete(POD)
+    run.answer(LookUpPod, Done(None))
+    assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, None, 0)
+
+
+def test_answers_to_questions_of_no_consequence(machine):
+    run = machine(make("A", filter=NO))
+    run.schedule(POD)
+    assert run.fail(EmitEvent) == []
+    assert run.fail(PatchPodStatus) == []
+    assert run._collect(run.scheduler.complete(999, Failed("what?"), 0.0)) == []
+
+
+# Meanwhile
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param(lambda run: run.delete(POD), id="deleted"),
+        pytest.param(
+            lambda run: (run.delete(POD), run.add(make_pod("p", uid="new"))), id="56: recreated"
+        ),
+        pytest.param(lambda run: run.confirm(POD, "n9"), id="bound elsewhere"),
+    ],
+)
+def test_56_nothing_is_put_back_or_told(machine, meanwhile):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    meanwhile(run)
+    assert run.fail(BindPod) == []
+    assert run.where(POD) is None
+    assert run.scheduler.nominator.node_of(POD.uid) is None
+    assert run.scheduler.queue.counts()["in_flight"] == 0
+
+
+def test_a_recreated_pod_is_tried_in_its_own_right(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    new = make_pod("p", uid="new")
+    run.delete(POD)
+    (request,) = run.schedule(new)
+    assert request.pod.uid == "new"
+    assert run.fail(BindPod) == []  # The old one's
+    assert run.cached(new) == "n1?"
+
+
+def test_a_failed_pod_comes_back_as_the_world_has_it_now(machine):
+    run = machine(nodes=["n1"])
+    run.schedule(POD)
+    newer = replace(POD, metadata=replace(POD.metadata, labels={"a": "b"}))
+    run.update(newer)
+    run.fail(BindPod)
+    assert run.entry(POD).pod == newer
+
+
+def test_pods_to_activate(machine):
+    """A plugin may ask for other pods to be tried again once this one is through."""
+    hidden = {ClusterEvent.UPDATE_POD_LABEL: lambda *_: Hint.QUEUE_SKIP}
+
+    def stash(state, pod, node):
+        state.to_activate[OTHER.key] = OTHER
+        return SUCCESS
+
+    class Picky:
+        name = "Picky"
+
+        def filter(self, state, pod, node):
+            return NO if pod.name == "q" else SUCCESS
+
+        def events_to_register(self):
+            return hidden
+
+    run = machine(Picky, make("Friend", reserve=stash))
+    run.schedule(OTHER)
+    assert run.where(OTHER) == "unschedulable"
+    run.schedule(POD)
+    assert run.where(OTHER) == "active"
+
+
+def test_pods_to_activate_after_the_binding(machine):
+    def stash(state, pod, node):
+        state.to_activate[OTHER.key] = OTHER
+
+    class Picky:
+        name = "Picky"
+
+        def filter(self, state, pod, node):
+            return NO if pod.name == "q" else SUCCESS
+
+        def events_to_register(self):
+            return {}
+
+    run = machine(Picky, make("Friend", post_bind=stash))
+    run.schedule(OTHER)
+    run.schedule(POD)
+    assert run.where(OTHER) == "unschedulable"
+    run.answer(BindPod)
+    assert run.where(OTHER) == "active"
+
+
+# Trouble at start-up
+
+
+def test_a_plugin_that_cannot_work_is_refused_at_start_up(machine):
+    with pytest.raises(ConfigError, match="it has no method of any extension point"):
+        machine(make("Idle"))
+
+
+# The same every time
+
+
+class Fickle:
+    """A plugin of each kind, at module level so that it pickles."""
+
+    name = "Fickle"
+
+    def filter(self, state, pod, node):
+        return NO if node.pod_count > 3 else SUCCESS
+
+    def score(self, state, pod, node):
+        return 50
+
+    def permit(self, state, pod, node):
+        return wait(5) if pod.name.endswith("3") else SUCCESS
+
+    def pre_bind(self, state, pod, node):
+        return (DeletePod(PodRef.of(pod)),) if pod.name.endswith("4") else SUCCESS
+
+
+def life(run, steps=range(60)):
+    """A life with everything in it, decided by the step alone."""
+    for step in steps:
+        pod = make_pod(f"p{step}", requests={"cpu": "100m"}, priority=step % 3)
+        run.now += 0.5
+        run.add(pod)
+        run.schedule_one()
+        if step % 3 == 0 and any(isinstance(e.request, BindPod) for e in run.effects):
+            (run.fail if step % 9 == 0 else run.lose if step % 6 == 0 else run.answer)(BindPod)
+        if step % 5 == 0 and any(isinstance(e.request, DeletePod) for e in run.effects):
+            run.answer(DeletePod)
+        if step % 7 == 0:
+            run.update(make_node(f"n{step % 4}", labels={"step": step}))
+        if step == 40:
+            run.delete(make_node("n2"))
+        run.advance()
+        if any(isinstance(effect.request, LookUpPod) for effect in run.effects):
+            run.fail(LookUpPod)
+    return list(run.scheduler.journal.lines())
+
+
+def nodes():
+    return [make_node(f"n{i}", allocatable={"cpu": "1", "pods": "10"}) for i in range(4)]
+
+
+def test_the_same_seed_gives_the_same_journal(machine):
+    first, again, other = (life(machine(Fickle, nodes=nodes(), seed=s)) for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_everything_pickles_and_goes_on_as_if_nothing_had_happened(machine):
+    run = machine(Fickle, nodes=nodes(), seed=3)
+    life(run, range(30))
+    fork = pickle.loads(pickle.dumps(run))
+    assert life(run, range(30, 60)) == life(fork, range(30, 60))
+    kinds_seen = {type(fact).__name__ for fact in run.scheduler.journal}
+    assert {"Decided", "Bound", "Erred", "Waiting", "Refused", "Forgotten"} <= kinds_seen
+
+
+def ordinary_life(scheduler, rng, steps):
+    """Random pods and nodes under the default configuration; every binding succeeds at once."""
+    for step in steps:
+        now = float(step)
+        scheduler.observe(Updated(strategies.random_node(rng, f"n{rng.randrange(6)}")), now)
+        pod = strategies.random_pod(rng, f"p{step}")
+        if step % 2:  # Random pods are hard to please.
+            pod = make_pod(f"p{step}", labels=pod.labels, tolerations=pod.spec.tolerations)
+        scheduler.observe(Added(pod), now)
+        for effect in [*scheduler.schedule_one(now), *scheduler.advance(now)]:
+            scheduler.complete(effect.ticket, Done(), now)
+            if isinstance(effect.request, BindPod) and effect.request.pod.uid == pod.uid:
+                scheduler.observe(Updated(on(pod, effect.request.node)), now)
+        scheduler.check_invariants()
+
+
+def test_our_own_plugins_pickle_with_all_they_keep():
+    scheduler, rng = Scheduler(seed=5), Random(5)
+    ordinary_life(scheduler, rng, range(40))
+    fork, same_dice = pickle.loads(pickle.dumps((scheduler, rng)))
+    ordinary_life(scheduler, rng, range(40, 80))
+    ordinary_life(fork, same_dice, range(40, 80))
+    assert list(fork.journal.lines()) == list(scheduler.journal.lines())
+    assert sum(isinstance(fact, Bound) for fact in scheduler.journal) > 5
+
+
+def test_observations_alone_cause_nothing(machine):
+    run = machine()
+    assert run.scheduler.observe(Added(POD), 0.0) == []
+    assert run.scheduler.observe(Updated(POD), 0.0) == []
+    assert [pod.key for pod in run.scheduler.known_pods()] == ["default/p"]
+    assert run.facts(POD, Decided) == []

@@ -1,0 +1,169 @@
+"""The figures behind a refusal, one plain line per reason."""
+
+import pytest
+
+from moorage import explain
+
+
+def node(name, *, taints=(), labels=None, cordoned=False, **allocatable):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"taints": list(taints), "unschedulable": cordoned},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10", **allocatable}},
+    }
+
+
+def pod(name="p", *, cpu="1", ports=(), **spec):
+    container = {
+        "name": "c",
+        "image": "i",
+        "resources": {"requests": {"cpu": cpu}},
+        "ports": [{"containerPort": port, "hostPort": port} for port in ports],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+SOON_GONE = {"key": "gone", "effect": "NoExecute"}
+SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
+
+IN_ZONE_A = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]},
+                {"matchExpressions": [{"key": "disk", "operator": "Exists"}]},
+            ]
+        }
+    }
+}
+ON_NODE_Q = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["q"]}]}
+            ]
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "others", "advice"),
+    [
+        pytest.param(
+            pod(cpu="6"),
+            [node("n")],
+            "Insufficient cpu: the pod asks for 6; 4 is free on n. Even empty, it has only 4.",
+            id="one node that is too small",
+        ),
+        pytest.param(
+            pod(cpu="6"),
+            [node("n"), node("m", cpu="5500m")],
+            "Insufficient cpu: the pod asks for 6; at most 5.5 is free on m. "
+            "Even empty, none of these has more than 5.5.",
+            id="nodes that are too small",
+        ),
+        pytest.param(
+            pod(cpu="3"),
+            [node("n"), node("m", cpu="1"), pod("other", cpu="2", nodeName="n")],
+            "Insufficient cpu: the pod asks for 3; at most 2 is free on n. "
+            "Large enough, were it less full: n.",
+            id="a node that is too full",
+        ),
+        pytest.param(
+            pod(tolerations=[{"key": "gpu", "operator": "Exists"}]),
+            [node("n", taints=[GPU, SOON_GONE, SOFT]), node("m", taints=[SOON_GONE])],
+            "node(s) had untolerated taint(s): the pod has no toleration for "
+            "gone:NoExecute (2 nodes).",
+            id="taints that are not tolerated, and no others",
+        ),
+        pytest.param(
+            pod(),
+            [node("n", taints=[GPU]), node("m", taints=[SOON_GONE, GPU])],
+            "node(s) had untolerated taint(s): the pod has no toleration for "
+            "gpu=yes:NoSchedule (2 nodes), gone:NoExecute (1 node).",
+            id="several taints, the most frequent first",
+        ),
+        pytest.param(
+            pod(),
+            [node("n", cordoned=True)],
+            "node(s) were unschedulable: cordoned, until somebody runs `kubectl uncordon`: n.",
+            id="cordoned",
+        ),
+        pytest.param(
+            pod(nodeSelector={"zone": "a", "disk": "fast"}),
+            [node("n", labels={"zone": "a"}), node("m")],
+            "node(s) didn't match Pod's node affinity/selector: the pod requires "
+            "zone=a, which 1 of 2 nodes has; and disk=fast, which no node has.",
+            id="a node selector",
+        ),
+        pytest.param(
+            pod(affinity=IN_ZONE_A, nodeSelector={"os": "bsd"}),
+            [node("n", labels={"zone": "a"}), node("m", labels={"disk": ""}), node("o")],
+            "node(s) didn't match Pod's node affinity/selector: the pod requires "
+            "os=bsd, which no node has; and zone In [a, b] or disk Exists, which 2 of 3 nodes "
+            "have.",
+            id="node affinity terms",
+        ),
+        pytest.param(
+            pod(affinity=ON_NODE_Q),
+            [node("n")],
+            "node(s) didn't satisfy plugin(s) [NodeAffinity]: the pod requires "
+            "metadata.name In [q], which no node has.",
+            id="a node by name that is not there",
+        ),
+        pytest.param(
+            pod(ports=[80, 443]),
+            [node("n"), pod("web", ports=[443], nodeName="n"), pod("x", nodeName="n")],
+            "node(s) didn't have free ports for the requested pod ports: the pod wants "
+            "80/TCP, 443/TCP, held by default/web on n.",
+            id="host ports, and who holds them",
+        ),
+        pytest.param(
+            pod(),
+            [node("n", pods="1"), pod("x", nodeName="n")],
+            "Too many pods: n takes 1 pod at most, and no more fit.",
+            id="no place for another pod",
+        ),
+        pytest.param(
+            pod(schedulingGates=[{"name": "a"}, {"name": "b"}]),
+            [node("n")],
+            "No node is looked for until its scheduling gates are removed: a, b.",
+            id="gates",
+        ),
+        pytest.param(
+            pod(), [], "There is no node among the objects that were given.", id="no node"
+        ),
+    ],
+)
+def test_advice(asked, others, advice):
+    assert explain([asked, *others], "p").advice == [advice]
+
+
+def test_a_resource_that_no_node_has():
+    asked = pod()
+    asked["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    assert explain([asked, node("n"), node("m")], "p").advice == [
+        "Insufficient example.com/gpu: the pod asks for 1; these 2 nodes offer none."
+    ]
+
+
+def test_what_most_nodes_say_comes_first():
+    nodes = [node("a", taints=[GPU]), node("b", cordoned=True), node("c", cordoned=True)]
+    advice = explain([pod(), *nodes], "p").advice
+    assert [line.partition(":")[0] for line in advice] == [
+        "node(s) were unschedulable",
+        "node(s) had untolerated taint(s)",
+    ]
+
+
+def test_a_pod_that_fits_needs_none():
+    assert explain([pod(), node("n"), node("m", taints=[GPU])], "p").advice == []

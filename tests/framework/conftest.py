@@ -1,0 +1,87 @@
+"""A profile made of tiny plugins, and one pod's way through it."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from moorage.api import config
+from moorage.framework import profile
+from moorage.framework.cluster import Cluster
+from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.sheet import Filtered, PreFiltered, Scored
+from moorage.framework.state import CycleState
+from moorage.framework.template import Templates
+from moorage.testing import make_node, make_table
+
+
+@dataclass
+class Asked:
+    """What the plugins said of one pod."""
+
+    profile: Profile
+    state: CycleState
+    pre: PreFiltered
+    filtered: Filtered | None = None
+    scored: Scored | None = None
+
+    def name(self, row):
+        return self.profile.cluster.table.name(row)
+
+    @property
+    def fits(self):
+        return [self.name(row) for row in self.filtered.fits.nonzero()[0]]
+
+    @property
+    def failure(self):
+        return self.filtered.failure(self.profile.cluster.table.active.nonzero()[0])
+
+    def why_not(self, node):
+        return self.filtered.status(self.profile.cluster.table.row_of[node])
+
+    def scores(self, node):
+        return self.scored.of(self.profile.cluster.table.row_of[node])
+
+    def total(self, node):
+        return int(self.scored.totals[self.profile.cluster.table.row_of[node]])
+
+
+class Workbench:
+    """Profiles of a configuration over one cluster."""
+
+    def __init__(self, plugins, nodes=("n1", "n2", "n3"), pods=(), profiles=None, **points):
+        registry = Registry({plugin.name: plugin for plugin in plugins})
+        names = ["PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)]
+        multi_point = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
+        default = {"plugins": {"multiPoint": multi_point, **points}}
+        settings = {
+            "apiVersion": config.API_VERSION,
+            "kind": config.KIND,
+            "profiles": profiles or [default],
+        }
+        made = [make_node(node) if isinstance(node, str) else node for node in nodes]
+        self.cluster = Cluster(make_table(made, pods))
+        self.templates = Templates()
+        self.profiles = profile.build(config.load(settings), registry, self.cluster)
+
+    @property
+    def profile(self):
+        return next(iter(self.profiles.values()))
+
+    def ask(self, pod):
+        """The pod's way from pre_filter to score, as far as it gets."""
+        chosen = self.profiles[pod.spec.scheduler_name]
+        template = self.templates.of(pod)
+        sheet = chosen.sheet(template)
+        state = CycleState(self.cluster, template, 0.0, below=sheet.state)
+        asked = Asked(chosen, state, sheet.run_pre_filters(state, pod))
+        if asked.pre.rejected is None:
+            asked.filtered = sheet.run_filters(state, pod, asked.pre)
+            if asked.filtered.fits.any():
+                asked.scored = sheet.run_scores(state, pod, asked.filtered.fits)
+        return asked
+
+
+@pytest.fixture
+def bench():
+    return Workbench

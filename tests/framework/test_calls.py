@@ -1,0 +1,142 @@
+"""Calls into a plugin's filter and score: forms, counts, and trouble in one line."""
+
+import numpy as np
+import pytest
+
+from moorage.errors import PluginError
+from moorage.framework import calls
+from moorage.framework.status import SKIP, SUCCESS, Verdicts, error, pending, unschedulable
+from moorage.testing import make_node, make_pod, make_state, make_table
+
+NO = unschedulable("no")
+POD = make_pod("p")
+TABLE = make_table([make_node("n1"), make_node("n2")])
+STATE = make_state(POD, TABLE)
+
+
+class Plugin:
+    """Says whatever it was made with, or raises it."""
+
+    name = "P"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def filter(self, state, pod, node):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    score = filter_all = score_all = filter
+
+
+@pytest.mark.parametrize(
+    ("trouble", "text"),
+    [
+        pytest.param(ValueError("too large"), "too large", id="its words"),
+        pytest.param(ValueError(), "ValueError", id="no words"),
+        pytest.param(KeyError("disk"), "disk", id="a missing key"),
+        pytest.param(KeyError(), "KeyError", id="a missing key without words"),
+        pytest.param(ValueError("one\n  two"), "one two", id="several lines"),
+    ],
+)
+def test_describe(trouble, text):
+    assert calls.describe(trouble) == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param(SUCCESS, SUCCESS, id="fits"),
+        pytest.param(NO, NO, id="does not"),
+        pytest.param(ValueError("what?"), error("what?", "P"), id="trouble is for that node"),
+        pytest.param(None, error("filter returned None, which is not a Status", "P"), id="nothing"),
+    ],
+)
+def test_filter_one(answer, status):
+    assert calls.filter_one(Plugin(answer), STATE, POD, TABLE.info(0)) == status
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(ValueError("filter_all must return Verdicts"), id="trouble"),
+        pytest.param(SUCCESS, id="a single status"),
+        pytest.param(np.ones(TABLE.capacity, dtype=bool), id="a bare mask"),
+        pytest.param(Verdicts(fits=np.ones(2, dtype=bool), otherwise=NO), id="too short"),
+    ],
+)
+def test_wrong_verdicts_for_many_rows_name_the_plugin(answer):
+    with pytest.raises(PluginError, match='running "P" filter plugin: filter_all must') as raised:
+        calls.filter_rows(Plugin(answer), STATE, POD, TABLE)
+    assert raised.value.plugin == "P"
+
+
+def test_verdicts_for_many_rows():
+    verdicts = Verdicts(fits=np.ones(TABLE.capacity, dtype=bool), otherwise=NO)
+    assert calls.filter_rows(Plugin(verdicts), STATE, POD, TABLE) is verdicts
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        pytest.param(7, 7, id="an integer"),
+        pytest.param(7.9, 7, id="a float is cut"),
+        pytest.param(np.int64(7), 7, id="numpy's"),
+        pytest.param(True, 1, id="a boolean"),
+    ],
+)
+def test_score_one(answer, score):
+    assert calls.score_one(Plugin(answer), STATE, POD, TABLE, 0) == score
+
+
+@pytest.mark.parametrize("answer", [ValueError("x"), None, "x", float("nan")], ids=repr)
+def test_a_score_that_is_none(answer):
+    with pytest.raises(PluginError, match='running Score plugins: plugin "P" failed with: '):
+        calls.score_one(Plugin(answer), STATE, POD, TABLE, 0)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, np.bool_])
+def test_scores_of_any_kind_become_integers(dtype):
+    scores = calls.score_rows(Plugin(np.ones(TABLE.capacity, dtype=dtype)), STATE, POD, TABLE)
+    assert (scores.dtype, scores[0]) == (np.int64, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(ValueError("x"), "x", id="trouble"),
+        pytest.param(np.ones(2), "score_all must return an array", id="too short"),
+        pytest.param(7, "score_all must return an array", id="a single number"),
+        pytest.param(np.array(["x"] * TABLE.capacity), "invalid literal", id="words"),
+    ],
+)
+def test_wrong_scores_for_many_rows_name_the_plugin(answer, text):
+    with pytest.raises(PluginError, match=f'Score plugins: plugin "P" failed with: {text}'):
+        calls.score_rows(Plugin(answer), STATE, POD, TABLE)
+
+
+def test_a_book_numbers_statuses():
+    book = calls.Book()
+    codes = [book.code(status) for status in (NO, SUCCESS, pending("soon"), NO)]
+    assert codes == [-1, 0, -2, -1]
+    assert (book.status(-1), book.status(-2)) == (NO, pending("soon"))
+    assert not book.erred
+
+
+@pytest.mark.parametrize("status", [error("x"), SKIP], ids=["trouble", "a code out of place"])
+def test_a_book_remembers_what_is_no_refusal(status):
+    book = calls.Book()
+    book.code(status)
+    assert book.erred
+
+
+def test_slow_plugins_are_named_once():
+    loops = calls.Loops()
+    loops.add("P", "filter", calls.Loops.SLOW - 1)
+    assert loops.newly_slow() == []
+    loops.add("P", "filter", 1)
+    loops.add("P", "score", 5)
+    assert loops.newly_slow() == [("P", "filter", calls.Loops.SLOW)]
+    loops.add("P", "filter", 1)
+    assert loops.newly_slow() == []

@@ -1,0 +1,279 @@
+"""From a name to a plugin: where it is looked for, and one clear line if it cannot work."""
+
+import pickle
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from moorage.errors import ConfigError
+from moorage.framework import registry
+from moorage.framework.registry import Registry
+from moorage.plugins.node_name import NodeName
+
+PLUGIN = """
+from moorage import plugin as mp
+
+class Quiet:
+    name = "Quiet"
+
+    def score(self, state, pod, node):
+        return 7
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for plugin files; what is loaded from it is forgotten afterwards."""
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def write(folder, name, text):
+    (folder / name).write_text(text)
+
+
+def found(name, folder):
+    return Registry().find(name, folder)
+
+
+# Where plugins are looked for
+
+
+def test_an_entry_point(tmp_path):
+    assert found("NodeName", tmp_path) is NodeName
+    assert "NodeName" in Registry().known()
+
+
+def test_a_class_given_by_hand_beats_an_entry_point(tmp_path):
+    class Mine:
+        name = "Mine"
+
+    assert Registry({"NodeName": Mine}).find("NodeName", tmp_path) is Mine
+
+
+def test_a_class_in_a_module(tmp_path):
+    assert found("moorage.plugins.node_name:NodeName", tmp_path) is NodeName
+
+
+@pytest.mark.parametrize("name", ["quiet.py:Quiet", "quiet:Quiet"], ids=["path", "module"])
+def test_a_file_beside_the_configuration(folder, name):
+    write(folder, "quiet.py", PLUGIN)
+    cls = found(name, folder)
+    assert cls().score(None, None, None) == 7
+    assert found(name, folder) is cls
+
+
+def test_a_file_in_a_folder_beside_the_configuration(folder):
+    (folder / "ours").mkdir()
+    write(folder / "ours", "quiet.py", PLUGIN)
+    assert found("ours/quiet.py:Quiet", folder).name == "Quiet"
+    assert found("ours.quiet:Quiet", folder).name == "Quiet"
+
+
+def test_what_a_file_makes_can_be_pickled(folder):
+    write(folder, "quiet.py", PLUGIN)
+    made = registry.make("quiet.py:Quiet", found("quiet.py:Quiet", folder), None)
+    assert type(pickle.loads(pickle.dumps(made))) is type(made)
+
+
+@pytest.mark.parametrize("name", ["json", "statistics", "moorage"])
+def test_a_file_named_like_another_module_leaves_that_alone(folder, name):
+    write(folder, f"{name}.py", PLUGIN)
+    before = sys.modules.get(name)
+    cls = found(f"{name}.py:Quiet", folder)
+    assert cls.name == "Quiet"
+    assert sys.modules.get(name) is before
+    assert type(pickle.loads(pickle.dumps(cls()))) is cls
+
+
+def test_two_files_of_the_same_name(folder):
+    for place in ("one", "two"):
+        (folder / place).mkdir()
+        write(folder / place, "quiet.py", PLUGIN.replace("7", "1" if place == "one" else "2"))
+    one, two = (found(f"{place}/quiet.py:Quiet", folder) for place in ("one", "two"))
+    assert (one().score(None, None, None), two().score(None, None, None)) == (1, 2)
+    assert [type(pickle.loads(pickle.dumps(cls()))) is cls for cls in (one, two)] == [True, True]
+
+
+def test_a_name_that_nobody_has(tmp_path):
+    assert found("Unheard", tmp_path) is None
+
+
+# What cannot be loaded
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        pytest.param(
+            "quiet.py:Loud",
+            PLUGIN,
+            'plugin "quiet.py:Loud": quiet.py has no class Loud',
+            id="class",
+        ),
+        pytest.param(
+            "quiet.py:mp",
+            PLUGIN,
+            'plugin "quiet.py:mp": quiet.py has no class mp',
+            id="not a class",
+        ),
+        pytest.param(
+            "quiet.py:Quiet",
+            "1 / 0",
+            'plugin "quiet.py:Quiet": {folder}/quiet.py: division by zero',
+            id="a file that raises",
+        ),
+        pytest.param(
+            "quiet.py:Quiet",
+            "class :",
+            'plugin "quiet.py:Quiet": {folder}/quiet.py: invalid syntax (quiet.py, line 1)',
+            id="a file that is no Python",
+        ),
+        pytest.param(
+            "quiet.py:Quiet",
+            "raise ValueError('one\\ntwo')",
+            'plugin "quiet.py:Quiet": {folder}/quiet.py: one two',
+            id="trouble of several lines",
+        ),
+        pytest.param(
+            "unheard.of:Quiet",
+            PLUGIN,
+            """plugin "unheard.of:Quiet": unheard.of: No module named 'unheard'""",
+            id="no such module",
+        ),
+        pytest.param(
+            "unheard.py:Quiet",
+            PLUGIN,
+            'plugin "unheard.py:Quiet": {folder}/unheard.py: no such file',
+            id="no such file",
+        ),
+    ],
+)
+def test_a_path_that_leads_nowhere(folder, name, text, problem):
+    write(folder, "quiet.py", text)
+    for _ in range(2):  # A second look must not find a module that was half loaded.
+        with pytest.raises(ConfigError) as raised:
+            found(name, folder)
+        assert raised.value.problems == [problem.format(folder=folder)]
+
+
+@pytest.mark.parametrize(
+    ("value", "trouble"),
+    [
+        pytest.param("moorage_unheard:Plugin", "No module named 'moorage_unheard'", id="module"),
+        pytest.param("moorage.plugins.node_name:Nobody", "has no attribute 'Nobody'", id="class"),
+    ],
+)
+def test_an_entry_point_that_leads_nowhere(monkeypatch, tmp_path, value, trouble):
+    entry = EntryPoint("Broken", value, registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    with pytest.raises(ConfigError) as raised:
+        found("Broken", tmp_path)
+    (problem,) = raised.value.problems
+    assert problem.startswith(f'plugin "Broken": {value}: ')
+    assert trouble in problem
+
+
+# What cannot be made
+
+
+class Plain:
+    name = "Plain"
+
+    def filter(self, state, pod, node): ...
+
+
+class Choosy(Plain):
+    def __init__(self, *, at_least, weight_factor=1):
+        if at_least < 0:
+            raise ValueError(f"atLeast: must not be negative, is {at_least}")
+        self.given = (at_least, weight_factor)
+
+
+class Nameless(Plain):
+    name = ""
+
+
+class Numbered(Plain):
+    name = 7
+
+
+class Idle:
+    name = "Idle"
+
+
+class FewArguments(Plain):
+    def filter(self, pod, node): ...
+
+
+class ManyArguments(Plain):
+    def score(self, state, pod, node, extra): ...
+
+
+class Twinless:
+    name = "Twinless"
+
+    def filter_all(self, state, pod, table): ...
+
+
+class Silent(Plain):
+    def __init__(self):
+        raise KeyError
+
+
+WORDLESS = "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("cls", "args", "problem"),
+    [
+        pytest.param(
+            Choosy,
+            {"atLeast": 1, "atMost": 2},
+            "got an unexpected keyword argument 'at_most'",
+            id="an argument too many",
+        ),
+        pytest.param(
+            Choosy, {"atLeast": -1}, "atLeast: must not be negative, is -1", id="a wrong argument"
+        ),
+        pytest.param(Silent, None, WORDLESS, id="trouble without words"),
+        pytest.param(Nameless, None, "it needs a class attribute `name`", id="no name"),
+        pytest.param(Numbered, None, "it needs a class attribute `name`", id="a name that is none"),
+        pytest.param(Idle, None, "it has no method of any extension point", id="nothing to do"),
+        pytest.param(
+            FewArguments, None, "filter has to take 3 argument(s) besides self", id="too few"
+        ),
+        pytest.param(
+            ManyArguments, None, "score has to take 3 argument(s) besides self", id="too many"
+        ),
+        pytest.param(
+            Twinless,
+            None,
+            "filter_all needs its per-node twin `filter`, which explains and what-ifs use",
+            id="only for many nodes",
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_work(cls, args, problem):
+    with pytest.raises(ConfigError) as raised:
+        registry.make("Given", cls, args)
+    assert raised.value.problems == [f'initializing plugin "Given": {problem}']
+
+
+def test_an_argument_that_is_missing():
+    with pytest.raises(ConfigError, match=r'plugin "Given": missing a required .*at_least'):
+        registry.make("Given", Choosy, None)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param({"atLeast": 3, "weightFactor": 2}, id="as Kubernetes spells them"),
+        pytest.param({"at_least": 3, "weight_factor": 2}, id="as Python spells them"),
+    ],
+)
+def test_arguments_go_by_name(args):
+    assert registry.make("Choosy", Choosy, args).given == (3, 2)

@@ -1,0 +1,414 @@
+import pytest
+from msgspec.structs import replace
+
+import moorage
+from moorage import plugin as mp
+from moorage.api.meta import LabelSelector, ObjectMeta
+from moorage.api.pod import PodAffinityTerm, PodStatus
+from moorage.framework.cluster import Cluster
+from moorage.nodes.usage import Usage
+from moorage.plugins.inter_pod_affinity import InterPodAffinity
+from moorage.plugins.inter_pod_affinity.filtering import FORBIDDEN, NO_COMPANY, REPELLED
+from moorage.plugins.inter_pod_affinity.plugin import COUNTS
+from moorage.testing import check_plugin, make_node, make_pod, make_state, make_table
+from moorage.testing.neighbours import make_affinity, make_term
+
+OK = mp.SUCCESS
+TEAMS = [
+    mp.Namespace(metadata=ObjectMeta(name=f"subteam{i}.team{j}", labels={"team": f"team{j}"}))
+    for i in (1, 2)
+    for j in (1, 2)
+]
+
+
+def pod(labels="", *, namespace="default", node=None, name="pod", **wishes):
+    """A pod; labels are written `a=b,c`, where a bare key has an empty value."""
+    pairs = [each.partition("=") for each in labels.split(",") if each]
+    affinity = make_affinity(**wishes) if wishes else None
+    return make_pod(
+        name,
+        namespace=namespace,
+        labels={key: value for key, _, value in pairs},
+        node=node,
+        affinity=affinity,
+        uid=name if node is None else f"{node} {labels} {wishes}",
+    )
+
+
+class Asked:
+    """A pod's way to the filter, among nodes given as name -> labels."""
+
+    def __init__(self, pod, nodes, pods=(), namespaces=TEAMS):
+        self.pod = pod
+        self.names = list(nodes)
+        table = make_table([make_node(name, labels=nodes[name]) for name in nodes], pods)
+        self.cluster = Cluster(table)
+        for each in namespaces:
+            self.cluster.put(each)
+        self.plugin = InterPodAffinity()
+        self.state = make_state(pod, self.cluster)
+        self.found = self.plugin.pre_filter(self.state, pod)
+
+    def info(self, name):
+        return self.cluster.table.info(self.cluster.table.row_of[name])
+
+    def statuses(self, state=None):
+        state = state or self.state
+        one_by_one = [self.plugin.filter(state, self.pod, self.info(n)) for n in self.names]
+        verdicts = self.plugin.filter_all(state, self.pod, self.cluster.table)
+        codes = [int(verdicts.codes[self.cluster.table.row_of[n]]) for n in self.names]
+        assert one_by_one == [verdicts.status_of(code) if code else OK for code in codes]
+        return one_by_one
+
+
+Z1, Z2 = {"region": "r1", "zone": "z1"}, {"region": "r1", "zone": "z2"}
+FAR = {"region": "r2", "zone": "z3"}
+
+
+@pytest.mark.parametrize(
+    ("asking", "nodes", "pods", "statuses"),
+    [
+        pytest.param(
+            pod("foo,service", near=["foo@zone", "service@zone"]),
+            {"a": Z1, "b": FAR, "bare": {}},
+            [pod("foo", node="a")],
+            [OK, OK, NO_COMPANY],
+            id="who matches itself may be the first where no other matches all terms",
+        ),
+        pytest.param(
+            pod("foo", near=["foo@zone"]), {"a": {}, "b": {}}, [], [NO_COMPANY] * 2,
+            id="... but not on a node without the topology label",
+        ),
+        pytest.param(
+            pod("foo", near=["foo@zone"]),
+            {"a": Z1, "b": FAR},
+            [pod("foo", node="a")],
+            [OK, NO_COMPANY],
+            id="... nor where another matches elsewhere",
+        ),
+        pytest.param(
+            pod("foo", near=["foo@zone"]),
+            {"a": Z1, "bare": {}},
+            [pod("foo", node="bare")],
+            [OK, NO_COMPANY],
+            id="... though one on a node without the label does not count as another",
+        ),
+        pytest.param(
+            pod("foo", near=["foo@zone"]),
+            {"a": Z1},
+            [pod("foo", node="gone")],
+            [OK],
+            id="... nor one whose node is not known",
+        ),
+        pytest.param(
+            pod(near=["foo@zone"]), {"a": Z1}, [], [NO_COMPANY],
+            id="who does not match itself cannot be the first",
+        ),
+        pytest.param(
+            pod(near=["foo@region", "bar@zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("foo", node="a"), pod("bar", node="b")],
+            [NO_COMPANY] * 2,
+            id="one pod has to match all terms",
+        ),
+        pytest.param(
+            pod(near=["foo@region", "bar@zone"]),
+            {"a": Z1, "b": Z1, "c": Z2},
+            [pod("foo,bar", node="a")],
+            [OK, OK, NO_COMPANY],
+            id="... and one that does serves all topology keys",
+        ),
+        pytest.param(
+            pod(near=["foo@zone", "bar@zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("foo,bar", node="a")],
+            [OK, NO_COMPANY],
+            id="two terms with one key",
+        ),
+        pytest.param(
+            pod(near=["foo@region", "foo@zone"]),
+            {"a": {"region": "r1"}, "b": {"zone": "z1"}, "c": Z1},
+            [pod("foo", node="a"), pod("foo", node="b")],
+            [NO_COMPANY, NO_COMPANY, OK],
+            id="different pods may serve different keys",
+        ),
+        pytest.param(
+            pod(away=["foo@nowhere", "bar@zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("foo,bar", node="a")],
+            [FORBIDDEN, OK],
+            id="anti-affinity by a key that no node has bites nobody",
+        ),
+        pytest.param(
+            pod("foo,bar"),
+            {"a": Z1, "b": Z2},
+            [pod(away=["foo@nowhere", "bar@zone"], node="a")],
+            [REPELLED, OK],
+            id="... also when it is another's",
+        ),
+        pytest.param(
+            pod("foo", away=["bar@zone"]),
+            {"a": Z1},
+            [pod("bar", away=["foo@zone"], node="a")],
+            [FORBIDDEN],
+            id="where both repel, the pod's own anti-affinity is reported",
+        ),
+        pytest.param(
+            pod("foo", near=["bar@zone"], away=["bar@zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("bar", node="a")],
+            [FORBIDDEN, NO_COMPANY],
+            id="... and its affinity before that",
+        ),
+        pytest.param(
+            pod("security", away=["security@zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("service", away=["service@zone", "security@zone"], node="a")],
+            [REPELLED, OK],
+            id="any of another's terms suffices",
+        ),
+        pytest.param(
+            pod(away=["foo@region", "service@zone"]),
+            {"a": Z1, "b": Z2, "c": FAR},
+            [pod("foo,service", node="a")],
+            [FORBIDDEN, FORBIDDEN, OK],
+            id="any of one's own terms suffices",
+        ),
+        pytest.param(
+            pod(away=["foo@zone"]), {"a": Z1, "bare": {}}, [pod("foo", node="bare")], [OK, OK],
+            id="a node without the key is acceptable, whoever is there",
+        ),
+        pytest.param(
+            pod("foo", away=["foo@zone"]), {"a": Z1}, [], [OK], id="nobody repels itself"
+        ),
+        pytest.param(
+            pod(away=["foo@zone"]),
+            {"empty": {"zone": ""}, "bare": {}},
+            [pod("foo", node="empty")],
+            [FORBIDDEN, OK],
+            id="an empty label value is a domain",
+        ),
+        pytest.param(
+            pod("foo", near=["zone"]), {"a": Z1}, [pod("foo", node="a")], [NO_COMPANY],
+            id="affinity without a selector means nobody",
+        ),
+        pytest.param(
+            pod(near=["@zone"], away=["zone"]),
+            {"a": Z1, "b": Z2},
+            [pod("foo", node="a")],
+            [OK, NO_COMPANY],
+            id="an empty selector means everybody",
+        ),
+        pytest.param(
+            pod("foo", namespace="ns1"),
+            {"a": Z1},
+            [pod("x", away=["foo@zone"], namespace="ns1", node="a")],
+            [REPELLED],
+            id="terms are about the namespace of their own pod",
+        ),
+        pytest.param(
+            pod(near=[make_term("foo@zone", namespaces=["elsewhere"])]),
+            {"a": Z1},
+            [pod("foo", node="a")],
+            [NO_COMPANY],
+            id="... unless they name others",
+        ),
+        pytest.param(
+            pod(near=[make_term("foo@zone", namespace_selector="team in (team1)")]),
+            {"a": Z1, "b": Z2},
+            [
+                pod("foo", namespace="subteam1.team1", node="a"),
+                pod("foo", namespace="subteam1.team2", node="b"),
+            ],
+            [OK, NO_COMPANY],
+            id="... or select them by labels",
+        ),
+        pytest.param(
+            pod(away=[make_term("foo@zone", namespaces=["n"], namespace_selector="team=team1")]),
+            {"a": Z1, "b": Z2, "c": FAR},
+            [
+                pod("foo", namespace="subteam1.team1", node="a"),
+                pod("foo", namespace="n", node="b"),
+                pod("foo", node="c"),
+            ],
+            [FORBIDDEN, FORBIDDEN, OK],
+            id="namespaces by name and by labels add up",
+        ),
+        pytest.param(
+            pod(away=[make_term("foo@zone", namespace_selector="")]),
+            {"a": Z1},
+            [pod("foo", namespace="unheard-of", node="a")],
+            [FORBIDDEN],
+            id="an empty namespace selector means all namespaces",
+        ),
+        pytest.param(
+            pod(away=[make_term("foo@zone", namespace_selector="team notin (team1)")]),
+            {"a": Z1},
+            [pod("foo", namespace="subteam1.team1", node="a")],
+            [FORBIDDEN],
+            id="as in 1.36, a namespace selector that only rules out means all namespaces",
+        ),
+        pytest.param(
+            pod("foo", namespace="subteam1.team2"),
+            {"a": Z1},
+            [pod("x", away=[make_term("foo@zone", namespace_selector="team=team2")], node="a")],
+            [REPELLED],
+            id="another's namespace selector sees the labels of one's namespace",
+        ),
+    ],
+)  # fmt: skip
+def test_filter(asking, nodes, pods, statuses):
+    asked = Asked(asking, nodes, pods)
+    assert asked.found == OK
+    assert asked.statuses() == statuses
+
+
+@pytest.mark.parametrize(
+    ("asking", "others"),
+    [
+        pytest.param(pod("foo"), [], id="no terms anywhere"),
+        pytest.param(
+            pod("foo"), [pod(away=["foo@nowhere"], node="a")], id="another's key on no node"
+        ),
+        pytest.param(
+            pod("foo", namespace="ns1"),
+            [pod(away=["foo@zone"], namespace="ns2", node="a")],
+            id="another's term is about its own namespace",
+        ),
+        pytest.param(
+            pod("foo", namespace="subteam1.team1"),
+            [pod(away=[make_term("foo@zone", namespace_selector="team!=team1")], node="a")],
+            id="another's namespace selector rules one's namespace out, unlike one's own would",
+        ),
+        pytest.param(
+            pod("foo", likes=[(1, "foo@zone")], dislikes=[(1, "foo@zone")]),
+            [pod("foo", node="a")],
+            id="preferred terms filter nothing",
+        ),
+        pytest.param(
+            pod("foo"), [pod(away=["foo@zone"], node="unheard-of")], id="another has no node"
+        ),
+    ],
+)
+def test_skips(asking, others):
+    assert Asked(asking, {"a": Z1}, others).found.is_skip
+
+
+BAD = PodAffinityTerm(
+    label_selector=LabelSelector(match_labels={"service": "{{.bad-value.}}"}), topology_key="zone"
+)
+WRONG = 'values[0][service]: Invalid value: "{{.bad-value.}}": a valid label must be'
+
+
+@pytest.mark.parametrize(
+    ("wishes", "begins"),
+    [
+        pytest.param(
+            {"near": [BAD]}, f"parsing pod: requiredAffinityTerms: {WRONG}", id="in one list"
+        ),
+        pytest.param(
+            {"dislikes": [(1, BAD)]},
+            f"parsing pod: preferredAntiAffinityTerms: {WRONG}",
+            id="a preferred term blocks as well",
+        ),
+        pytest.param(
+            {"away": [BAD], "likes": [(1, BAD)]},
+            f"parsing pod: [requiredAntiAffinityTerms: {WRONG}",
+            id="several lists in brackets",
+        ),
+    ],
+)
+def test_terms_that_do_not_parse(wishes, begins):
+    found = Asked(pod("foo", **wishes), {"a": Z1}).found
+    assert found.code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert found.message.startswith(begins)
+    assert ("preferredAffinityTerms: " in found.message) == ("likes" in wishes)
+
+
+def test_a_running_pod_with_a_bad_list_keeps_its_other_lists():
+    other = pod("x", near=[BAD], away=["foo@zone"], node="a")
+    assert Asked(pod("foo"), {"a": Z1, "b": Z2}, [other]).statuses() == [REPELLED, OK]
+
+
+def test_filter_without_pre_filter_is_an_error():
+    asked = Asked(pod("foo", away=["foo@zone"]), {"a": Z1})
+    fresh = make_state(asked.pod, asked.cluster)
+    with pytest.raises(KeyError, match="PreFilterInterPodAffinity: not found"):
+        asked.plugin.filter(fresh, asked.pod, asked.info("a"))
+
+
+def placed(each):
+    return mp.Placed(each, Usage.of(each))
+
+
+def test_what_if_a_pod_came_and_went():
+    asking = pod("foo", near=["foo@region"], away=["bar@zone"])
+    nodes = {"a": Z1, "b": Z2, "c": FAR}
+    asked = Asked(asking, nodes, [pod("foo", node="a")])
+    before = asked.statuses()
+    other = pod("foo,bar", away=["foo@zone"], node="c")
+    copy = asked.state.clone()
+    asked.plugin.add_pod(copy, asking, placed(other), asked.info("c"))
+    assert asked.statuses(copy) == [OK, OK, FORBIDDEN]
+    assert asked.statuses(copy) == Asked(asking, nodes, [pod("foo", node="a"), other]).statuses()
+    asked.plugin.remove_pod(copy, asking, placed(other), asked.info("c"))
+    assert asked.statuses(copy) == before
+    assert asked.statuses() == before
+
+
+def test_what_if_the_only_company_left():
+    asking = pod("foo", near=["foo@zone"])
+    only = pod("foo", node="a")
+    asked = Asked(asking, {"a": Z1, "b": Z2}, [only])
+    assert asked.statuses() == [OK, NO_COMPANY]
+    copy = asked.state.clone()
+    asked.plugin.remove_pod(copy, asking, placed(only), asked.info("a"))
+    assert asked.statuses(copy) == [OK, OK]  # Now it would be the first.
+
+
+def test_what_if_a_pod_came_with_a_key_that_nobody_spoke_of():
+    asking = pod("foo", away=["bar@zone"])
+    nodes = {"a": {"rack": "r1"}, "b": {"rack": "r2"}}
+    asked = Asked(asking, nodes)
+    other = pod("x", away=["foo@rack"], node="a")
+    copy = asked.state.clone()
+    asked.plugin.add_pod(copy, asking, placed(other), asked.info("a"))
+    assert asked.statuses(copy) == [REPELLED, OK]
+
+
+def test_counts_by_pair():
+    asking = pod(away=["foo in (bar,buzz)@region", "service notin (bar,baz)@zone"])
+    nodes = {"a": {"region": "r1", "zone": "z11"}, "b": {"region": "r2", "zone": "z21"}}
+    asked = Asked(asking, nodes, [pod("foo=bar", node="a"), pod(node="b")])
+    asked.plugin.add_pod(asked.state, asking, placed(pod("foo=bar", node="x")), asked.info("a"))
+    anti = asked.state[COUNTS].anti
+    assert (anti.at("region", "r1"), anti.at("zone", "z11"), anti.at("zone", "z21")) == (2, 2, 1)
+    assert (anti.at("region", "r2"), anti.at("region", None)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("asking", "feasible"),
+    [
+        pytest.param(pod("foo"), ["a"], id="a skipped filter does not see it"),
+        pytest.param(pod("foo", away=["x@zone"]), [], id="one with terms of its own does"),
+    ],
+)
+def test_anti_affinity_of_a_pod_that_is_promised_a_node(asking, feasible):
+    promised = make_pod("promised", priority=10, affinity=make_affinity(away=["foo@zone"]))
+    promised = replace(promised, status=PodStatus(nominated_node_name="a"))
+    told = moorage.explain([make_node("a", labels=Z1), promised, asking], "default/pod")
+    assert told.feasible == feasible
+
+
+def test_a_namespace_that_gets_other_labels():
+    asking = pod("foo", away=[make_term("foo@zone", namespace_selector="team=team1")])
+    asked = Asked(asking, {"a": Z1}, [pod("foo", namespace="subteam1.team2", node="a")])
+    assert asked.statuses() == [OK]
+    meta = ObjectMeta(name="subteam1.team2", labels={"team": "team1"})
+    asked.cluster.put(mp.Namespace(metadata=meta))
+    asked.plugin.pre_filter(asked.state, asking)
+    assert asked.statuses() == [FORBIDDEN]
+
+
+def test_conforms():
+    check_plugin(InterPodAffinity())

@@ -1,0 +1,47 @@
+"""The number of domains is the same with and without witnesses."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from moorage.nodes.inclusion import Inclusion
+from moorage.plugins.pod_topology_spread.reach import Reach
+from moorage.testing import make_node, make_table
+
+ZONES = ("z1", "z1", "z2", "z3", "", None)
+
+
+@pytest.mark.parametrize("zones", [ZONES, ZONES[:4]], ids=["some nodes lack it", "all have it"])
+def test_size(zones):
+    rng = Random(7)
+    table = make_table([make_node(f"n{i}", labels={"zone": rng.choice(zones)}) for i in range(6)])
+    reach = Reach(table.placements.nodes(Inclusion(), "zone"))
+    feasible = table.active_rows.copy()
+    for _ in range(500):
+        name = f"n{rng.randrange(8)}"
+        match rng.randrange(6):
+            case 0:
+                table.set_node(make_node(name, labels={"zone": rng.choice(zones)}))
+            case 1 if table.node(name) is not None and table.size > 1:
+                table.remove_node(name)
+            case _:
+                row = rng.choice(np.flatnonzero(table.active_rows).tolist())
+                feasible[row] = not feasible[row]
+        feasible &= table.active_rows
+        nodes = [table.info(row) for row in np.flatnonzero(feasible)]
+        assert reach.size(feasible) == len({node.labels.get("zone", "") for node in nodes})
+
+
+def test_witnesses_are_looked_for_only_when_one_is_missing():
+    table = make_table([make_node(f"n{i}", labels={"zone": f"z{i % 2}"}) for i in range(6)])
+    reach = Reach(table.placements.nodes(Inclusion(), "zone"))
+    feasible = table.active_rows.copy()
+    assert reach.size(feasible) == 2
+    before = reach._witnesses
+    feasible[[row for row in np.flatnonzero(feasible) if row not in before]] = False
+    assert reach.size(feasible) == 2
+    assert reach._witnesses is before
+    feasible[before[0]] = False
+    assert reach.size(feasible) == 1
+    assert reach._witnesses is not before

@@ -1,0 +1,174 @@
+"""Counters, views and eligible rows equal a count from scratch, whatever happened before."""
+
+import pickle
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage import plugin as mp
+from moorage.nodes import placements
+from moorage.testing.worlds import NAMESPACES, TOPOLOGY_KEYS, World
+
+SEEDS, STEPS = st.integers(0, 2**32 - 1), st.integers(1, 60)
+
+
+def random_clauses(world: World, rng: Random) -> tuple[mp.Clause, ...]:
+    scopes = (None, frozenset(), *(frozenset(rng.sample(NAMESPACES, n)) for n in (1, 1, 2)))
+    return tuple(
+        mp.Clause(rng.choice(scopes), random_selector(world)) for _ in range(rng.choice((1, 1, 2)))
+    )
+
+
+def random_selector(world: World) -> mp.selectors.Selector:
+    try:
+        return mp.selectors.compile_label_selector(world.random_selector())
+    except mp.selectors.SelectorError:
+        return mp.selectors.NOTHING
+
+
+def random_inclusion(world: World, rng: Random) -> mp.Inclusion:
+    return mp.Inclusion.of(
+        world.incoming(),
+        rng.sample(TOPOLOGY_KEYS, rng.randrange(3)),
+        honor_affinity=rng.choice((True, False)),
+        honor_taints=rng.choice((True, False)),
+    )
+
+
+def counted(world: World, clauses: tuple[mp.Clause, ...], *, terminating: bool) -> list[mp.Pod]:
+    """The pods that all clauses mean."""
+    return [
+        pod
+        for pod in world.pods.values()
+        if (terminating or not pod.is_terminating)
+        and all(
+            clause.namespaces is None or pod.namespace in clause.namespaces for clause in clauses
+        )
+        and all(clause.selector.matches(pod.labels) for clause in clauses)
+    ]
+
+
+def by_value(view: mp.DomainSums) -> dict[str | None, int]:
+    """What a view says, without the zeros."""
+    assert view.sums[0] == 0
+    found = {value: int(n) for value, n in zip(view.column.values, view.sums, strict=True) if n}
+    assert view.nonzero == len(found)
+    assert all(view.at(value) == n for value, n in found.items())
+    return found
+
+
+def check_views(world: World, rng: Random, known: list[tuple[mp.Clause, ...]]) -> None:
+    """Ask for something, old or new, and count it by hand."""
+    clauses = rng.choice((*known, random_clauses(world, rng)))
+    key = rng.choice(TOPOLOGY_KEYS)
+    inclusion = rng.choice((None, random_inclusion(world, rng)))
+    terminating = rng.choice((True, False))
+    kept = world.table.placements
+    pods = counted(world, clauses, terminating=terminating)
+    nodes = [world.nodes.get(pod.node_name) for pod in pods]
+    view = kept.view(clauses, key, inclusion, counts_terminating=terminating)
+    counting = [n for n in nodes if n and (inclusion is None or inclusion.includes(n))]
+    values = Counter(node.labels.get(key) for node in counting)
+    absent = values.pop(None, 0)
+    assert by_value(view) == values
+    if inclusion is not None:  # Otherwise pods without a node are among the absent, too.
+        assert view.absent == absent
+    rows = kept.per_row(clauses, counts_terminating=terminating)
+    assert {row: n for row, n in enumerate(rows.counts.tolist()) if n} == Counter(
+        world.table.row_of[pod.node_name] for pod in pods
+    )
+
+
+def check_eligibility(world: World, inclusion: mp.Inclusion, key: str) -> None:
+    kept = world.table.placements
+    included = [node for node in world.nodes.values() if inclusion.includes(node)]
+    mask = kept.eligibility(inclusion).mask
+    assert {world.table.name(row) for row in mask.nonzero()[0]} == {n.name for n in included}
+    with_key = [node.labels[key] for node in included if key in node.labels]
+    nodes = kept.nodes(inclusion, key)
+    assert by_value(nodes) == Counter(with_key)
+    assert nodes.absent == len(included) - len(with_key)
+
+
+def check_terms(world: World) -> None:
+    """The book has every term of every pod, where and as often as it is stated."""
+    book = world.table.placements.terms
+    stated: dict[tuple[object, mp.AffinityTerm], Counter[int]] = {}
+    for pod in world.pods.values():
+        for kind, term in mp.affinity_terms.of(pod).by_kind():
+            stated.setdefault((kind, term), Counter())[world.table.row_of[pod.node_name]] += 1
+    assert {(each.kind, each.term): each.rows for each in book.all if each.rows} == stated
+    asking = world.incoming()
+    who = (asking.namespace, asking.labels, {"team": "one"})
+    speaking = {id(each) for each in book.all if each.term.matches(*who)}
+    assert {id(each) for each in book.matching(*who)} == speaking
+    assert {id(each) for each in book.matching_from(0, *who)} == speaking
+    for each in book.all:
+        view = world.table.placements.view_of_term(each)
+        expected: Counter[str] = Counter()
+        for row, times in each.rows.items():
+            node = world.table.nodes[row]
+            if node is not None and each.term.topology_key in node.labels:
+                expected[node.labels[each.term.topology_key]] += times
+        assert by_value(view) == expected
+
+
+def check_classes(world: World) -> None:
+    def content(pod: mp.Pod) -> tuple[str, tuple[tuple[str, str], ...]]:
+        return pod.namespace, tuple(sorted(pod.labels.items()))
+
+    classes = world.table.placements.classes
+    found = {
+        (each.namespace, tuple(sorted(each.labels.items()))): (each.live, each.terminating)
+        for each in classes.all()
+    }
+    assert len(found) == len(classes)
+    expected: dict[object, tuple[Counter[int], Counter[int]]] = {}
+    for pod in world.pods.values():
+        both = expected.setdefault(content(pod), (Counter(), Counter()))
+        both[pod.is_terminating][world.table.row_of[pod.node_name]] += 1
+    assert found == expected
+
+
+@given(SEEDS, STEPS)
+@settings(deadline=None, max_examples=150)
+def test_views_equal_a_recount(seed, steps):
+    rng = Random(seed)
+    world = World(rng, broken=True)
+    known = [random_clauses(world, rng) for _ in range(3)]
+    asked = [(random_inclusion(world, rng), rng.choice(TOPOLOGY_KEYS)) for _ in range(3)]
+    for _ in range(steps):
+        world.step()
+        if rng.randrange(30) == 0:
+            world.cluster = pickle.loads(pickle.dumps(world.cluster))
+        check_views(world, rng, known)
+        check_eligibility(world, *rng.choice(asked))
+    check_terms(world)
+    check_classes(world)
+
+
+@given(SEEDS, STEPS)
+@settings(deadline=None, max_examples=60)
+def test_views_that_were_dropped_come_back(seed, steps):
+    rng = Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placements, "VIEW_BYTES", 0)
+        patch.setattr(placements, "FEWEST_VIEWS", 6)
+        patch.setattr(placements, "MOST_ELIGIBILITIES", 4)
+        patch.setattr("moorage.nodes.term_book.MOST_UNSTATED", 2)
+        patch.setattr("moorage.nodes.term_book.MOST_REMEMBERED", 3)
+        world = World(rng)
+        known = [random_clauses(world, rng)]
+        for _ in range(steps):
+            world.step()
+            check_views(world, rng, known)
+            check_eligibility(world, random_inclusion(world, rng), rng.choice(TOPOLOGY_KEYS))
+            kept = world.table.placements
+            # Room is made before a view is: there may be one more, and one per row beside it.
+            assert sum(len(c.views) for c in kept._counters.values()) <= 8
+            assert len(kept._eligibilities) <= 4
+        check_terms(world)
+        check_classes(world)
