@@ -6,8 +6,8 @@ from statistics import median
 from typing import Any
 
 from moorage.bench import machine, timing
-from moorage.bench.shapes import Shape, Workload
 from moorage.bench.timing import Clocks, Run
+from moorage.bench.workload import Shape, Workload
 
 # The cluster of scheduler_perf that the shapes' numbers of pods are meant for.
 NODES = 5_000

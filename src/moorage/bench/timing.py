@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
-from moorage.bench.shapes import Workload
+from moorage.bench.workload import Workload
 from moorage.core.effects import Done, Effect
 from moorage.core.journal import Journal
 from moorage.core.observations import Added, Updated
@@ -91,8 +91,8 @@ class World:
 def prepare(workload: Workload) -> World:
     """A scheduler that knows the cluster, has placed the initial pods, and holds the others."""
     scheduler = Scheduler(journal=Journal(limit=FACTS_KEPT))
-    for node in workload.nodes:
-        scheduler.observe(Added(node), NOW)
+    for obj in (*workload.others, *workload.nodes):
+        scheduler.observe(Added(obj), NOW)
     for pod in workload.initial:
         scheduler.observe(Added(pod), NOW)
     World(scheduler, workload.initial).schedule_all()

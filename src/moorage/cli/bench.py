@@ -75,8 +75,9 @@ def _chosen(names: tuple[str, ...]) -> "list[Shape]":
 def _list() -> None:
     from moorage.bench.shapes import SHAPES
 
+    widest = max(map(len, SHAPES))
     for shape in SHAPES.values():
-        click.echo(f"{shape.name:<19}{shape.pods:>7,} pods  {shape.summary}")
+        click.echo(f"{shape.name:<{widest}}{shape.pods:>8,} pods  {shape.summary}")
 
 
 def _profile(shapes: "list[Shape]", size: "Size") -> None:

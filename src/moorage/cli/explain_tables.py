@@ -7,7 +7,7 @@ from rich.text import Text
 
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import Explanation, report, words
+from moorage.explaining import Explanation, preemption, report, words
 from moorage.explaining.report import Ranking
 
 MOST_RANKED = 10
@@ -19,6 +19,7 @@ def show(told: Explanation, skipped: Counter[str], *, show_all: bool) -> None:
     page = Page()
     page.put(_headline(told))
     _show_fitting(page, told, None if show_all else MOST_RANKED)
+    _show_preemption(page, told, None if show_all else MOST_RANKED)
     _show_refused(page, told, show_all=show_all)
     _show_advice(page, told)
     output.skipped(page, skipped)
@@ -73,6 +74,26 @@ def _scores(told: Explanation, nodes: list[str], plugins: list[str]) -> Table:
         mark, style = ("* ", output.GOOD) if name == told.picked else ("  ", None)
         table.add_row(mark + name, f"{told.totals[name]:,}", *scores, style=style)
     return table
+
+
+def _show_preemption(page: Page, told: Explanation, most: int | None) -> None:
+    sacrifices = preemption.sacrifices(told)
+    if not sacrifices:
+        if told.preemption_message:
+            page.section()
+            page.put(Text(told.preemption_message))
+        return
+    page.section(f"Others could make room on {words.count(len(sacrifices), 'node')}")
+    items = output.items(justify="left")
+    for each in sacrifices[:most]:
+        said = Text("\n".join(each.victims))
+        if each.harm:
+            said.append(f"\n{each.harm}", output.BAD)
+        mark, style = ("* ", output.GOOD) if each.is_chosen else ("  ", None)
+        items.add_row(mark + each.node, said, style=style)
+    page.put(items)
+    if most is not None and len(sacrifices) > most:
+        page.note(f"and {len(sacrifices) - most:,} more; -a shows all")
 
 
 def _show_refused(page: Page, told: Explanation, *, show_all: bool) -> None:

@@ -4,9 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import structs
+
 from moorage.api import quantity, requests
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.sim.evictions import Eviction
 from moorage.sim.run import Simulation
 
 PODS = "pods"
@@ -53,11 +56,11 @@ class Outcome:
     placements: dict[str, str | None]
     pending: dict[str, str]
     nodes: dict[str, NodeUse]
-    # Keys of pods: placed by this simulation, with a node from the start, done, sent away, gated.
+    # Keys of pods: placed by this simulation, with a node from the start, done, gated.
     placed: list[str]
     running: list[str]
     ended: list[str]
-    evicted: list[str]
+    evictions: list[Eviction]
     gated: list[str]
     seconds: float
 
@@ -67,7 +70,6 @@ class Outcome:
         pods = list(simulation.cluster.all(Pod))
         had_node = {key for key, node in before.items() if node}
         on_node = [pod for pod in pods if pod.node_name]
-        still_there = {pod.key for pod in on_node}
         nodes = {
             node.name: NodeUse(node.name, dict(requests.allocatable(node)))
             for node in simulation.cluster.all(Node)
@@ -82,7 +84,7 @@ class Outcome:
             placed=[pod.key for pod in on_node if pod.key not in had_node],
             running=[pod.key for pod in on_node if pod.key in had_node and not pod.is_terminal],
             ended=[pod.key for pod in pods if pod.is_terminal],
-            evicted=[key for key in before if key in had_node and key not in still_there],
+            evictions=simulation.evictions,
             gated=[pod.key for pod in pods if pod.spec.scheduling_gates and not pod.node_name],
             seconds=simulation.now,
         )
@@ -92,6 +94,7 @@ class Outcome:
         return {
             "placements": self.placements,
             "pending": self.pending,
+            "evictions": [structs.asdict(each) for each in self.evictions],
             "nodes": {name: node.to_dict() for name, node in self.nodes.items()},
             "summary": {
                 "pods": len(self.placements),
@@ -99,7 +102,7 @@ class Outcome:
                 "placed": len(self.placed),
                 "running": len(self.running),
                 "ended": len(self.ended),
-                "evicted": len(self.evicted),
+                "evicted": len(self.evictions),
                 "pending": len(self.pending),
                 "gated": len(self.gated),
                 "seconds": self.seconds,

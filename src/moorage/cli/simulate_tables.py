@@ -15,6 +15,7 @@ from moorage.explaining import words
 # Up to so many nodes are all shown; of more, those that got the most pods.
 MOST_NODES = 40
 SOME_NODES = 20
+MOST_EVICTIONS = 20
 
 BAR = 6
 ALMOST_FULL, FULL = 80, 95
@@ -38,9 +39,9 @@ def show(outcome: Outcome, skipped: Counter[str], *, show_all: bool) -> None:
     if outcome.placed:
         page.section(f"{words.count(len(outcome.placed), 'pod')} placed")
         page.put(_placed(page, outcome, show_all=show_all))
-    if outcome.evicted:
-        page.section(f"{words.count(len(outcome.evicted), 'pod')} had to make room")
-        page.put(Text(_names(page, outcome.evicted, show_all=show_all)))
+    if outcome.evictions:
+        page.section(f"{words.count(len(outcome.evictions), 'pod')} had to make room")
+        page.put(_evictions(page, outcome, None if show_all else MOST_EVICTIONS))
     if outcome.pending:
         stay = "stays" if len(outcome.pending) == 1 else "stay"
         page.section(f"{words.count(len(outcome.pending), 'pod')} {stay} pending")
@@ -151,6 +152,17 @@ def _placed(page: Page, outcome: Outcome, *, show_all: bool) -> Table:
     for node in nodes:
         names = ", ".join(node.new) if show_all else words.listed(node.new, room)
         items.add_row(node.name, Text(names, output.DIM))
+    return items
+
+
+def _evictions(page: Page, outcome: Outcome, most: int | None) -> Table:
+    items = output.items(justify="left")
+    for each in outcome.evictions[:most]:
+        items.add_row(
+            each.pod, Text(f"for {each.by} on {each.node}, after {each.at:g} s", output.DIM)
+        )
+    if most is not None and len(outcome.evictions) > most:
+        items.add_row(f"and {len(outcome.evictions) - most:,} more", "")
     return items
 
 

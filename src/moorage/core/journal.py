@@ -12,7 +12,9 @@ import msgspec
 from msgspec import Struct
 
 
-class Fact(Struct, frozen=True, kw_only=True, tag_field="fact", tag=True, omit_defaults=True):
+class Fact(
+    Struct, frozen=True, kw_only=True, tag_field="fact", tag=True, omit_defaults=True, gc=False
+):
     """Something happened at a time, most often to a pod."""
 
     at: float
@@ -33,7 +35,7 @@ class Popped(Fact, frozen=True, kw_only=True):
     attempt: int
 
 
-class Considered(Struct, frozen=True, omit_defaults=True):
+class Considered(Struct, frozen=True, omit_defaults=True, gc=False):
     """A node that was among the best, with its weighted scores per plugin."""
 
     node: str

@@ -14,25 +14,25 @@ from msgspec import Struct
 from moorage.api.meta import KubeObject
 
 
-class Added(Struct, frozen=True):
+class Added(Struct, frozen=True, gc=False):
     """An object is there."""
 
     obj: KubeObject
 
 
-class Updated(Struct, frozen=True):
+class Updated(Struct, frozen=True, gc=False):
     """An object changed."""
 
     obj: KubeObject
 
 
-class Deleted(Struct, frozen=True):
+class Deleted(Struct, frozen=True, gc=False):
     """An object is gone; carries its last known version."""
 
     obj: KubeObject
 
 
-class Listed(Struct, frozen=True):
+class Listed(Struct, frozen=True, gc=False):
     """All objects of a kind as they are now."""
 
     kind: type[Any]

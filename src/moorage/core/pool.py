@@ -65,6 +65,8 @@ class UnschedulablePool:
 
     def waiting_for(self, plugins: Iterable[str]) -> list[QueuedPod]:
         """The pods that these plugins refused or hold, in the order in which they came."""
+        if not self._entries:
+            return []
         found = dict(self._refused.get(ANYTHING, {}))
         for plugin in plugins:
             found.update(self._refused.get(plugin, {}))

@@ -6,10 +6,11 @@
     LAST    the last victim marked, then deleted              OVER
     OVER    nothing; if anything failed, the pod is tried again soon
 
-The last victim is left until the others are on their way: until it begins to leave, the pod is
-held back, and its end is the change that the pod waits for. Victims that are only on their way to
-the node are taken back without asking the world. A victim is asked to leave once, however many
-pods wait for that. Nobody is evicted any more for a pod that is gone.
+The last victim is left until the others are on their way: its end is the change that the pod waits
+for. Until the world shows all of them leaving, the pod is held back: an attempt that does not know
+of them could only evict more. Victims that are only on their way to the node are taken back without
+asking the world. A victim is asked to leave once, however many pods wait for that. Nobody is
+evicted any more for a pod that is gone.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,8 +51,10 @@ class Preemption:
     profile: Profile
     last: Pod
     stage: Stage = Stage.FIRST
-    # What is waited for: UIDs of victims, and of pods whose promise is taken back.
+    # What is waited for: victims (by UID) that are asked to leave, victims that the world does not
+    # show leaving, and pods whose promise is taken back.
     leaving: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
     clearing: set[str] = field(default_factory=set)
     has_failed: bool = False
     victim_failed: bool = False
@@ -94,7 +97,7 @@ class Preemptions:
         self._last_number = 0
         self._under_way: dict[int, Preemption] = {}
         self._evictions: dict[str, Eviction] = {}
-        # Last victims that have not begun to leave, with the preemptions that watch for that.
+        # Victims that the world does not show leaving, with the preemptions that look out for it.
         self._watched: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
@@ -138,28 +141,34 @@ class Preemptions:
             self._step(preemption, now)
 
     def notice(self, observation: Observation, now: float) -> None:
-        """Let pods go whose last victim begins to leave, before anybody is told of that."""
+        """See victims leave, before anybody is woken by that."""
         if not self._watched:
             return
         match observation:
             case Deleted(obj=Pod() as pod):
-                self._release(pod.uid, now)
+                self._seen(pod.uid, now)
             case Added(obj=Pod() as pod) | Updated(obj=Pod() as pod):
-                if pod.is_terminating or pod.is_terminal:
-                    self._release(pod.uid, now)
+                known = self._world.known(pod.key)
+                if known is not None and known.uid != pod.uid:
+                    self._seen(known.uid, now)  # It must be gone, if there is another in its name.
+                if not _stays(pod):
+                    self._seen(pod.uid, now)
             case Listed(kind=kind, objects=objects) if kind is Pod:
                 staying = {pod.uid for pod in objects if isinstance(pod, Pod) and _stays(pod)}
                 for uid in [uid for uid in self._watched if uid not in staying]:
-                    self._release(uid, now)
+                    self._seen(uid, now)
 
     def check(self) -> None:
         """Raise InvariantError if a preemption waits for nothing, or a victim for nobody."""
         for preemption in self._under_way.values():
-            if not preemption.leaving and not preemption.clearing:
+            if not (preemption.leaving or preemption.unseen or preemption.clearing):
                 raise InvariantError(f"the preemption for {preemption.pod.key} waits for nothing")
             for uid in preemption.leaving:
                 if preemption.number not in self._evictions[uid].waiting:
                     raise InvariantError(f"nobody is told when victim {uid} has left")
+            for uid in preemption.unseen:
+                if preemption.number not in self._watched[uid]:
+                    raise InvariantError(f"nobody looks out for victim {uid}")
         for uid, eviction in self._evictions.items():
             if not any(uid in self._under_way[number].leaving for number in eviction.waiting):
                 raise InvariantError(f"{eviction.victim.key} is evicted for nobody")
@@ -189,15 +198,17 @@ class Preemptions:
                 preemption.stage = Stage.OVER
             else:
                 preemption.stage = Stage.LAST
-                self._watched.setdefault(preemption.last.uid, []).append(preemption.number)
                 self._evict(preemption.last, preemption, now)
         if not preemption.leaving and not preemption.clearing:
+            if preemption.unseen and not preemption.victim_failed:
+                return
             self._end(preemption, now)
 
     def _end(self, preemption: Preemption, now: float) -> None:
         preemption.stage = Stage.OVER
         del self._under_way[preemption.number]
-        self._watch_no_more(preemption)
+        for uid in preemption.unseen:
+            self._watched[uid].remove(preemption.number)
         self._let_go(preemption, now)
         if preemption.has_failed or preemption.victim_failed:
             self._world.try_again(preemption.pod)
@@ -207,16 +218,14 @@ class Preemptions:
         known = self._world.known(preemption.pod.key)
         return known is not None and known.uid == preemption.pod.uid and _stays(known)
 
-    def _release(self, uid: str, now: float) -> None:
+    def _seen(self, uid: str, now: float) -> None:
+        """The world shows a victim leaving."""
         for number in self._watched.pop(uid, ()):
-            self._let_go(self._under_way[number], now)
-
-    def _watch_no_more(self, preemption: Preemption) -> None:
-        watching = self._watched.get(preemption.last.uid, [])
-        if preemption.number in watching:
-            watching.remove(preemption.number)
-            if not watching:
-                del self._watched[preemption.last.uid]
+            preemption = self._under_way[number]
+            preemption.unseen.discard(uid)
+            if not preemption.unseen and preemption.stage is not Stage.FIRST:
+                self._let_go(preemption, now)
+            self._step(preemption, now)
 
     def _let_go(self, preemption: Preemption, now: float) -> None:
         """Hold the pod back no longer, unless more is under way for it."""
@@ -243,13 +252,21 @@ class Preemptions:
         if uid in self._evictions:
             self._evictions[uid].waiting.append(preemption.number)
             preemption.leaving.add(uid)
+            self._look_out_for(uid, preemption)
+        elif uid in self._watched:
+            self._look_out_for(uid, preemption)  # It was asked to leave, and has agreed.
         elif self._world.take_back(known, preemption.plugin):
             self._has_left(known, preemption, now, IN_MEMORY)
         else:
             eviction = Eviction(known, preemption, [preemption.number])
             self._evictions[uid] = eviction
             preemption.leaving.add(uid)
+            self._look_out_for(uid, preemption)
             self._ask_to_leave(eviction)
+
+    def _look_out_for(self, uid: str, preemption: Preemption) -> None:
+        preemption.unseen.add(uid)
+        self._watched.setdefault(uid, []).append(preemption.number)
 
     def _ask_to_leave(self, eviction: Eviction) -> None:
         """Mark the victim, then delete it with its own grace period."""
@@ -269,14 +286,18 @@ class Preemptions:
             return
         if isinstance(outcome, Done):
             self._has_left(eviction.victim, eviction.by, now)
-        gone = isinstance(outcome, Failed) and outcome.missing
+        uid, gone = eviction.victim.uid, isinstance(outcome, Failed) and outcome.missing
         failed = not (isinstance(outcome, Done) or gone)
-        del self._evictions[eviction.victim.uid]
+        del self._evictions[uid]
         for number in eviction.waiting:
             preemption = self._under_way[number]
-            preemption.leaving.discard(eviction.victim.uid)
+            preemption.leaving.discard(uid)
             preemption.victim_failed = preemption.victim_failed or failed
-            self._step(preemption, now)
+        if not isinstance(outcome, Done):
+            self._seen(uid, now)  # Or will never be: there is nothing to look out for.
+        for number in eviction.waiting:
+            if number in self._under_way:
+                self._step(self._under_way[number], now)
 
     def _has_left(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
         """Tell who had to leave, for whom, and where."""

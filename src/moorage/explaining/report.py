@@ -5,7 +5,7 @@ Whether it ends up as plain text or as tables in colour is not known here.
 
 from typing import NamedTuple
 
-from moorage.explaining import words
+from moorage.explaining import preemption, words
 from moorage.explaining.explanation import Explanation
 
 
@@ -46,6 +46,8 @@ def _answer(told: Explanation) -> str:
     if told.error is not None and not told.error.is_rejected:
         who = f"plugin {told.error.plugin} failed" if told.error.plugin else "the attempt failed"
         return f"{key} cannot be decided on, because {who}: {told.message}"
+    if told.nominated and told.candidates:
+        return f"{key} fits no node as they are. {preemption.headline(told)}."
     if not told.picked:
         stays = "it would stay pending" if told.runs_on else "stays pending"
         return f"{key} {stays}: {told.message}"

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from moorage.explaining import report, words
+from moorage.explaining import preemption, report, words
 from moorage.explaining.explanation import Explanation
 from moorage.explaining.report import Ranking
 
@@ -17,6 +17,7 @@ def render(told: Explanation) -> str:
     sections = [
         _wrapped(report.headline(told)),
         _fitting(told),
+        _preemption(told),
         _refused(told),
         _advice(told),
     ]
@@ -83,6 +84,23 @@ def _alike(ranking: Ranking) -> list[str]:
         return []
     said = ", ".join(f"{plugin} {score}" for plugin, score in ranking.alike.items())
     return _wrapped(f"the same for all of them: {said}", INDENT, INDENT)
+
+
+# Nodes that others could leave
+
+
+def _preemption(told: Explanation) -> list[str]:
+    sacrifices = preemption.sacrifices(told)
+    if not sacrifices:
+        return _wrapped(told.preemption_message)
+    lines = [f"Others could make room on {words.count(len(sacrifices), 'node')}:"]
+    for each in sacrifices[:MOST_RANKED]:
+        mark = PICKED if each.is_chosen else " "
+        said = f"{each.node}: {words.listed(each.victims, 2 * WIDTH)}"
+        said += f"; {each.harm}" if each.harm else ""
+        lines += _wrapped(said, f"{INDENT}{mark} ", INDENT * 3)
+    more = len(sacrifices) - MOST_RANKED
+    return [*lines, f"{INDENT}and {more:,} more"] if more > 0 else lines
 
 
 # Nodes that do not

@@ -6,7 +6,7 @@ from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
 
 
-class PodRef(Struct, frozen=True):
+class PodRef(Struct, frozen=True, gc=False):
     """A pod by name and UID, so that a namesake is never mistaken for it."""
 
     namespace: str
@@ -22,14 +22,14 @@ class PodRef(Struct, frozen=True):
         return cls(pod.namespace, pod.name, pod.uid)
 
 
-class BindPod(Struct, frozen=True, tag_field="request", tag=True):
+class BindPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     """Bind a pod to a node."""
 
     pod: PodRef
     node: NodeName
 
 
-class PatchPodStatus(Struct, frozen=True, tag_field="request", tag=True):
+class PatchPodStatus(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     """Set a condition of a pod, its nominated node (empty clears it), or both."""
 
     pod: PodRef
@@ -37,7 +37,7 @@ class PatchPodStatus(Struct, frozen=True, tag_field="request", tag=True):
     nominated_node_name: str | UnsetType = UNSET
 
 
-class EmitEvent(Struct, frozen=True, tag_field="request", tag=True):
+class EmitEvent(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     """Write an Event that operators read; nobody waits for it."""
 
     pod: PodRef
@@ -48,13 +48,13 @@ class EmitEvent(Struct, frozen=True, tag_field="request", tag=True):
     reporter: str
 
 
-class DeletePod(Struct, frozen=True, tag_field="request", tag=True):
+class DeletePod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     """Delete a pod, with its own grace period."""
 
     pod: PodRef
 
 
-class LookUpPod(Struct, frozen=True, tag_field="request", tag=True):
+class LookUpPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     """Read a pod as the API server has it now."""
 
     pod: PodRef

@@ -1,6 +1,7 @@
 """ClusterEvent: the kinds of change that may cure a refusal, and which of them an update is."""
 
 from enum import IntFlag
+from functools import cache
 from typing import ClassVar
 
 from msgspec import Struct
@@ -82,6 +83,7 @@ class ClusterEvent(Struct, frozen=True):
         return same and bool(self.action & incoming.action) and incoming.action <= self.action
 
 
+@cache
 def _action_name(action: Action) -> str:
     if action.name is None or "|" in action.name:
         return "".join(_action_name(bit) for bit in Action if bit & action and bit.bit_count() == 1)

@@ -200,6 +200,8 @@ class Sheet:
         self.state = state
         self._reads: dict[str, Hashable] = {}
         self._kept_pre_filter: dict[str, Status | Narrowed] = {}
+        self._outspoken: list[Any] = []
+        self._skipping: set[str] = set()
         self._memos: list[tuple[int, FilterMemo]] | None = None
         self._columns: list[ScoreColumn] | None = None
         self._by_place: dict[int, FilterMemo] = {}
@@ -250,9 +252,10 @@ class Sheet:
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
         self._forget_nodes()
-        result = PreFiltered()
+        outspoken = self._outspoken or self._find_outspoken()
+        result = PreFiltered(skipped=set(self._skipping))
         remembered: Status | None = None
-        for plugin in self.profile.pre_filters:
+        for plugin in outspoken:
             said = self._kept_pre_filter.get(plugin.name)
             if said is None:
                 said = self._pre_filter(plugin, state, pod)
@@ -287,7 +290,16 @@ class Sheet:
             raise PluginError(plugin.name, text)
         if kept:
             self._kept_pre_filter[plugin.name] = said
+            self._outspoken = []
         return said
+
+    def _find_outspoken(self) -> list[Any]:
+        """The pre_filter plugins whose answer is not known to be a plain yes, or a skip."""
+        said = {name: a.code for name, a in self._kept_pre_filter.items() if isinstance(a, Status)}
+        self._skipping = {name for name, code in said.items() if code is Code.SKIP}
+        quiet = {*self._skipping, *(name for name, code in said.items() if code is Code.SUCCESS)}
+        self._outspoken = [p for p in self.profile.pre_filters if p.name not in quiet]
+        return self._outspoken
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
@@ -299,6 +311,7 @@ class Sheet:
             for plugin in self.profile.pre_filters:
                 if depends_of(plugin) is Depends.NODES:
                     self._kept_pre_filter.pop(plugin.name, None)
+            self._outspoken, self._skipping = [], set()
             self._memos = self._columns = None
             self._seen = -1
 

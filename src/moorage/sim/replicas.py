@@ -9,6 +9,7 @@ from typing import assert_never
 
 from moorage.api.pod import Pod
 from moorage.core.effects import Effect
+from moorage.core.journal import Journal
 from moorage.core.observations import Observation
 from moorage.framework.effects import BindPod, DeletePod, EmitEvent
 from moorage.sim import performer
@@ -62,6 +63,11 @@ class Replicas:
         self._start()
         for at in trouble.restarts():
             clock.schedule(at, Replace())
+
+    @property
+    def journals(self) -> list[Journal]:
+        """What the schedulers have to tell, the first one first."""
+        return [replica.scheduler.journal for replica in self._all]
 
     def happen(self, what: Happening) -> None:
         """Do what was put on the clock."""

@@ -22,10 +22,11 @@ from moorage.api.storage import StorageClass
 from moorage.core.journal import Journal
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
-from moorage.sim import kubelet, reasons, refusals
+from moorage.sim import evictions, kubelet, reasons, refusals
 from moorage.sim.checks import Checks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
+from moorage.sim.evictions import Eviction
 from moorage.sim.faults import Faults, Trouble
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
@@ -186,6 +187,11 @@ class Simulation:
     def events(self) -> list[EmitEvent]:
         """The Events that operators would read, oldest first."""
         return self._replicas.events
+
+    @property
+    def evictions(self) -> list[Eviction]:
+        """Who had to leave a node for another pod, oldest first."""
+        return evictions.of(self._replicas.journals)
 
     @property
     def placements(self) -> dict[str, str | None]:

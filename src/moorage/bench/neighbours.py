@@ -1,0 +1,172 @@
+"""Shapes whose pods mind where other pods are.
+
+The pods that run already are their like. Only where no two of a kind can share a node, they are
+of ten kinds, lest there be no room left.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
+from moorage.api.pod import (
+    Affinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from moorage.api.policy import Namespace
+from moorage.api.workloads import Service, ServiceSpec
+from moorage.bench.objects import HOSTNAME, NAMESPACE, ZONE, nodes_of, pod
+from moorage.bench.workload import Workload, shape
+
+GREEN = {"color": "green"}
+GREEN_PODS = LabelSelector(match_labels=GREEN)
+TEAM = {"team": "devops"}
+OF_THE_TEAM = LabelSelector(match_labels=TEAM)
+NAMESPACES = 100
+KINDS = 10
+
+NEAR_BY_HOST = PodAffinityTerm(label_selector=GREEN_PODS, topology_key=HOSTNAME)
+NEAR_BY_ZONE = PodAffinityTerm(label_selector=GREEN_PODS, topology_key=ZONE)
+NEAR_IN_TEAM = PodAffinityTerm(
+    label_selector=GREEN_PODS, topology_key=HOSTNAME, namespace_selector=OF_THE_TEAM
+)
+
+
+# Affinity
+
+
+@shape(pods=2_000)
+def anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that refuse to share a node with their like."""
+    there = [_loner(i) for i in range(initial)]
+    return Workload(nodes_of(nodes), there, [_loner(i * KINDS, "pod") for i in range(pods)])
+
+
+@shape(pods=5_000)
+def affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that have to be in the zone of their like."""
+    near = PodAffinity(required_during_scheduling_ignored_during_execution=(NEAR_BY_ZONE,))
+    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=near))
+
+
+@shape(pods=5_000)
+def preferred_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that like to share a node with their like."""
+    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_liked(NEAR_BY_HOST)))
+
+
+@shape(pods=5_000)
+def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that would rather not share a node with their like."""
+    return _green(nodes, initial, pods, affinity=Affinity(pod_anti_affinity=_liked(NEAR_BY_HOST)))
+
+
+# The same across namespaces
+
+
+@shape(pods=2_000)
+def anti_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+    """The same, in 100 namespaces found by a selector."""
+    wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
+    return replace(wanted, initial=[_loner(i) for i in range(initial)])
+
+
+@shape(pods=2_000)
+def preferred_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+    """The same, in 100 namespaces found by a selector."""
+    return _in_team(nodes, initial, pods, Affinity(pod_affinity=_liked(NEAR_IN_TEAM)))
+
+
+@shape(pods=2_000)
+def preferred_anti_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+    """The same, in 100 namespaces found by a selector."""
+    return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_liked(NEAR_IN_TEAM)))
+
+
+# Spreading
+
+
+@shape(pods=5_000)
+def zone_spread(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that have to lie evenly over the zones."""
+    return _green(nodes, initial, pods, topology_spread_constraints=(_evenly("DoNotSchedule"),))
+
+
+@shape(pods=5_000)
+def preferred_spread(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that had better lie evenly over the zones."""
+    return _green(nodes, initial, pods, topology_spread_constraints=(_evenly("ScheduleAnyway"),))
+
+
+@shape(pods=5_000)
+def default_spread(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods of a Service, spread over hosts and zones by default."""
+    service = Service(
+        metadata=ObjectMeta(name="green", namespace=NAMESPACE, uid="service-green"),
+        spec=ServiceSpec(selector=GREEN),
+    )
+    return _green(nodes, initial, pods, others=[service])
+
+
+# What they are made of
+
+
+def _loner(i: int, prefix: str = "initial") -> Pod:
+    """A pod of one of the kinds, green the first of them, that keeps away from its own kind."""
+    labels = {"color": "green" if i % KINDS == 0 else f"color-{i % KINDS}"}
+    term = PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key=HOSTNAME)
+    return pod(f"{prefix}-{i}", labels=labels, affinity=_apart(term))
+
+
+def _apart(term: PodAffinityTerm) -> Affinity:
+    apart = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return Affinity(pod_anti_affinity=apart)
+
+
+def _liked(term: PodAffinityTerm) -> PodAffinity:
+    weighted = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term)
+    return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
+
+
+def _evenly(when_unsatisfiable: str) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=5,
+        topology_key=ZONE,
+        when_unsatisfiable=when_unsatisfiable,
+        label_selector=GREEN_PODS,
+    )
+
+
+def _in_team(nodes: int, initial: int, pods: int, affinity: Affinity) -> Workload:
+    names = [f"team-{i}" for i in range(NAMESPACES)]
+    namespaces: list[KubeObject] = [
+        Namespace(metadata=ObjectMeta(name=name, uid=name, labels=TEAM)) for name in names
+    ]
+
+    def in_turn(i: int) -> str:
+        return names[i % NAMESPACES]
+
+    return _green(nodes, initial, pods, others=namespaces, namespace_of=in_turn, affinity=affinity)
+
+
+def _green(
+    nodes: int,
+    initial: int,
+    pods: int,
+    *,
+    others: list[KubeObject] | None = None,
+    namespace_of: Callable[[int], str] = lambda _: NAMESPACE,
+    **spec: Any,
+) -> Workload:
+    """A workload whose pods all mind each other, those that run already as well."""
+
+    def green(prefix: str, i: int) -> Pod:
+        return pod(f"{prefix}-{i}", labels=GREEN, namespace=namespace_of(i), **spec)
+
+    there = [green("initial", i) for i in range(initial)]
+    wanted = [green("pod", i) for i in range(pods)]
+    return Workload(nodes_of(nodes), there, wanted, others or [])
