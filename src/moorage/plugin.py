@@ -24,7 +24,7 @@ from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
 from moorage.framework.points import Depends, Normalizer
-from moorage.framework.post_filter import Candidate, PostFiltered, Refusal
+from moorage.framework.post_filter import Candidate, PostFiltered, Refusal, Reviewer
 from moorage.framework.reasons import Reasons
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (
@@ -58,6 +58,7 @@ from moorage.nodes.pod_classes import Clause
 from moorage.nodes.supposed import SupposedRows, UsageBook
 from moorage.nodes.table import NodeTable, Rows
 from moorage.nodes.usage import HostPort, Placed
+from moorage.nodes.usage_columns import UsageColumn
 
 __all__ = [
     "BEST",
@@ -111,6 +112,7 @@ __all__ = [
     "ReplicationController",
     "Request",
     "ResourceSpec",
+    "Reviewer",
     "RowView",
     "Rows",
     "Scores",
@@ -126,6 +128,7 @@ __all__ = [
     "Toleration",
     "TopologySpreadConstraint",
     "UsageBook",
+    "UsageColumn",
     "UtilizationShapePoint",
     "Verdicts",
     "WhatIf",

@@ -41,7 +41,8 @@ def test_for_people(run, cluster):
     assert (
         "\n2 pods stay pending\n"
         "1  default/huge\n"
-        "   0/2 nodes are available: 2 Insufficient cpu.\n"
+        "   0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption\n"
+        "   is not helpful for scheduling.\n"
         "1  default/gated\n"
         "   waiting for scheduling gates: [example.com/wait]\n" in got.stdout
     )
@@ -59,9 +60,11 @@ def test_for_programs(run, cluster, form):
             "default/gated": None,
         },
         "pending": {
-            "default/huge": "0/2 nodes are available: 2 Insufficient cpu.",
+            "default/huge": "0/2 nodes are available: 2 Insufficient cpu. "
+            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
             "default/gated": "waiting for scheduling gates: [example.com/wait]",
         },
+        "evictions": [],
         "nodes": {
             "small": {
                 "pods": 1,

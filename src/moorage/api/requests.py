@@ -5,14 +5,16 @@ Kubernetes. Its components ask for the same pod in slightly different ways; each
 function here that says which questions it answers.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from moorage.api import labels, quantity
 from moorage.api.node import Node
 from moorage.api.pod import Container, ContainerStatus, Pod
 from moorage.api.quantity import Quantity
 
+T = TypeVar("T")
 Amounts = dict[str, int]
 HostPort = tuple[str, str, int]
 
@@ -53,6 +55,19 @@ def is_scalar(resource: str) -> bool:
 def has_pod_level_form(resource: str) -> bool:
     """Whether a pod as a whole may ask for it."""
     return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+
+
+def _latest(ask: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Keep the answer for the pod that was asked about last: several plugins ask in a row."""
+    kept: list[tuple[Pod, T]] = []
+
+    @wraps(ask)
+    def remembered(pod: Pod) -> T:
+        if not kept or kept[0][0] is not pod:
+            kept[:] = [(pod, ask(pod))]
+        return kept[0][1]
+
+    return remembered
 
 
 def effective(
@@ -104,16 +119,19 @@ def of_containers(
     return total
 
 
+@_latest
 def filter_request(pod: Pod) -> Amounts:
     """What must be free on a node: NodeResourcesFit's filter, its hints and signatures."""
     return {name: max(0, amount) for name, amount in _as_int64(effective(pod)).items()}
 
 
+@_latest
 def requested(pod: Pod) -> Amounts:
     """What the pod takes from the node it is on."""
     return _as_int64(_held(pod))
 
 
+@_latest
 def scoring_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesFit scores a node.
 
@@ -124,11 +142,13 @@ def scoring_request(pod: Pod) -> Amounts:
     return {CPU: 0, MEMORY: 0} | _all_as_int64(total)
 
 
+@_latest
 def balanced_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesBalancedAllocation scores a node."""
     return _all_as_int64(_held(pod))
 
 
+@_latest
 def nonzero_requested(pod: Pod) -> tuple[int, int]:
     """Milli-CPU and bytes of a pod on a node, with something for containers that ask nothing."""
     defaults = DEFAULT_REQUESTS
@@ -158,6 +178,7 @@ def allocatable(node: Node) -> Amounts:
     return amounts
 
 
+@_latest
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The ports that the pod takes of its node; init containers are over too soon to count."""
     sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)

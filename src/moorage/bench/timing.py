@@ -24,12 +24,13 @@ from moorage.core.journal import Journal
 from moorage.core.observations import Added, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.framework.effects import BindPod, PatchPodStatus
+from moorage.framework.effects import BindPod, DeletePod, PatchPodStatus
 
 # Virtual time stands still: whoever has to wait for a back-off waits for good.
 NOW = 0.0
 FACTS_KEPT = 1000
 DONE = Done()
+TERMINATING = {"deletion_timestamp": "2026-01-01T00:00:30Z"}
 
 
 class Clocks(NamedTuple):
@@ -80,6 +81,10 @@ class World:
                 case PatchPodStatus(pod=ref, condition=Condition() as condition):
                     pod = self._pods[ref.uid]
                     self._shown(replace(pod, status=replace(pod.status, conditions=(condition,))))
+                case DeletePod(pod=ref):
+                    # Its grace period lasts for good, as time stands still.
+                    pod = self._pods[ref.uid]
+                    self._shown(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
 
     def _shown(self, pod: Pod) -> None:
         self._version += 1
@@ -95,10 +100,12 @@ def prepare(workload: Workload) -> World:
         scheduler.observe(Added(obj), NOW)
     for pod in workload.initial:
         scheduler.observe(Added(pod), NOW)
-    World(scheduler, workload.initial).schedule_all()
+    world = World(scheduler, (*workload.initial, *workload.pods))
+    world.schedule_all()
+    world.bound = 0
     for pod in workload.pods:
         scheduler.observe(Added(pod), NOW)
-    return World(scheduler, workload.pods)
+    return world
 
 
 def measure(workload: Workload, clocks: Clocks) -> Run:

@@ -18,7 +18,7 @@ from moorage.framework import summary
 from moorage.framework.beside import Beside
 from moorage.framework.cluster import Cluster
 from moorage.framework.inquiry import Inquiry
-from moorage.framework.post_filter import PostFiltered, Refusal
+from moorage.framework.post_filter import PostFiltered, Refusal, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
 from moorage.framework.sheet import Filtered, PreFiltered, Scored, Sheet
@@ -58,8 +58,6 @@ class Decision:
     refused: Rows | None = None
     feasible_count: int = 0
     scored: Scored | None = None
-    # The rows that share the highest total.
-    ties: Rows = field(default_factory=lambda: NO_ROWS)
 
     @property
     def message(self) -> str:
@@ -97,7 +95,7 @@ class Decision:
         """The rows with the highest totals, the picked one first."""
         if self.scored is None:
             return [self.row]
-        others = [row for row in self.ties[:count].tolist() if row != self.row]
+        others = [int(row) for row in self.scored.best[:count] if row != self.row]
         found = [self.row, *others][:count]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
@@ -117,11 +115,13 @@ class SchedulingCycle:
         promised: Callable[[], Mapping[str, Sequence[Pod]]],
         random: Random,
         promise_to: Callable[[Pod], str] = _as_its_status_says,
+        reviewers: Sequence[Reviewer] = (),
     ) -> None:
         self._cluster = cluster
         self._templates = templates
         self._promised = promised
         self._promise_to = promise_to
+        self._reviewers = reviewers
         self._promises = Promises(cluster, templates)
         self._random = random
         self._walk = sampling.Walk()
@@ -235,9 +235,8 @@ class SchedulingCycle:
     def _best(self, decision: Decision) -> int:
         """A row with the highest total; which of several is up to the seed."""
         assert decision.scored is not None
-        totals = decision.scored.totals
-        ties = decision.ties = np.flatnonzero(totals == totals.max())
-        return int(ties[self._random.randrange(len(ties))] if len(ties) > 1 else ties[0])
+        best = decision.scored.best
+        return int(best[self._random.randrange(len(best))] if len(best) > 1 else best[0])
 
     def _pick(self, decision: Decision, row: int) -> None:
         decision.row = row
@@ -307,7 +306,7 @@ class SchedulingCycle:
             refusal.nominated = self._promise_to(decision.pod)
             refusal.what_if, refusal.suppose = inquiry.what_if, inquiry.suppose
             refusal.stamp = inquiry.stamp
-            refusal.random = self._random
+            refusal.random, refusal.reviewers = self._random, self._reviewers
             answer = decision.profile.run_post_filters(decision.state, decision.pod, refusal)
             decision.post_filter = answer
             decision.nominated = answer.nominated

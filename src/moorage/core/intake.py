@@ -46,6 +46,7 @@ class Intake:
         journal: Journal,
         is_ours: Callable[[Pod], bool],
         assumed_deleted: Callable[[Pod, float], None],
+        leaves: Callable[[Pod, float], None],
     ) -> None:
         self.pods: dict[str, Pod] = {}
         self._cluster = cluster
@@ -55,6 +56,7 @@ class Intake:
         self._journal = journal
         self._is_ours = is_ours
         self._assumed_deleted = assumed_deleted
+        self._leaves = leaves
         self._gone: dict[str, int] = {}  # UID -> version at which it was last seen
 
     def observe(self, observation: Observation, now: float) -> None:
@@ -122,6 +124,8 @@ class Intake:
                 self._pod_gone(old, now)
             return
         self.pods[new.key] = new
+        if new.is_terminating:
+            self._leaves(new, now)
         if old is None:
             self._pod_new(new, now)
         elif old.node_name:
@@ -163,6 +167,7 @@ class Intake:
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
         del self.pods[pod.key]
+        self._leaves(pod, now)
         self._remember_gone(pod)
         self._journal.add(Gone(at=now, pod=pod.key, uid=pod.uid))
         cached = self._cache.get(pod.uid)

@@ -22,7 +22,6 @@ from moorage.api.pod import Pod
 from moorage.core.effects import Done, Failed, Outcome
 from moorage.core.journal import Erred, Journal, Preempted, Preempting
 from moorage.core.nominator import Nominator
-from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.errors import InvariantError
 from moorage.framework.effects import DeletePod, EmitEvent, PatchPodStatus, PodRef, Request
 from moorage.framework.profile import Profile
@@ -49,7 +48,7 @@ class Preemption:
     node: str
     plugin: str
     profile: Profile
-    last: Pod
+    victims: tuple[Pod, ...]
     stage: Stage = Stage.FIRST
     # What is waited for: victims (by UID) that are asked to leave, victims that the world does not
     # show leaving, and pods whose promise is taken back.
@@ -78,11 +77,15 @@ class World:
 
     # namespace/name -> the pod as the world last showed it
     known: Callable[[str], Pod | None]
+    # UID -> the node that holds room for the pod; empty if none does
+    node_of: Callable[[str], str]
     # Send back a pod that is only on its way to a node, naming the plugin that wants it; False if
     # that cannot be done.
     take_back: Callable[[Pod, str], bool]
     # Try a pod soon, whatever it waits for.
     try_again: Callable[[Pod], None]
+    # Try a pod soon that was turned away while it was held back.
+    let_in: Callable[[Pod], None]
     # Ask for something; the outcome comes back under the name, unless that is empty.
     ask: Callable[[Request, str], None]
 
@@ -119,12 +122,11 @@ class Preemptions:
         keys = tuple(victim.key for victim in staying)
         self._journal.add(Preempting(at=now, pod=pod.key, uid=pod.uid, node=node, victims=keys))
         self._last_number += 1
-        last = staying.pop()
-        preemption = Preemption(self._last_number, pod, node, plugin, profile, last)
+        preemption = Preemption(self._last_number, pod, node, plugin, profile, tuple(staying))
         self._under_way[preemption.number] = preemption
         self._tell(preemption, now)
         self._clear_promises(preemption)
-        for victim in staying:
+        for victim in staying[:-1]:
             self._evict(victim, preemption, now)
         self._step(preemption, now)
 
@@ -140,23 +142,9 @@ class Preemptions:
                 preemption.has_failed = True
             self._step(preemption, now)
 
-    def notice(self, observation: Observation, now: float) -> None:
-        """See victims leave, before anybody is woken by that."""
-        if not self._watched:
-            return
-        match observation:
-            case Deleted(obj=Pod() as pod):
-                self._seen(pod.uid, now)
-            case Added(obj=Pod() as pod) | Updated(obj=Pod() as pod):
-                known = self._world.known(pod.key)
-                if known is not None and known.uid != pod.uid:
-                    self._seen(known.uid, now)  # It must be gone, if there is another in its name.
-                if not _stays(pod):
-                    self._seen(pod.uid, now)
-            case Listed(kind=kind, objects=objects) if kind is Pod:
-                staying = {pod.uid for pod in objects if isinstance(pod, Pod) and _stays(pod)}
-                for uid in [uid for uid in self._watched if uid not in staying]:
-                    self._seen(uid, now)
+    def leaves(self, victim: Pod, now: float) -> None:
+        """The world shows a pod leaving, or gone; told before anybody is woken by that."""
+        self._seen(victim.uid, now)
 
     def check(self) -> None:
         """Raise InvariantError if a preemption waits for nothing, or a victim for nobody."""
@@ -198,7 +186,7 @@ class Preemptions:
                 preemption.stage = Stage.OVER
             else:
                 preemption.stage = Stage.LAST
-                self._evict(preemption.last, preemption, now)
+                self._evict(preemption.victims[-1], preemption, now)
         if not preemption.leaving and not preemption.clearing:
             if preemption.unseen and not preemption.victim_failed:
                 return
@@ -215,8 +203,8 @@ class Preemptions:
 
     def _is_wanted(self, preemption: Preemption) -> bool:
         """Whether the pod still waits for the room."""
-        known = self._world.known(preemption.pod.key)
-        return known is not None and known.uid == preemption.pod.uid and _stays(known)
+        known = self._known(preemption.pod)
+        return known is not None and _stays(known)
 
     def _seen(self, uid: str, now: float) -> None:
         """The world shows a victim leaving."""
@@ -234,6 +222,9 @@ class Preemptions:
             uid = preemption.pod.uid
             if not any(o.is_held and o.pod.uid == uid for o in self._under_way.values()):
                 self._tell(preemption, now)
+                if not any(self._is_on_node(victim, preemption) for victim in preemption.victims):
+                    # Nobody's end is still to come that the pod could wait for.
+                    self._world.let_in(preemption.pod)
 
     def _tell(self, preemption: Preemption, now: float) -> None:
         """Let the plugin know, which may hold the pod back meanwhile."""
@@ -245,9 +236,8 @@ class Preemptions:
     # One victim
 
     def _evict(self, victim: Pod, preemption: Preemption, now: float) -> None:
-        uid = victim.uid
-        known = self._world.known(victim.key)
-        if known is None or known.uid != uid or not _stays(known):
+        uid, known = victim.uid, self._known(victim)
+        if known is None or not self._is_in_the_way(known, preemption):
             return  # Gone, or going, for whatever reason.
         if uid in self._evictions:
             self._evictions[uid].waiting.append(preemption.number)
@@ -263,6 +253,18 @@ class Preemptions:
             preemption.leaving.add(uid)
             self._look_out_for(uid, preemption)
             self._ask_to_leave(eviction)
+
+    def _known(self, pod: Pod) -> Pod | None:
+        """A pod as the world last showed it; None if it is gone."""
+        known = self._world.known(pod.key)
+        return known if known is not None and known.uid == pod.uid else None
+
+    def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
+        return self._world.node_of(victim.uid) == preemption.node
+
+    def _is_in_the_way(self, victim: Pod, preemption: Preemption) -> bool:
+        """Whether a victim is on the node, and not about to leave it anyway."""
+        return _stays(victim) and self._is_on_node(victim, preemption)
 
     def _look_out_for(self, uid: str, preemption: Preemption) -> None:
         preemption.unseen.add(uid)
@@ -280,21 +282,24 @@ class Preemptions:
             self._world.ask(PatchPodStatus(PodRef.of(victim), condition=mark), name)
 
     def _victim_answered(self, eviction: Eviction, outcome: Outcome, now: float) -> None:
-        if isinstance(outcome, Done) and not eviction.is_marked:
+        victim, done = eviction.victim, isinstance(outcome, Done)
+        known = self._known(victim)
+        in_the_way = known is not None and self._is_in_the_way(known, eviction.by)
+        if done and in_the_way and not eviction.is_marked:
             eviction.is_marked = True
             self._ask_to_leave(eviction)
             return
-        if isinstance(outcome, Done):
-            self._has_left(eviction.victim, eviction.by, now)
-        uid, gone = eviction.victim.uid, isinstance(outcome, Failed) and outcome.missing
-        failed = not (isinstance(outcome, Done) or gone)
+        if done and eviction.is_marked:
+            self._has_left(victim, eviction.by, now)
+        uid, gone = victim.uid, isinstance(outcome, Failed) and outcome.missing
+        failed = not (done or gone)
         del self._evictions[uid]
         for number in eviction.waiting:
             preemption = self._under_way[number]
             preemption.leaving.discard(uid)
             preemption.victim_failed = preemption.victim_failed or failed
-        if not isinstance(outcome, Done):
-            self._seen(uid, now)  # Or will never be: there is nothing to look out for.
+        if not (done and in_the_way):
+            self._seen(uid, now)  # Or never will be: there is nothing to look out for.
         for number in eviction.waiting:
             if number in self._under_way:
                 self._step(self._under_way[number], now)

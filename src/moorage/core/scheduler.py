@@ -40,6 +40,7 @@ from moorage.core.journal import (
 from moorage.core.lookups import RETRY_SECONDS, Lookups
 from moorage.core.nominator import Nominator, Promised
 from moorage.core.observations import Observation, Updated
+from moorage.core.places import GATED
 from moorage.core.preemption import Preemptions, World
 from moorage.core.queue import SchedulingQueue
 from moorage.core.queued_pod import QueuedPod
@@ -97,6 +98,18 @@ class Scheduler:
         self.cycle = SchedulingCycle(
             self.cluster, self.templates, self._promised, Random(seed), self._promise_to
         )
+        self.preemptions = Preemptions(
+            World(
+                self._known_pod,
+                self._node_of,
+                self._take_back,
+                self._try_again,
+                self._let_in,
+                self._ask_for_preemption,
+            ),
+            self.nominator,
+            self.journal,
+        )
         self._intake = Intake(
             self.cluster,
             self.cache,
@@ -105,13 +118,9 @@ class Scheduler:
             self.journal,
             self._is_ours,
             self._assumed_deleted,
+            self.preemptions.leaves,
         )
         self._bindings: dict[str, BindingCycle] = {}
-        self.preemptions = Preemptions(
-            World(self._known_pod, self._take_back, self._try_again, self._ask_for_preemption),
-            self.nominator,
-            self.journal,
-        )
         self._lookups = Lookups()
         self._confirm_seconds = confirm_seconds
         self._tickets: dict[Ticket, tuple[Purpose, str]] = {}
@@ -124,7 +133,6 @@ class Scheduler:
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Take in what the world tells."""
         self._now = now
-        self.preemptions.notice(observation, now)
         self._intake.observe(observation, now)
         return self._caused(now)
 
@@ -248,6 +256,14 @@ class Scheduler:
 
     def _try_again(self, pod: Pod) -> None:
         self.queue.activate([pod], self._now)
+
+    def _let_in(self, pod: Pod) -> None:
+        if self.queue.where(pod.key) == GATED:
+            self._try_again(pod)
+
+    def _node_of(self, uid: str) -> str:
+        cached = self.cache.get(uid)
+        return "" if cached is None else cached.node
 
     def _ask_for_preemption(self, request: Request, name: str) -> None:
         self._ask(request, Purpose.PREEMPTION if name else Purpose.INFORM, name)
@@ -387,7 +403,8 @@ class Scheduler:
         if nominated:
             self.nominator.nominate(known, nominated)
         elif nominated is None:
-            self.nominator.follow(known)
+            # As it is, even if the pod's status does not show it yet, or never will.
+            self.nominator.update(known, known)
         else:
             self.nominator.delete(known)
         self._note_failure(entry, status, found, nominated, rejected_by or {}, now)

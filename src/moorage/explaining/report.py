@@ -47,7 +47,8 @@ def _answer(told: Explanation) -> str:
         who = f"plugin {told.error.plugin} failed" if told.error.plugin else "the attempt failed"
         return f"{key} cannot be decided on, because {who}: {told.message}"
     if told.nominated and told.candidates:
-        return f"{key} fits no node as they are. {preemption.headline(told)}."
+        fits = "it would fit" if told.runs_on else "fits"
+        return f"{key} {fits} no node as they are. {preemption.headline(told)}."
     if not told.picked:
         stays = "it would stay pending" if told.runs_on else "stays pending"
         return f"{key} {stays}: {told.message}"

@@ -174,7 +174,9 @@ class ScoreMemo(_Memo):
         else:
             self.raw = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
-        self.uniform = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
+        # Of use to normalizers only.
+        if hasattr(self.plugin, "normalizer"):
+            self.uniform = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
         self.version += 1
 
     def _ask_some(self, rows: Any) -> None:

@@ -4,9 +4,10 @@ A plugin that wants to know what could be done asks the refusal: `what_if` about
 about many at once.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,19 @@ class Candidate:
     # How many of them a disruption budget protects, and the budgets that do.
     violations: int = 0
     budgets: tuple[str, ...] = ()
+
+
+class Reviewer(Protocol):
+    """Somebody outside who has a word in preemption: an extender with a preempt verb."""
+
+    # Whether it is passed over when it fails.
+    ignorable: bool
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether it wants to be asked about a pod."""
+
+    def review(self, pod: Pod, candidates: Mapping[str, Candidate]) -> Mapping[str, Candidate]:
+        """The candidates by node that it leaves, perhaps with other victims; raises if it fails."""
 
 
 def _nothing_to_ask(row: int) -> WhatIf:
@@ -68,6 +82,8 @@ class Refusal:
     # As long as it stays the same, what was found out for the pod's template holds for every row
     # whose pods and promises do not change; None if nothing holds for longer than this cycle.
     stamp: Hashable = None
+    # Those who have a word in preemption, in the order in which they are asked.
+    reviewers: Sequence[Reviewer] = ()
     # The scheduler's own dice.
     random: Random = field(default_factory=lambda: Random(0))
 

@@ -1,7 +1,7 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Set
-from itertools import islice
 from typing import Any, NamedTuple
 
 from moorage.api import config
@@ -90,13 +90,15 @@ class Profile:
         )
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
-        self._sheets: dict[int, Sheet] = {}
-        self._filter_memos: dict[Any, FilterMemo] = {}
-        self._score_memos: dict[Any, ScoreMemo] = {}
+        self._sheets: OrderedDict[int, Sheet] = OrderedDict()
+        self._filter_memos: OrderedDict[Any, FilterMemo] = OrderedDict()
+        self._score_memos: OrderedDict[Any, ScoreMemo] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept can be worked out again, and what plugins said of it need not pickle.
-        return {**self.__dict__, "_sheets": {}, "_filter_memos": {}, "_score_memos": {}}
+        nothing: OrderedDict[Any, Any] = OrderedDict()
+        kept = ("_sheets", "_filter_memos", "_score_memos")
+        return {**self.__dict__, **{name: nothing.copy() for name in kept}}
 
     # Queue
 
@@ -145,7 +147,7 @@ class Profile:
         memo: ScoreMemo = self._memo(self._score_memos, ScoreMemo, plugin, sheet)
         return memo
 
-    def _memo(self, kept: dict[Any, Any], kind: Any, plugin: Any, sheet: Sheet) -> Any:
+    def _memo(self, kept: OrderedDict[Any, Any], kind: Any, plugin: Any, sheet: Sheet) -> Any:
         key = (plugin.name, sheet.read_by(plugin))
         memo = kept.pop(key, None)
         if memo is None:
@@ -322,11 +324,10 @@ def _keeps_scores(plugin: Any) -> bool:
     return depends_of(plugin) in KEPT and by_summary
 
 
-def _drop_oldest(kept: dict[Any, Any], most: int) -> None:
-    """Make room by a quarter at a time: a dict finds its first entry slowly after deletions."""
-    if len(kept) >= most:
-        for key in list(islice(kept, most // 4)):
-            del kept[key]
+def _drop_oldest(kept: OrderedDict[Any, Any], most: int) -> None:
+    """Make room for one more. One at a time, so that its memory is used again while it is warm."""
+    while len(kept) >= most:
+        kept.popitem(last=False)
 
 
 def _events_of(plugin: Any) -> Events:

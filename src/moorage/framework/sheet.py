@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.beside import Beside
+from moorage.framework.leaders import Leaders
 from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
 from moorage.framework.normalizers import ByMax
 from moorage.framework.points import Depends
@@ -155,10 +156,16 @@ class Scored:
 
     totals: Scores
     parts: list[tuple[str, int, Scores]]
+    leaders: Leaders = field(default_factory=Leaders)
+
+    @property
+    def best(self) -> Sequence[int] | NDArray[np.intp]:
+        """The rows that share the highest total, ascending."""
+        return self.leaders.rows(self.totals)
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
-        return {name: weight * int(scores[row]) for name, weight, scores in self.parts}
+        return {name: weight * scores.item(row) for name, weight, scores in self.parts}
 
 
 @dataclass(slots=True)
@@ -212,6 +219,7 @@ class Sheet:
         self.fits: Mask = np.zeros(0, dtype=np.bool_)
         self._rejected_by: list[int] = []
         self.totals: Scores = np.zeros(0, dtype=np.int64)
+        self._leaders = Leaders()
         # Rows combined since the totals were last brought up to date; None means all.
         self._untotalled: list[int] | None = None
         self._fits_moved = True
@@ -395,7 +403,7 @@ class Sheet:
         self.combined += 1
         self.first = first
         self.fits = first == FITS
-        self._rejected_by = _tally(first)
+        self._rejected_by = _tally(first) if any(memo.refuses for _, memo in memos) else []
         self._untotalled = None
         self._fits_moved = True
 
@@ -490,26 +498,29 @@ class Sheet:
         totals = np.zeros(len(self.fits), dtype=np.int64)
         for column in columns:
             normalised = column.apply(column.memo.raw, column.summary)
-            # A copy, because single rows are written to it later.
-            column.normalised = normalised.copy() if normalised is column.memo.raw else normalised
+            if normalised is column.memo.raw and column.normalizer is not None:
+                normalised = normalised.copy()  # Single rows are written to it later.
+            column.normalised = normalised
             column.epoch = column.memo.epoch
-            check_range(column.plugin, column.normalised, self.fits)
-            totals += column.normalised * column.weight if column.weight != 1 else column.normalised
+            check_range(column.plugin, normalised, self.fits)
+            totals += normalised * column.weight if column.weight != 1 else normalised
         np.putmask(totals, ~self.fits, -1)
         self.totals = totals
+        self._leaders.forget()
 
     def _total_row(self, columns: list[ScoreColumn], row: int) -> None:
-        if not self.fits[row]:
-            self.totals[row] = -1
-            return
-        total = 0
-        for column in columns:
-            score = column.apply(int(column.memo.raw[row]), column.summary)
-            if not 0 <= score <= 100:
-                raise out_of_range(column.plugin, score)
-            column.normalised[row] = score
-            total += column.weight * score
+        before, total = self.totals.item(row), -1
+        if self.fits[row]:
+            total = 0
+            for column in columns:
+                score = column.apply(column.memo.raw.item(row), column.summary)
+                if not 0 <= score <= 100:
+                    raise out_of_range(column.plugin, score)
+                if column.normalizer is not None:
+                    column.normalised[row] = score
+                total += column.weight * score
         self.totals[row] = total
+        self._leaders.change(row, before, total)
 
     def _weigh(
         self, columns: list[ScoreColumn], fits: Mask
@@ -547,9 +558,9 @@ class Sheet:
             parts.append((plugin.name, weight, normalised))
         if mine:
             np.putmask(totals, ~fits, -1)
-        # A score plugin that runs last may be configured first; people see the configured order.
-        parts.sort(key=lambda part: self.profile.score_places[part[0]])
-        return Scored(totals, parts)
+            # A score plugin that runs last may be configured first; people see that order.
+            parts.sort(key=lambda part: self.profile.score_places[part[0]])
+        return Scored(totals, parts, self._leaders if totals is self.totals else Leaders())
 
     def _normalised(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
         raw = self._raw(plugin, state, pod, fits)

@@ -29,6 +29,7 @@ from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
 from moorage.nodes.resources import Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
+from moorage.nodes.usage_columns import UsageColumn, UsageValues
 
 SMALLEST = 64
 
@@ -41,9 +42,13 @@ class Rows:
     _table: "NodeTable"
     _index: Any
 
-    def __getitem__(self, column: Column) -> NDArray[Any]:
+    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
         """A column that a plugin declared."""
-        values: NDArray[Any] = self._table.column(column)[self._index]
+        values: NDArray[Any]
+        if isinstance(column, UsageColumn):
+            values = self._table.usage_column(column)[self._index]
+        else:
+            values = self._table.column(column)[self._index]
         return values
 
     def __len__(self) -> int:
@@ -54,6 +59,14 @@ class Rows:
         """Rows that have a node."""
         active: Mask = self._table.active_rows[self._index]
         return active
+
+    def all_of(self, mask: Mask) -> bool:
+        """Whether something holds for every node; rows without a node do not matter."""
+        return not (self.active > mask).any()
+
+    def all_offer(self, resource: str) -> bool:
+        """Whether every node of the cluster has some of a resource."""
+        return self._table.is_offered_by_all(resource)
 
     @property
     def size(self) -> int:
@@ -150,7 +163,9 @@ class NodeTable(Rows):
         "_index",
         "_labels",
         "_names",
+        "_offered",
         "_table",
+        "_usage_columns",
         "active_rows",
         "allocatable_columns",
         "capacity",
@@ -186,6 +201,8 @@ class NodeTable(Rows):
         self.requested_columns = ResourceColumns(capacity)
         self.nonzero_columns = ResourceColumns(capacity)
         self._columns: dict[Column, ColumnValues] = {}
+        self._usage_columns: dict[UsageColumn, UsageValues] = {}
+        self._offered: dict[str, tuple[int, bool]] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
@@ -223,6 +240,21 @@ class NodeTable(Rows):
                 if node is not None:
                     values.set(row, node)
         return values
+
+    def is_offered_by_all(self, resource: str) -> bool:
+        """As `all_offer`; looked up again only after a node changed."""
+        position, known = self._offered.get(resource, (-1, False))
+        if position != self.node_changes.position:
+            known = self.all_of(self.allocatable(resource) > 0)
+            self._offered[resource] = (self.node_changes.position, known)
+        return known
+
+    def usage_column(self, column: UsageColumn) -> NDArray[Any]:
+        """A plugin's usage column as it is now."""
+        values = self._usage_columns.get(column)
+        if values is None:
+            values = self._usage_columns[column] = UsageValues(column)
+        return values.current(self)
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""

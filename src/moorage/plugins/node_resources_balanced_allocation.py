@@ -7,6 +7,7 @@ as in Kubernetes, so every sum is taken in the order in which the resources are 
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ class NodeResourcesBalancedAllocation:
             if spec.weight != 1:
                 raise ValueError(f"resources[{index}].weight: must be 1, is {spec.weight}")
         self._resources = tuple(spec.name for spec in specs)
+        self._balances: dict[tuple[str, ...], mp.UsageColumn] = {}
 
     def reads(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
         added = mp.requests.balanced_request(pod)
@@ -68,22 +70,37 @@ class NodeResourcesBalancedAllocation:
         added = state[ADDED]
         if len(added) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
-        before: list[Floats] = []
-        after: list[Floats] = []
-        offered: list[mp.Mask] = []
-        for resource, amount in added:
-            allocatable = table.allocatable(resource)
-            capacity = np.maximum(allocatable, 1).astype(np.float64)
-            requested = table.requested(resource)
-            before.append(_fractions(requested, capacity))
-            after.append(_fractions(requested + amount, capacity))
-            offered.append(allocatable > 0)
-        scores = _balance_all(after, offered)
-        scores -= _balance_all(before, offered)
-        scores += 50
-        scores //= 2
-        scores += 50
-        return scores
+        after = _balance_all(table, [resource for resource, _ in added], dict(added))
+        after -= table[self._balance(tuple(resource for resource, _ in added))]
+        after += 50
+        after >>= 1  # Half of it; it is never negative.
+        after += 50
+        return after
+
+    def _balance(self, resources: tuple[str, ...]) -> mp.UsageColumn:
+        """How balanced nodes are without the pod, which is the same for all pods."""
+        column = self._balances.get(resources)
+        if column is None:
+            now = BalanceNow(resources)
+            column = mp.UsageColumn("balance", read=now.read, read_all=now.read_all)
+            self._balances[resources] = column
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceNow:
+    """The balance of nodes as they are."""
+
+    resources: tuple[str, ...]
+
+    def read(self, node: mp.NodeInfo) -> int:
+        """Of one node."""
+        offered = [(r, float(a)) for r in self.resources if (a := node.allocatable(r)) > 0]
+        return _balance([min(node.requested(r) / capacity, 1.0) for r, capacity in offered])
+
+    def read_all(self, table: mp.Rows) -> Ints:
+        """Of many."""
+        return _balance_all(table, list(self.resources), {})
 
 
 def _counts(resource: str, amount: int) -> bool:
@@ -112,21 +129,28 @@ def _deviation(fractions: list[float]) -> float:
     return math.sqrt(squares / count)
 
 
-def _fractions(requested: Ints, capacity: Floats) -> Floats:
-    fractions = requested.astype(np.float64)
-    fractions /= capacity
-    return np.minimum(fractions, 1.0, out=fractions)
-
-
-def _balance_all(fractions: list[Floats], offered: list[mp.Mask]) -> Ints:
+def _balance_all(table: mp.Rows, resources: list[str], added: Mapping[str, int]) -> Ints:
+    """As `_balance`, for many nodes at once."""
+    fractions = [_fractions(table, resource, added.get(resource, 0)) for resource in resources]
     if len(fractions) == 2:
         deviations = _half_distance(*fractions)
-        deviations *= offered[0] & offered[1]
+        for resource in resources:
+            if not table.all_offer(resource):
+                deviations *= table.allocatable(resource) > 0
     else:
+        offered = [table.allocatable(resource) > 0 for resource in resources]
         deviations = _deviations(fractions, offered)
     np.subtract(1.0, deviations, out=deviations)
     deviations *= 100.0
     return deviations.astype(np.int64)
+
+
+def _fractions(table: mp.Rows, resource: str, added: int) -> Floats:
+    """How full each node would be of a resource."""
+    requested = table.requested(resource)
+    fractions = (requested + added if added else requested).astype(np.float64)
+    fractions /= np.maximum(table.allocatable(resource), 1).astype(np.float64)
+    return np.minimum(fractions, 1.0, out=fractions)
 
 
 def _half_distance(one: Floats, other: Floats) -> Floats:
@@ -138,7 +162,7 @@ def _half_distance(one: Floats, other: Floats) -> Floats:
 
 def _deviations(fractions: list[Floats], offered: list[mp.Mask]) -> Floats:
     """As `_deviation`, of what each node offers; some offer more kinds of resources than others."""
-    count, total, squares = np.zeros((3, len(fractions[0])))
+    count, total, squares = np.zeros((3, *fractions[0].shape))
     for fraction, present in zip(fractions, offered, strict=True):
         fraction *= present  # What is not there adds 0, which leaves the sum exactly as it was.
         count += present

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from moorage.api.kinds import KINDS, Kind
 from moorage.api.meta import Condition, KubeObject, ObjectMeta
 from moorage.api.pod import Pod, PodStatus
+from moorage.api.policy import PriorityClass
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.sim import pods, refusals
+from moorage.sim import pods, priority_classes, refusals
 from moorage.sim.clock import timestamp
 from moorage.sim.refusals import AlreadyExists
 
@@ -106,6 +107,8 @@ class Cluster:
         refusals.check_uid(kind.plural, old, obj.uid or old.uid)
         if isinstance(old, Pod) and isinstance(obj, Pod):
             pods.check_update(old, obj)
+        if isinstance(old, PriorityClass) and isinstance(obj, PriorityClass):
+            priority_classes.check_update(old, obj)
         return _merged(old, obj)
 
     def update(self, obj: T) -> T:

@@ -4,7 +4,8 @@ Refusal (an InputError: whoever asked for it by hand reads the one line)
 ├── NotFound          404
 ├── AlreadyExists     409
 ├── Conflict          409   stale, being deleted, already bound, another UID
-└── Forbidden         422   a field that may not be changed like this
+├── Forbidden         422   a field that may not be changed like this
+└── Denied            403   admission is against it
 """
 
 from typing import ClassVar
@@ -46,6 +47,13 @@ class Forbidden(Refusal):
 
     code = 422
     reason = "Invalid"
+
+
+class Denied(Refusal):
+    """An admission plugin is against it."""
+
+    code = 403
+    reason = "Forbidden"
 
 
 def not_found(plural: str, name: str) -> NotFound:

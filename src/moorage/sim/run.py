@@ -22,7 +22,7 @@ from moorage.api.storage import StorageClass
 from moorage.core.journal import Journal
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
-from moorage.sim import evictions, kubelet, reasons, refusals
+from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals
 from moorage.sim.checks import Checks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
@@ -90,12 +90,17 @@ class Simulation:
 
     def create(self, objects: Iterable[Manifest]) -> None:
         """Add objects, at this moment."""
+        objects = list(objects)
+        classes = [obj for obj in objects if priority_classes.is_class(obj)]
+        for new in manifests.from_dicts(classes):
+            priority_classes.check_default(new, self.cluster.all(PriorityClass))
         created = self._create(objects)
         self._patience.changed(relief=any(not isinstance(obj, Pod) for obj in created))
 
     def update(self, obj: Manifest) -> None:
         """Replace an object by a newer version of it."""
         for new in manifests.from_dicts([obj]):
+            priority_classes.check_default(new, self.cluster.all(PriorityClass))
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
             self.cluster.update(_checked(completed))
         self._patience.changed(relief=True)
@@ -103,6 +108,8 @@ class Simulation:
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object; the namespace of a cluster-scoped one is not looked at."""
         struct, key = _place(kind, namespace, name)
+        if struct is PriorityClass:
+            priority_classes.check_delete(key)
         self.cluster.delete(struct, key, self.now)
         self._patience.changed(relief=True)
 

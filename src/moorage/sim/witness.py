@@ -11,9 +11,9 @@ from msgspec import Struct
 from moorage.api import requests
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket
+from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.core.observations import Observation, Updated
-from moorage.framework.effects import BindPod, LookUpPod
+from moorage.framework.effects import BindPod, DeletePod, LookUpPod
 from moorage.sim.told import Told
 
 COUNTED = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
@@ -51,7 +51,9 @@ class Witness:
         self._booked: dict[str, Booked] = {}
         # For every pod and node: the ticket under which the one was last asked to go to the other.
         self._last_asked: dict[tuple[str, str], Ticket] = {}
-        self._asked: dict[Ticket, BindPod | LookUpPod] = {}
+        self._asked: dict[Ticket, BindPod | LookUpPod | DeletePod] = {}
+        # Pods that it asked to delete, until it is told that they leave, or that they do not.
+        self._deleted: set[str] = set()
 
     def hears(self, observation: Observation) -> None:
         """The scheduler is told something."""
@@ -77,6 +79,10 @@ class Witness:
                     self._check_bind(request, counts_room=counts_room)
                     self._grounds[effect.ticket] = self._know(request.node)
                 self._book(effect.ticket, request)
+            elif isinstance(request, DeletePod):
+                self._asked[effect.ticket] = request
+                self._check_delete(request)
+                self._deleted.add(request.pod.uid)
             elif isinstance(request, LookUpPod):
                 self._asked[effect.ticket] = request
 
@@ -85,6 +91,8 @@ class Witness:
         match self._asked.pop(ticket, None), outcome:
             case BindPod(pod=ref), Failed():
                 self._booked.pop(ref.uid, None)
+            case DeletePod(pod=ref), Failed() | Unknown():
+                self._deleted.discard(ref.uid)
             case LookUpPod(pod=ref), Done(pod=pod):
                 if pod is not None and pod.node_name:
                     self.hears(Updated(pod))
@@ -117,6 +125,14 @@ class Witness:
         problem = no_room(pod, node, self._on(name).values()) if counts_room else ""
         if problem:
             raise Complaint(uid, f"asks to bind {key} to {name}: {problem}")
+
+    def _check_delete(self, request: DeletePod) -> None:
+        uid, key = request.pod.uid, request.pod.key
+        pod = self.told.pods.get(key)
+        if pod is None or pod.uid != uid or pod.is_terminating:
+            raise Complaint(uid, f"asks to delete {key}, which is gone or leaving already")
+        if uid in self._deleted:
+            raise Complaint(uid, f"asks to delete {key} again before it could see what came of it")
 
     def _book(self, ticket: Ticket, request: BindPod) -> None:
         uid, key, name = request.pod.uid, request.pod.key, request.node

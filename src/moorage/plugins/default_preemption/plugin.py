@@ -7,13 +7,14 @@ pod is held back, because another attempt could only preempt even more.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from moorage import plugin as mp
 from moorage.errors import PluginError
-from moorage.plugins.default_preemption import choice, eligibility, search, victims
+from moorage.plugins.default_preemption import choice, eligibility, reviews, search, victims
 from moorage.plugins.default_preemption.budgets import Budgets
 from moorage.plugins.default_preemption.dry_run import DryRun
 from moorage.plugins.default_preemption.kept import Kept, KeptTrials
@@ -21,6 +22,8 @@ from moorage.plugins.default_preemption.trials import Candidates, Rows, Trials
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
+
+NO_CANDIDATE = mp.unschedulable("preemption: no candidate node for preemption")
 
 CLEAR = ""
 
@@ -72,15 +75,22 @@ class DefaultPreemption:
         found = self._search(state, pod, refusal, rows, trials)
         if not len(found):
             return self._in_vain(state, trials.refusals(rows))
-        picked = choice.among_rows(found, trials)
-        best = trials.candidate(int(found[picked.place]))
-        return mp.PostFiltered(
-            mp.SUCCESS,
-            nominated=best.node,
-            victims=best.victims,
-            candidates=Candidates(trials, found),
-            why=picked.why,
-        )
+        candidates = Candidates(trials, found)
+        if refusal.reviewers:
+            return self._reviewed(pod, candidates, refusal.reviewers)
+        return _chosen(candidates, choice.among_rows(found, trials))
+
+    def _reviewed(
+        self, pod: mp.Pod, candidates: Candidates, reviewers: Sequence[mp.Reviewer]
+    ) -> mp.PostFiltered:
+        """The answer after others have had a word in it."""
+        try:
+            left = reviews.after(pod, candidates, reviewers)
+        except reviews.ReviewError as trouble:
+            return mp.PostFiltered(_error(str(trouble)))
+        if not left:
+            return mp.PostFiltered(NO_CANDIDATE)
+        return _chosen(left, choice.among(left))
 
     def _trials(self, state: mp.CycleState, refusal: mp.Refusal, kept: KeptTrials) -> Trials:
         """What is known from earlier attempts of such pods and still holds."""
@@ -128,10 +138,26 @@ class DefaultPreemption:
         errors = [status.message for status in refusals if not status.is_rejected]
         if errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-            return mp.PostFiltered(mp.Status(mp.Code.ERROR, (f"preemption: {text}",)))
+            return mp.PostFiltered(_error(text))
         nodes = state.table.node_count
         text = mp.summarize(nodes, refused=refusals.items(), absent=NOT_HELPFUL)
         return mp.PostFiltered(mp.unschedulable(f"preemption: {text}"), CLEAR)
+
+
+def _chosen(candidates: Sequence[mp.Candidate], picked: choice.Choice) -> mp.PostFiltered:
+    best = candidates[picked.place]
+    return mp.PostFiltered(
+        mp.SUCCESS,
+        nominated=best.node,
+        victims=best.victims,
+        candidates=candidates,
+        why=picked.why,
+    )
+
+
+def _error(text: str) -> mp.Status:
+    # Not raised, as plugins usually do: the reference has its own words for this one.
+    return mp.Status(mp.Code.ERROR, (f"preemption: {text}",))
 
 
 def _try_one(pod: mp.Pod, question: mp.WhatIf, budgets: Budgets) -> mp.Candidate | mp.Status:

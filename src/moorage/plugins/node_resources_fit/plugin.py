@@ -112,16 +112,19 @@ class NodeResourcesFit:
         self._require_resources()
         strategy = self._strategy
         total = np.zeros(len(table), dtype=np.int64)
-        weights = np.zeros(len(table), dtype=np.int64)
+        weights: Any = 0  # One number while all nodes agree in it, which divides faster.
         for resource, amount, weight, defaulted in state[SHARES]:
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
             ratings = strategy.rate_all(used + amount, allocatable)
-            counted = allocatable > 0 if strategy.counts_zero else ratings > 0
-            ratings *= weight
-            total += ratings
-            weights += counted * weight
-        return strategy.mean(total, weights)
+            total += ratings if weight == 1 else ratings * weight
+            if strategy.counts_zero and table.all_offer(resource):
+                weights = weights + weight
+            else:
+                counted = allocatable > 0 if strategy.counts_zero else ratings > 0
+                weights = weights + counted * weight
+        # Without any resource to score there is nothing to divide.
+        return strategy.mean(total, weights) if state[SHARES] else total
 
     def _shares(self, pod: mp.Pod) -> tuple[Share, ...]:
         added = mp.requests.scoring_request(pod)

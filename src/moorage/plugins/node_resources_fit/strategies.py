@@ -28,7 +28,7 @@ class Strategy(Protocol):
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
 
-    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         """The score for a weighted sum of ratings."""
 
 
@@ -44,7 +44,7 @@ class LeastAllocated:
         used = np.minimum(requested, allocatable, out=requested)
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return total // weights
 
 
@@ -59,7 +59,7 @@ class MostAllocated:
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return total // weights
 
 
@@ -83,7 +83,7 @@ class RequestedToCapacityRatio:
         ratings *= allocatable > 0
         return ratings
 
-    def mean(self, total: IntOrInts, weights: IntOrInts) -> IntOrInts:
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return (2 * total + weights) // (2 * weights)  # to the nearest, halves up
 
 

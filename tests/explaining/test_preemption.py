@@ -1,0 +1,94 @@
+"""Preemption in words."""
+
+import pytest
+
+from moorage import explain
+
+
+def node(name):
+    room = {"cpu": "2", "memory": "8Gi", "pods": "10"}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "status": {"allocatable": room},
+    }
+
+
+def pod(name, cpu="1", priority=0, on=None, **spec):
+    spec |= {
+        "priority": priority,
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    if on:
+        spec["nodeName"] = on
+    meta = {"name": name, "labels": {"app": name.partition("-")[0]}}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec}
+
+
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "guard", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {"app": "db"}}},
+    "status": {"disruptionsAllowed": 0},
+}
+CLUSTER = [
+    node("n1"),
+    node("n2"),
+    BUDGET,
+    pod("web-0", on="n1"),
+    pod("web-1", on="n1"),
+    pod("db-0", on="n2"),
+    pod("db-1", on="n2"),
+]
+
+
+def test_who_has_to_leave_and_why_there():
+    told = explain([*CLUSTER, pod("new", "2", 100)], "new")
+    assert (
+        str(told)
+        == """\
+default/new fits no node as they are. 2 pods have to leave n1 for it; of 2 nodes where that helps,
+it goes against the fewest disruption budgets.
+
+Others could make room on 2 nodes:
+  * n1: default/web-0 (priority 0), default/web-1 (priority 0)
+    n2: default/db-0 (priority 0), default/db-1 (priority 0); goes against 2 promises of disruption
+      budget default/guard
+
+2 nodes are refused:
+  2  Insufficient cpu (NodeResourcesFit)
+      n1, n2
+
+What is behind it:
+  - Insufficient cpu: the pod asks for 2; at most 0 is free on n1. Large enough, were they less
+    full: n1, n2."""
+    )
+    assert told.to_dict()["nominated"] == "n1"
+    assert told.to_dict()["candidates"]["n2"] == {
+        "victims": ["default/db-0", "default/db-1"],
+        "pdbViolations": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("pods", "text"),
+    [
+        pytest.param(
+            [pod("new", "2", 0)],
+            "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+            id="nobody is less important",
+        ),
+        pytest.param(
+            [pod("new", "2", 100, preemptionPolicy="Never")],
+            "preemption: not eligible due to preemptionPolicy=Never.",
+            id="it may not",
+        ),
+    ],
+)
+def test_why_nobody_makes_room(pods, text):
+    told = explain([*CLUSTER, *pods], "new")
+    assert told.preemption_message == text
+    assert text in str(told).replace("\n", " ")
+    assert told.to_dict()["preemptionMessage"] == text

@@ -1,0 +1,145 @@
+"""More important pods take the place of others, in virtual time."""
+
+import pytest
+
+from moorage import Simulation
+from moorage.sim.faults import Faults
+
+
+def node(name, cpu="4", pods="10"):
+    room = {"cpu": cpu, "memory": "8Gi", "pods": pods}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": room},
+    }
+
+
+def pod(name, cpu, priority=0, on=None, grace=5, labels=None, **spec):
+    spec = {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+        "priority": priority,
+        "terminationGracePeriodSeconds": grace,
+        **spec,
+    }
+    if on is not None:
+        spec["nodeName"] = on
+    meta = {"name": name, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def full(names="ab", per_node=4, **fields):
+    """Nodes, and pods that fill them."""
+    pods = [pod(f"low-{n}-{i}", "1", on=n, **fields) for n in names for i in range(per_node)]
+    return [*(node(name) for name in names), *pods]
+
+
+def test_victims_take_their_grace_time():
+    sim = Simulation([*full("a"), pod("high", "3", 1000)], check=True)
+    sim.run(until=4.9)
+    assert sim.placements["default/high"] is None
+    assert "default/low-a-3" in sim.placements
+    assert sim.read("Pod", "default", "high")["status"]["nominatedNodeName"] == "a"
+    sim.run()
+    assert sim.placements["default/high"] == "a"
+    assert [victim for victim in sim.placements if "low" in victim] == ["default/low-a-0"]
+
+
+def test_who_was_evicted_by_whom():
+    sim = Simulation([*full("a"), pod("high", "2", 1000)], check=True)
+    sim.run()
+    assert [(e.pod, e.by, e.node, e.at) for e in sim.evictions] == [
+        ("default/low-a-2", "default/high", "a", 0.0),
+        ("default/low-a-3", "default/high", "a", 0.0),
+    ]
+    told = [event.pod.name for event in sim.events if event.reason == "Preempted"]
+    assert told == ["low-a-2", "low-a-3"]
+
+
+def test_a_marked_victim_shows_why_it_leaves():
+    sim = Simulation([*full("a"), pod("high", "1", 1000)], check=True)
+    sim.run(until=1)
+    conditions = sim.read("Pod", "default", "low-a-3")["status"]["conditions"]
+    (mark,) = [each for each in conditions if each["type"] == "DisruptionTarget"]
+    assert (mark["status"], mark["reason"]) == ("True", "PreemptionByScheduler")
+    assert mark["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
+
+
+def test_several_pods_share_the_harm():
+    highs = [pod(f"high-{i}", "4", 1000) for i in range(3)]
+    sim = Simulation([*full("abc"), *highs], check=True)
+    sim.run()
+    assert sorted(node for key, node in sim.placements.items() if "high" in key) == ["a", "b", "c"]
+    assert len(sim.evictions) == 12
+
+
+def test_a_policy_of_never_evicts_nobody():
+    sim = Simulation([*full("a"), pod("high", "1", 1000, preemptionPolicy="Never")], check=True)
+    sim.run()
+    assert sim.evictions == []
+    assert sim.pending["default/high"].endswith(
+        "preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+def test_an_even_more_important_pod_takes_the_room_that_was_promised():
+    sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
+    sim.run(until=5)
+    sim.create([pod("top", "4", 2000)])
+    sim.run()
+    assert sim.placements["default/top"] == "a"
+    assert sim.placements["default/high"] is None
+    # Nobody had to leave twice, and the lesser pod is promised nothing any more.
+    assert len(sim.evictions) == 4
+    assert "nominatedNodeName" not in sim.read("Pod", "default", "high")["status"]
+
+
+def test_the_pod_is_deleted_while_its_victims_leave():
+    sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
+    sim.run(until=5)
+    sim.delete("Pod", "default", "high")
+    sim.create([pod("next", "4", 0)])
+    sim.run()
+    assert sim.placements == {"default/next": "a"}
+
+
+def test_the_promised_node_vanishes():
+    sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
+    sim.run(until=5)
+    sim.delete("Node", "", "a")
+    sim.create([node("b")])
+    sim.run()
+    assert sim.placements["default/high"] == "b"
+
+
+def test_a_budget_is_spared_if_there_is_another_way():
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "guard", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "guarded"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    guarded = [pod(f"g-{i}", "1", on="a", labels={"app": "guarded"}) for i in range(4)]
+    others = [pod(f"o-{i}", "1", 500, on="b") for i in range(4)]
+    sim = Simulation(
+        [node("a"), node("b"), budget, *guarded, *others, pod("high", "4", 1000)], check=True
+    )
+    sim.run()
+    assert sim.placements["default/high"] == "b"
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(Faults(delete_fails=1, until_seconds=20), id="nobody can be deleted"),
+        pytest.param(Faults(patch_fails=1, until_seconds=20), id="nothing can be written"),
+    ],
+)
+def test_what_fails_is_tried_again(faults):
+    sim = Simulation([*full("ab"), pod("high", "4", 1000)], faults=faults, check=True)
+    sim.run()
+    assert sim.placements["default/high"] in ("a", "b")
+    # Nobody on the other node had to leave for it.
+    assert len({each.node for each in sim.evictions}) == 1

@@ -1,0 +1,167 @@
+"""Storms in a full cluster, where more important pods keep arriving.
+
+Checked after every step as in all storms: nobody is deleted twice. And at the end: nobody is still
+promised a node, and everybody who had to leave did so for somebody more important.
+MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
+"""
+
+import os
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from moorage import Simulation
+from moorage.api.pod import Pod
+from moorage.sim.faults import Faults
+from moorage.sim.refusals import Refusal
+
+DEFAULT_SEEDS = 40
+LASTS_SECONDS = 50.0
+PRIORITIES = {"low": 0, "mid": 100, "high": 1000, "top": 10000}
+# Whoever rests is tried again after five minutes: what faults left behind is mended by then.
+FLUSHED_SECONDS = 700.0
+
+
+def seeds():
+    if "MOORAGE_SEED" in os.environ:
+        return [int(os.environ["MOORAGE_SEED"])]
+    return range(int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS)))
+
+
+class Weather:
+    """A small cluster full of unimportant pods, and what happens to it."""
+
+    def __init__(self, seed):
+        self.draw = Random(f"preemption {seed}")
+        self.nodes = [self.node(i) for i in range(self.draw.randint(1, 4))]
+        self.low = [self.pod(f"low-{i}", "low") for i in range(self.draw.randint(4, 14))]
+
+    def objects(self):
+        classes = [
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+            for name, value in PRIORITIES.items()
+        ]
+        return [*classes, *self.nodes, *self.low, *self.budgets()]
+
+    def budgets(self):
+        if self.draw.random() < 0.5:
+            return []
+        return [
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "a", "namespace": "default"},
+                "spec": {"selector": {"matchLabels": {"app": "a"}}},
+                "status": {"disruptionsAllowed": self.draw.randrange(2)},
+            }
+        ]
+
+    def node(self, i):
+        room = {"cpu": self.draw.choice("234"), "memory": "8Gi", "pods": self.draw.choice("468")}
+        meta = {"name": f"node-{i}", "labels": {"zone": self.draw.choice("ew")}}
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": meta,
+            "status": {"allocatable": room},
+        }
+
+    def pod(self, name, priority):
+        draw = self.draw
+        cpu = {"requests": {"cpu": draw.choice(("300m", "900m", "1500m"))}}
+        spec = {
+            "containers": [{"name": "main", "resources": cpu}],
+            "priorityClassName": priority,
+            "terminationGracePeriodSeconds": draw.choice((0, 1, 5, 20)),
+        }
+        if draw.random() < 0.15:
+            term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+            apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            spec["affinity"] = {"podAntiAffinity": apart}
+        meta = {"name": name, "labels": {"app": draw.choice("ab")}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+    def script(self):
+        times = sorted(self.draw.uniform(1, LASTS_SECONDS) for _ in range(14))
+        return [(round(at, 3), self.deed(i)) for i, at in enumerate(times)]
+
+    def deed(self, i):
+        draw = self.draw
+        rank = draw.choice(("mid", "high", "top"))
+        new = [self.pod(f"{rank}-{i}-{n}", rank) for n in range(draw.randint(1, 3))]
+        node = draw.choice(self.nodes)
+        name, earlier = node["metadata"]["name"], f"{rank}-{max(i - 1, 0)}-0"
+        return draw.choice(
+            [
+                *[lambda sim: sim.create(new)] * 6,
+                lambda sim: sim.create([self.pod(f"low-more-{i}", "low")]),
+                lambda sim: sim.delete("Pod", "default", earlier),
+                lambda sim: sim.delete("Pod", "default", draw.choice(self.low)["metadata"]["name"]),
+                lambda sim: sim.delete("Node", "", name),
+                lambda sim: sim.create([node]),
+            ]
+        )
+
+
+def live_through(seed, faults):
+    weather = Weather(seed)
+    sim = Simulation(weather.objects(), seed=seed, faults=faults, check=True)
+    for at, deed in weather.script():
+        sim.run(until=at)
+        with suppress(Refusal):  # What was to be changed may be gone, or be there already.
+            deed(sim)
+    sim.run(until=LASTS_SECONDS)
+    sim.run()
+    return sim
+
+
+def check(sim):
+    priority = {name.partition("-")[0]: value for name, value in PRIORITIES.items()}
+    for each in sim.evictions:
+        victim, by = (key.partition("/")[2].partition("-")[0] for key in (each.pod, each.by))
+        assert priority[victim] < priority[by]
+    sim.run(until=sim.now + FLUSHED_SECONDS)
+    sim.run()
+    promised = {
+        pod.key: pod.status.nominated_node_name
+        for pod in sim.cluster.all(Pod)
+        if not pod.node_name and pod.status.nominated_node_name
+    }
+    assert promised == {}
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_storm(seed):
+    check(live_through(seed, Faults.some(seed)))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param({}, id="no trouble"),
+        pytest.param({"delete_fails": 0.6}, id="victims cannot be deleted"),
+        pytest.param({"patch_fails": 0.8}, id="nominations and marks are lost"),
+        pytest.param({"delete_fails": 0.3, "patch_fails": 0.3, "answer_seconds": 10}, id="slow"),
+        pytest.param(
+            {"late_seconds": 15, "stale": 0.5, "duplicated": 0.5}, id="late and stale news"
+        ),
+        pytest.param({"restarts": 6, "answer_seconds": 5}, id="restarts"),
+        pytest.param({"restarts": 4, "overlap_seconds": 30}, id="two leaders"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(8))
+def test_one_trouble_alone(seed, faults):
+    check(live_through(seed, Faults(until_seconds=40, **faults) if faults else None))
+
+
+def test_somebody_is_evicted():
+    evicted = [len(live_through(seed, None).evictions) for seed in range(10)]
+    assert sum(count > 0 for count in evicted) > 5, (
+        "storms in which nobody has to leave say nothing"
+    )
