@@ -1,6 +1,6 @@
 """The door for plugin authors: everything that a plugin may use, and all that ours use.
 
-    from moorage import plugin as mp
+from moorage import plugin as mp
 """
 
 from moorage.api import quantity, requests, selectors

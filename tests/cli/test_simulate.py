@@ -41,11 +41,27 @@ def test_for_people(run, cluster):
     assert (
         "\n2 pods stay pending\n"
         "1  default/huge\n"
-        "   0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption\n"
-        "   is not helpful for scheduling.\n"
+        "   0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
+        "2 Preemption is\n"
+        "   not helpful for scheduling.\n"
         "1  default/gated\n"
         "   waiting for scheduling gates: [example.com/wait]\n" in got.stdout
     )
+
+
+def test_who_had_to_make_room(run, write, make_node, make_pod):
+    pods = [
+        make_pod("low", "3", nodeName="n", priority=0),
+        make_pod("high", "3", priority=10),
+    ]
+    path = write("c.yaml", make_node("n"), *pods)
+    told = run("simulate", "-f", path).stdout
+    assert "\n1 pod had to make room\ndefault/low  for default/high on n, after 0 s\n" in told
+    got = json.loads(run("simulate", "-f", path, "-o", "json").stdout)
+    assert got["evictions"] == [
+        {"pod": "default/low", "by": "default/high", "node": "n", "at": 0.0}
+    ]
+    assert got["summary"]["evicted"] == 1
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

@@ -6,10 +6,10 @@ import pytest
 
 from moorage.api import config
 from moorage.framework import profile
+from moorage.framework.answers import Filtered, PreFiltered, Scored
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.sheet import Filtered, PreFiltered, Scored
 from moorage.framework.state import CycleState
 from moorage.framework.template import Templates
 from moorage.testing import make_node, make_table

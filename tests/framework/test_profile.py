@@ -7,12 +7,12 @@ import pytest
 from moorage.api import config
 from moorage.errors import ConfigError
 from moorage.framework import hints, profile, registry
+from moorage.framework.answers import PreFiltered
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.events import ClusterEvent
 from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.registry import Registry
-from moorage.framework.sheet import PreFiltered
 from moorage.framework.status import (
     SKIP,
     SUCCESS,

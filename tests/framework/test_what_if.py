@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.errors import PluginError
-from moorage.framework.sheet import PreFiltered
+from moorage.framework.answers import PreFiltered
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
 from moorage.framework.what_if import WhatIf

@@ -53,7 +53,7 @@ def pod(
         api_version="v1",
         kind="Pod",
         metadata=meta,
-        spec=PodSpec(containers=(container,), priority=0, **spec),
+        spec=PodSpec(containers=(container,), **{"priority": 0, **spec}),
     )
 
 

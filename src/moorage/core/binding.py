@@ -123,5 +123,3 @@ class BindingCycle:
         elif not answer.is_skip:
             self.fail(answer)
         return ()
-
-

@@ -15,13 +15,14 @@ from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
 from moorage.errors import PluginError
 from moorage.framework import summary
+from moorage.framework.answers import Filtered, PreFiltered, Scored
 from moorage.framework.beside import Beside
 from moorage.framework.cluster import Cluster
 from moorage.framework.inquiry import Inquiry
 from moorage.framework.post_filter import PostFiltered, Refusal, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
-from moorage.framework.sheet import Filtered, PreFiltered, Scored, Sheet
+from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, error, unresolvable, unschedulable
 from moorage.framework.template import PodTemplate, Templates

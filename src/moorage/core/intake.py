@@ -16,6 +16,8 @@ Observations may be late, doubled or stale: an older version than the one known 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -165,12 +167,25 @@ class Intake:
         if promised and promised != new.status.nominated_node_name:
             self._wake_lower(old, now)
 
+    def promise_ended(self, pod: Pod, node: str, now: float) -> None:
+        """What a pod was promised is free for others, though its status may never have shown it."""
+        status = structs.replace(pod.status, nominated_node_name=node)
+        promised = structs.replace(pod, status=status)
+        self._queue.move_all(
+            events.ASSIGNED_POD_DELETE,
+            promised,
+            None,
+            now,
+            only=lambda other: other.priority <= pod.priority and other.uid != pod.uid,
+        )
+
     def _pod_gone(self, pod: Pod, now: float) -> None:
         del self.pods[pod.key]
         self._leaves(pod, now)
         self._remember_gone(pod)
         self._journal.add(Gone(at=now, pod=pod.key, uid=pod.uid))
         cached = self._cache.get(pod.uid)
+        promised = self._nominator.node_of(pod.uid) or pod.status.nominated_node_name
         if self._is_ours(pod):
             self._queue.delete(pod)
         if cached is not None and cached.assumed:
@@ -178,8 +193,8 @@ class Intake:
         elif cached is not None:
             self._cache.remove(pod.uid)
             self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
-        elif pod.status.nominated_node_name:
-            self._wake_lower(pod, now)
+        elif promised:
+            self.promise_ended(pod, promised, now)
 
     def _wake_lower(self, pod: Pod, now: float) -> None:
         """Room that was promised to a pod is free for those of no higher priority."""

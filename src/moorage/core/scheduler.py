@@ -18,7 +18,7 @@ from msgspec import structs
 from moorage.api import config
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
-from moorage.core import diagnosis
+from moorage.core import diagnosis, invariants, notes
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.cache import Cache
 from moorage.core.cycle import Decision, SchedulingCycle
@@ -27,14 +27,10 @@ from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.core.intake import Intake
 from moorage.core.journal import (
     Bound,
-    Considered,
-    Decided,
     Erred,
     Expired,
     Forgotten,
     Journal,
-    Refused,
-    SlowPlugin,
     Waiting,
 )
 from moorage.core.lookups import RETRY_SECONDS, Lookups
@@ -44,19 +40,15 @@ from moorage.core.places import GATED
 from moorage.core.preemption import Preemptions, World
 from moorage.core.queue import SchedulingQueue
 from moorage.core.queued_pod import QueuedPod
-from moorage.errors import InvariantError
 from moorage.framework import events, profile, summary
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import EmitEvent, LookUpPod, PatchPodStatus, PodRef, Request
 from moorage.framework.post_filter import PostFiltered
-from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import Status, error
 from moorage.framework.template import Templates
 from moorage.framework.waiting import WaitingPod
 
-# How many of the best nodes the journal keeps with their scores.
-BEST_KEPT = 3
 CONFIRM_SECONDS = 30.0
 
 
@@ -214,9 +206,9 @@ class Scheduler:
             return
         chosen = self.profiles[pod.spec.scheduler_name]
         decision = self.cycle.decide(chosen, pod, self.templates.of(pod), now)
-        self._note_slow_plugins(chosen, now)
+        notes.slow_plugins(self.journal, chosen, now)
         if decision.node:
-            self._note_decision(decision, now)
+            notes.decision(self.journal, decision, now)
             self._place(entry, decision, now)
         else:
             if decision.post_filter is not None:
@@ -400,6 +392,7 @@ class Scheduler:
             entry.rejected_by()
         entry.pod = known
         self.queue.return_unschedulable(entry, now)
+        before = self.nominator.node_of(known.uid)
         if nominated:
             self.nominator.nominate(known, nominated)
         elif nominated is None:
@@ -407,7 +400,9 @@ class Scheduler:
             self.nominator.update(known, known)
         else:
             self.nominator.delete(known)
-        self._note_failure(entry, status, found, nominated, rejected_by or {}, now)
+        if before and before != self.nominator.node_of(known.uid):
+            self._intake.promise_ended(known, before, now)
+        notes.failure(self.journal, entry, status, found, nominated, rejected_by or {}, now)
         if not message:
             return
         self._emit(known, "Warning", "FailedScheduling", "Scheduling", diagnosis.note(message))
@@ -537,72 +532,15 @@ class Scheduler:
         if row is not None:
             self.cluster.promise_changes.add(row)
 
-    # Facts
-
-    def _note_decision(self, decision: Decision, now: float) -> None:
-        table, scored = self.cluster.table, decision.scored
-        best: tuple[Considered, ...] = ()
-        if scored is not None:
-            best = tuple(
-                Considered(table.name(row), int(scored.totals[row]), scored.of(row))
-                for row in decision.best_rows(BEST_KEPT)
-            )
-        self.journal.add(
-            Decided(
-                at=now,
-                pod=decision.pod.key,
-                uid=decision.pod.uid,
-                node=decision.node,
-                nodes=decision.nodes,
-                feasible=decision.feasible_count,
-                rejected_by=decision.rejected_by(),
-                best=best,
-            )
-        )
-
-    def _note_failure(
-        self,
-        entry: QueuedPod,
-        status: Status,
-        found: Diagnosis | None,
-        nominated: str | None,
-        rejected_by: dict[str, int],
-        now: float,
-    ) -> None:
-        key, uid = entry.key, entry.uid
-        if not status.is_rejected:
-            self.journal.add(Erred(at=now, pod=key, uid=uid, message=status.message))
-            return
-        self.journal.add(
-            Refused(
-                at=now,
-                pod=key,
-                uid=uid,
-                message=status.message,
-                plugins=() if found is None else tuple(sorted(found.unschedulable_plugins)),
-                rejected_by=rejected_by,
-                nominated=nominated or "",
-            )
-        )
-
-    def _note_slow_plugins(self, chosen: Profile, now: float) -> None:
-        for plugin, point, nodes in chosen.loops.newly_slow():
-            self.journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
-
     # What must always hold
 
     def check_invariants(self) -> None:
         """Raise InvariantError if a pod is lost, in two places, or counted wrongly."""
         self.queue.check()
         self.preemptions.check()
-        for pod in self._intake.pods.values():
-            places = self._places(pod)
-            if self._is_ours(pod) and len(places) != 1:
-                raise InvariantError(
-                    f"pod {pod.key} is in {' and '.join(places) or 'no place'}\n"
-                    + "\n".join(map(str, self.journal.story(pod.uid)))
-                )
-        self._check_table()
+        for pod in filter(self._is_ours, self._intake.pods.values()):
+            invariants.check_one_place(pod, self._places(pod), self.journal)
+        invariants.check_table(self.cluster.table, self.cache)
 
     def _places(self, pod: Pod) -> list[str]:
         cached = self.cache.get(pod.uid)
@@ -619,23 +557,6 @@ class Scheduler:
         if not places and pod.is_terminating:
             places.append("terminating")
         return places
-
-    def _check_table(self) -> None:
-        table = self.cluster.table
-        booked = {(cached.node, cached.pod.uid) for cached in self.cache}
-        placed = {
-            (table.name(row), uid) for row, pods in enumerate(table.placed) for uid in pods
-        }
-        if booked != placed:
-            raise InvariantError(f"cache and table disagree: {sorted(booked ^ placed)}")
-        for name, row in table.row_of.items():
-            total: dict[str, int] = {}
-            for entry in table.placed[row].values():
-                for resource, amount in entry.usage.requested:
-                    total[resource] = total.get(resource, 0) + amount
-            for resource, column in table.requested_columns.columns.items():
-                if int(column[row]) != total.get(resource, 0):
-                    raise InvariantError(f"node {name}: {resource} requested is miscounted")
 
 
 def _failure(binding: BindingCycle) -> tuple[Status, Diagnosis | None]:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
+from moorage.framework.answers import Filtered, PreFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
-from moorage.framework.sheet import Filtered, PreFiltered
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.supposition import Supposition

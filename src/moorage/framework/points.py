@@ -21,7 +21,7 @@ Besides its methods a plugin may state:
 
 from collections.abc import Hashable
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from moorage.framework.status import Mask, Narrowed, Scores, Status, Verdicts
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import Rows
 from moorage.nodes.usage import Placed
+
+if TYPE_CHECKING:
+    from moorage.framework.post_filter import PostFiltered, Refusal
 
 
 class Depends(Enum):
@@ -98,7 +101,11 @@ class Filter(Protocol):
 
 @runtime_checkable
 class FilterAll(Protocol):
-    """The same for many rows at once; rows without a node may get any answer."""
+    """The same for many rows at once; rows without a node may get any answer.
+
+    A plugin that looks at usage has to read it off `table`: the rows may be as they would be if
+    pods had come or gone.
+    """
 
     def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts: ...
 
@@ -149,9 +156,15 @@ class NormalizeScore(Protocol):
 
 @runtime_checkable
 class PostFilter(Protocol):
-    """No node fits: can something be done? (Preemption is the usual answer.)"""
+    """No node fits: can something be done? (Preemption is the usual answer.)
 
-    def post_filter(self, state: CycleState, pod: Pod, refusal: Any) -> Any: ...
+    The refusal says why, and can be asked what would be if pods left a node. Whom the answer names
+    as victims the core evicts.
+    """
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, refusal: "Refusal"
+    ) -> "PostFiltered | Status": ...
 
 
 @runtime_checkable

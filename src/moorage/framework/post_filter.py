@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
+from moorage.framework.answers import Filtered, PreFiltered
 from moorage.framework.beside import Beside
 from moorage.framework.effects import Request
 from moorage.framework.reasons import Reasons
-from moorage.framework.sheet import Filtered, PreFiltered
 from moorage.framework.status import Code, Mask, Status, unschedulable
 from moorage.framework.supposition import Supposition
 from moorage.framework.what_if import WhatIf

@@ -16,7 +16,7 @@ from moorage.framework.status import Code, Mask, Status
 from moorage.framework.summary import summarize
 
 if TYPE_CHECKING:
-    from moorage.framework.sheet import Filtered
+    from moorage.framework.answers import Filtered
 
 Rows = NDArray[np.intp]
 

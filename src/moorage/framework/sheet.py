@@ -6,196 +6,36 @@ and bringing the sheet up to date costs a few microseconds whatever the number o
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
+from moorage.framework.answers import FITS, NO_NODE, Filtered, Places, PreFiltered, Scored
 from moorage.framework.beside import Beside
 from moorage.framework.leaders import Leaders
-from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
-from moorage.framework.normalizers import ByMax
+from moorage.framework.memo import KEPT, FilterMemo, depends_of
 from moorage.framework.points import Depends
 from moorage.framework.reasons import Reasons
-from moorage.framework.state import CycleState
-from moorage.framework.status import (
-    Code,
-    Codes,
-    Mask,
-    Narrowed,
-    Scores,
-    Status,
-    error,
-    unresolvable,
+from moorage.framework.score_column import (
+    ScoreColumn,
+    check_range,
+    normalised,
+    normalizing,
+    out_of_range,
+    summarized,
 )
+from moorage.framework.state import CycleState
+from moorage.framework.status import Code, Codes, Mask, Narrowed, Scores, Status
 from moorage.framework.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
-Places = NDArray[np.int16]
-
-# In a sheet's `first`: the place of the first plugin that refuses a row, or one of these.
-FITS = 32_000
-NO_NODE = -1
-
 # Up to so many changed rows are combined one by one.
 FEW = 32
-
-
-@dataclass(slots=True)
-class PreFiltered:
-    """What the pre_filter plugins said together."""
-
-    rejected: Status | None = None
-    names: frozenset[str] | None = None
-    narrowed_by: list[str] = field(default_factory=list)
-    skipped: set[str] = field(default_factory=set)
-
-    def narrow(self, plugin: str, names: frozenset[str]) -> None:
-        """Look only at nodes that this plugin names, too."""
-        self.narrowed_by.append(plugin)
-        self.names = names if self.names is None else self.names & names
-        if not self.names:
-            by = self.narrowed_by
-            reason = (
-                f"node(s) didn't satisfy plugin {plugin}"
-                if len(by) == 1
-                else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}] simultaneously"
-            )
-            self.rejected = unresolvable(reason)
-
-    @property
-    def absent(self) -> Status:
-        """The status of nodes that narrowing left out."""
-        by = " ".join(sorted(self.narrowed_by))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{by}]")
-
-
-@dataclass(slots=True)
-class Filtered:
-    """Which rows fit, and the first plugin that refuses each of the others."""
-
-    fits: Mask
-    first: Places
-    rejected_by: list[int]
-    _sheet: "Sheet"
-    _volatile: dict[int, tuple[Any, Codes, calls.Book | None]]
-
-    def status(self, row: int) -> Status:
-        """Why a row does not fit."""
-        return self.status_at(int(self.first[row]), row)
-
-    def plugin_at(self, place: int) -> str:
-        """The name of the filter at a place."""
-        name: str = self._sheet.profile.filters[place].name
-        return name
-
-    def is_refused(self, row: int) -> bool:
-        """Whether somebody refuses a row."""
-        return int(self.first[row]) not in (FITS, NO_NODE)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether verdicts were only brought up to date where something changed."""
-        return not self._volatile
-
-    def status_at(self, place: int, row: int) -> Status:
-        """What the filter at a place says of a row that it refuses."""
-        if place in self._volatile:
-            status_of, codes, _ = self._volatile[place]
-            status: Status = status_of(int(codes[row]))
-            return status.by(self._sheet.profile.filters[place].name)
-        memo = self._sheet.memo_at(place)
-        return memo.status(int(memo.codes[row]))
-
-    def histogram(self, rows: NDArray[np.intp]) -> list[tuple[Status, int]]:
-        """The distinct statuses of some refused rows, with how many rows have each."""
-        counted: list[tuple[Status, int]] = []
-        places = self.first[rows]
-        for place in np.unique(places):
-            if place in (FITS, NO_NODE):
-                continue
-            chosen = rows[places == place]
-            codes = self.codes_at(int(place))[chosen]
-            distinct, at, counts = np.unique(codes, return_index=True, return_counts=True)
-            counted += [
-                (self.status(int(chosen[i])), int(n))
-                for _, i, n in zip(distinct, at, counts, strict=True)
-            ]
-        return counted
-
-    def codes_at(self, place: int) -> Codes:
-        """What the filter at a place says of every row; 0 fits."""
-        if place in self._volatile:
-            return self._volatile[place][1]
-        return self._sheet.memo_at(place).codes
-
-    @property
-    def has_erred(self) -> bool:
-        """Whether any verdict stands for trouble."""
-        books = (book for _, _, book in self._volatile.values() if book is not None)
-        return self._sheet.has_erred or any(book.erred for book in books)
-
-    def failure(self, rows: NDArray[np.intp]) -> Status | None:
-        """The first error among some rows, if a plugin raised where no other refused."""
-        for status, _ in self.histogram(rows):
-            if not status.is_rejected:
-                text = f'running "{status.plugin}" filter plugin: {status.message}'
-                return error(text, status.plugin)
-        return None
-
-
-@dataclass(slots=True)
-class Scored:
-    """Weighted totals of the feasible rows (-1 elsewhere) and what each plugin gave."""
-
-    totals: Scores
-    parts: list[tuple[str, int, Scores]]
-    leaders: Leaders = field(default_factory=Leaders)
-
-    @property
-    def best(self) -> Sequence[int] | NDArray[np.intp]:
-        """The rows that share the highest total, ascending."""
-        return self.leaders.rows(self.totals)
-
-    def of(self, row: int) -> dict[str, int]:
-        """A row's weighted score per plugin."""
-        return {name: weight * scores.item(row) for name, weight, scores in self.parts}
-
-
-@dataclass(slots=True)
-class ScoreColumn:
-    """One score plugin's normalised scores, kept while its summary stays the same."""
-
-    plugin: Any
-    weight: int
-    memo: ScoreMemo
-    summary: Hashable = None
-    normalised: Scores = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    epoch: int = -1
-    version: int = -1
-
-    @property
-    def normalizer(self) -> Any:
-        return getattr(self.plugin, "normalizer", None)
-
-    def summarize(self, fits: Mask) -> Hashable:
-        """What the normalizer wants to know of the feasible raw scores."""
-        normalizer = self.normalizer
-        if normalizer is None:
-            return None
-        # Of equal scores one is as good as all, unless somebody counts them.
-        one_is_enough = self.memo.uniform is not None and isinstance(normalizer, ByMax)
-        return summarized(self.plugin, self.memo.raw[:1] if one_is_enough else self.memo.raw[fits])
-
-    def apply(self, raw: Any, summary: Hashable) -> Any:
-        """Raw scores, or one of them, normalised."""
-        return raw if self.normalizer is None else normalised(self.plugin, raw, summary)
 
 
 class Sheet:
@@ -572,7 +412,7 @@ class Sheet:
                 raw = raw.copy()
                 raw[fits] = plugin.normalize_score(state, pod, raw[fits])
             except Exception as trouble:  # As above.
-                raise _normalizing(plugin, trouble) from trouble
+                raise normalizing(plugin, trouble) from trouble
         return raw
 
     def _raw(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
@@ -609,50 +449,3 @@ def _recount(rejected_by: list[int], before: int, after: int) -> None:
         if place not in (FITS, NO_NODE):
             rejected_by.extend([0] * (place + 1 - len(rejected_by)))
             rejected_by[place] += change
-
-
-def summarized(plugin: Any, feasible: Scores) -> Hashable:
-    """What a plugin's normalizer makes of the feasible raw scores."""
-    try:
-        summary: Hashable = plugin.normalizer.summarize(feasible)
-    except Exception as trouble:  # As above.
-        raise _normalizing(plugin, trouble) from trouble
-    return summary
-
-
-def normalised(plugin: Any, raw: Any, summary: Hashable) -> Any:
-    """Raw scores, or one of them, as a plugin's normalizer sees them: whole numbers."""
-    try:
-        scores = plugin.normalizer.apply(raw, summary)
-        if isinstance(raw, int):
-            return int(scores)
-        whole = np.asarray(scores).astype(np.int64, copy=False)
-        if whole.shape != raw.shape:
-            raise ValueError(f"a normalizer must return {len(raw)} scores for as many")
-    except Exception as trouble:  # As above.
-        raise _normalizing(plugin, trouble) from trouble
-    return whole
-
-
-def _normalizing(plugin: Any, trouble: Exception) -> PluginError:
-    text = f'plugin "{plugin.name}" failed with: {calls.describe(trouble)}'
-    return PluginError(plugin.name, f"running Normalize on Score plugins: {text}")
-
-
-def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
-    """Scores must lie in 0..100 after normalising."""
-    # Seen as unsigned, a negative number is a huge one: one pass tells both bounds.
-    if not len(scores) or scores.view(np.uint64).max() <= 100:
-        return
-    wrong = scores[fits & ((scores < 0) | (scores > 100))]
-    if len(wrong):
-        raise out_of_range(plugin, int(wrong[0]))
-
-
-def out_of_range(plugin: Any, score: int) -> PluginError:
-    """The reference's words for a score that is none."""
-    return PluginError(
-        plugin.name,
-        f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an '
-        f"invalid score {score}, it should in the range of [0, 100] after normalizing",
-    )

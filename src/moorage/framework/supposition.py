@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.framework import calls
-from moorage.framework.sheet import FITS, Filtered
+from moorage.framework.answers import FITS, Filtered
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, Verdicts
 from moorage.nodes.supposed import Numbers, SupposedRows, UsageBook

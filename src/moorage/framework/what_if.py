@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
-from moorage.framework.sheet import FITS, Filtered, PreFiltered
+from moorage.framework.answers import FITS, Filtered, PreFiltered
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Status, error
 from moorage.nodes.usage import Placed

@@ -533,3 +533,40 @@ def test_53_held_back_while_victims_leave(make):
     assert plugin.pre_enqueue(other) is SUCCESS
     plugin.evictions_over(pod)
     assert plugin.pre_enqueue(pod) is SUCCESS
+
+
+def test_a_pod_refused_for_all_nodes_may_preempt_on_any(bench, make):
+    class Early:
+        """Refuses the pod before any node is looked at, though not for good."""
+
+        name = "Early"
+
+        def pre_filter(self, state, pod):
+            return unschedulable("not now") if pod.name == "p" else SUCCESS
+
+    cluster = bench(Early).add(
+        make.node("n1"),
+        make.node("n2", **TAINTED),
+        make.node("n3"),
+        make.pod("there", "low", node="n1"),
+        make.pod("too-high", "vhigh", node="n3"),
+        make.pod("tainted", "low", node="n2"),
+    )
+    decision = cluster.decide(make.pod("p", "high"))
+    assert decision.diagnosis.message == "0/3 nodes are available: not now."
+    assert decision.post_filter.nominated == "n1"
+    assert [each.node for each in decision.post_filter.candidates] == ["n1"]
+
+
+def test_what_is_kept_does_not_outlive_a_change(bench, make):
+    cluster = bench().add(make.node("n1"), make.pod("first", "low", node="n1"))
+    assert cluster.victims(make.pod("p", "high")) == {"n1": ["first"]}
+    cluster.add(make.node("n2"), make.pod("second", "neg", node="n2"))
+    assert cluster.ask(make.pod("p", "high")).nominated == "n2"
+    cluster.add(make.budget("guard"), make.budget("other"))
+    guarded = make.pod("second", "neg", node="n2", labels={"app": "guard"})
+    cluster.add(guarded)
+    answer = cluster.ask(make.pod("p", "high"))
+    assert answer.nominated == "n1"
+    cluster.add(make.budget("guard", allowed=1))
+    assert cluster.ask(make.pod("p", "high")).nominated == "n2"

@@ -19,7 +19,7 @@ from moorage.api.policy import (
 )
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.sheet import PreFiltered
+from moorage.framework.answers import PreFiltered
 from moorage.framework.status import Code
 from moorage.framework.summary import summarize
 from moorage.framework.what_if import WhatIf

@@ -1,0 +1,69 @@
+"""Notes: what a decision or a failed attempt leaves in the journal."""
+
+from moorage.core.cycle import Decision
+from moorage.core.diagnosis import Diagnosis
+from moorage.core.journal import Considered, Decided, Erred, Journal, Refused, SlowPlugin
+from moorage.core.queued_pod import QueuedPod
+from moorage.framework.profile import Profile
+from moorage.framework.status import Status
+
+# How many of the best nodes are kept with their scores.
+BEST_KEPT = 3
+
+
+def decision(journal: Journal, decided: Decision, now: float) -> None:
+    """A node was picked: how many fitted, who refused the rest, and the best with their scores."""
+    journal.add(
+        Decided(
+            at=now,
+            pod=decided.pod.key,
+            uid=decided.pod.uid,
+            node=decided.node,
+            nodes=decided.nodes,
+            feasible=decided.feasible_count,
+            rejected_by=decided.rejected_by(),
+            best=_best(decided),
+        )
+    )
+
+
+def _best(decided: Decision) -> tuple[Considered, ...]:
+    table, scored = decided.state.table, decided.scored
+    if scored is None:
+        return ()
+    return tuple(
+        Considered(table.name(row), int(scored.totals[row]), scored.of(row))
+        for row in decided.best_rows(BEST_KEPT)
+    )
+
+
+def failure(
+    journal: Journal,
+    entry: QueuedPod,
+    status: Status,
+    found: Diagnosis | None,
+    nominated: str | None,
+    rejected_by: dict[str, int],
+    now: float,
+) -> None:
+    """An attempt failed, by refusal or by trouble."""
+    if not status.is_rejected:
+        journal.add(Erred(at=now, pod=entry.key, uid=entry.uid, message=status.message))
+        return
+    journal.add(
+        Refused(
+            at=now,
+            pod=entry.key,
+            uid=entry.uid,
+            message=status.message,
+            plugins=() if found is None else tuple(sorted(found.unschedulable_plugins)),
+            rejected_by=rejected_by,
+            nominated=nominated or "",
+        )
+    )
+
+
+def slow_plugins(journal: Journal, profile: Profile, now: float) -> None:
+    """Plugins that were asked about very many nodes one by one, each once."""
+    for plugin, point, nodes in profile.loops.newly_slow():
+        journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
