@@ -50,7 +50,7 @@ def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
 
 @shape(pods=10_000)
 def taints(nodes: int, initial: int, pods: int) -> Workload:
-    """Half of the nodes are tainted; pods tolerate half of those taints."""
+    """Half of the nodes are tainted; pods tolerate half of the taints."""
 
     def node_taints(i: int) -> tuple[Taint, ...]:
         return ((), (DEDICATED,), (HARDLY_LIKED,), (Taint(key="gpu", effect="NoSchedule"),))[i % 4]

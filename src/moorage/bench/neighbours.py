@@ -69,20 +69,20 @@ def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=2_000)
-def anti_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+def anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
     wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
     return replace(wanted, initial=[_loner(i) for i in range(initial)])
 
 
 @shape(pods=2_000)
-def preferred_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_affinity=_liked(NEAR_IN_TEAM)))
 
 
 @shape(pods=2_000)
-def preferred_anti_affinity_namespaces(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_liked(NEAR_IN_TEAM)))
 

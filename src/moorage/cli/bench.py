@@ -77,7 +77,7 @@ def _list() -> None:
 
     widest = max(map(len, SHAPES))
     for shape in SHAPES.values():
-        click.echo(f"{shape.name:<{widest}}{shape.pods:>8,} pods  {shape.summary}")
+        click.echo(f"{shape.name:<{widest}}{shape.pods:>7,}  {shape.summary}")
 
 
 def _profile(shapes: "list[Shape]", size: "Size") -> None:
