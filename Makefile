@@ -5,9 +5,10 @@ FIND_PYTHON = for python in python3.13 python3.12 python3.11 python3; do \
 PYTHON ?= $(shell $(FIND_PYTHON))
 BIN := .venv/bin
 SEED ?= 7
+SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt parity sim bench docs
+.PHONY: help demo test check fmt parity sim storms bench docs
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,9 @@ parity: .venv/.ready ## Compare decisions with those recorded from kube-schedule
 
 sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
+
+storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
+	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)

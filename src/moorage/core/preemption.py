@@ -13,6 +13,7 @@ asking the world. A victim is asked to leave once, however many pods wait for th
 evicted any more for a pod that is gone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -102,6 +103,8 @@ class Preemptions:
         self._evictions: dict[str, Eviction] = {}
         # Victims that the world does not show leaving, with the preemptions that look out for it.
         self._watched: dict[str, list[int]] = {}
+        # How many preemptions hold each pod back, by UID.
+        self._holding: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._under_way)
@@ -124,6 +127,7 @@ class Preemptions:
         self._last_number += 1
         preemption = Preemption(self._last_number, pod, node, plugin, profile, tuple(staying))
         self._under_way[preemption.number] = preemption
+        self._holding[pod.uid] += 1
         self._tell(preemption, now)
         self._clear_promises(preemption)
         for victim in staying[:-1]:
@@ -219,8 +223,9 @@ class Preemptions:
         """Hold the pod back no longer, unless more is under way for it."""
         if preemption.is_held:
             preemption.is_held = False
-            uid = preemption.pod.uid
-            if not any(o.is_held and o.pod.uid == uid for o in self._under_way.values()):
+            self._holding[preemption.pod.uid] -= 1
+            if not self._holding[preemption.pod.uid]:
+                del self._holding[preemption.pod.uid]
                 self._tell(preemption, now)
                 if not any(self._is_on_node(victim, preemption) for victim in preemption.victims):
                     # Nobody's end is still to come that the pod could wait for.

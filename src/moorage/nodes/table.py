@@ -361,7 +361,7 @@ class NodeTable(Rows):
         row = self.row_of.get(name)
         if row is None:
             if not self._free:
-                self._grow(self.capacity + max(self.capacity // 8, SMALLEST))
+                self._grow(self.capacity + max(self.capacity // 16, SMALLEST))
             row = self.row_of[name] = self._free.pop()
             self._names[row] = name
         return row
