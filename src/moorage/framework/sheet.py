@@ -179,14 +179,16 @@ class Sheet:
         rejected_by = list(self._rejected_by)
         in_question = None if pre.names is None else state.table.named(pre.names)
         for place, plugin in volatile:
-            # Asked one by one, so only about nodes that nobody before it refused or left out.
-            open_ = first > place if in_question is None else (first > place) & in_question
+            # Nobody before it refused these; rows without a node are below every place.
+            untouched = first > place
+            # Asked one by one, so only about nodes that nobody left out either.
+            open_ = untouched if in_question is None else untouched & in_question
             codes, status_of, book = self._ask_volatile(plugin, state, pod, open_)
             answers[place] = (status_of, codes, book)
-            # Rows without a node are below every place.
-            refused = (codes != 0) & (first > place)
-            _move(rejected_by, first[refused], place)
-            np.putmask(first, refused, place)
+            refused = np.flatnonzero(codes.astype(np.bool_) & untouched)
+            if len(refused):
+                _move(rejected_by, first[refused], place)
+                first[refused] = place
         return Filtered(first == FITS, first, rejected_by, self, answers)
 
     def _ask_volatile(
