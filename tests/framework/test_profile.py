@@ -412,3 +412,17 @@ def test_post_filter(bench, answer, expected):
     refusal = Refusal(PreFiltered(), None, unresolvable("no"))
     found = workbench.profile.run_post_filters(state_of(workbench), POD, refusal)
     assert found == expected
+
+
+def test_a_queue_sort_that_raises_puts_its_pod_last():
+    class Choosy:
+        name = "Choosy"
+
+        def queue_sort(self, pod, queued_at):
+            if pod.name == "odd":
+                raise ValueError("cannot sort this")
+            return queued_at
+
+    sorting = profile.Profile("p", {"queue_sort": [(Choosy(), 0)]}, Cluster())
+    keys = [sorting.queue_key(make_pod(name), at) for name, at in [("odd", 1.0), ("fine", 2.0)]]
+    assert sorted(keys) == [keys[1], keys[0]]

@@ -29,8 +29,6 @@ from moorage.framework.template import PodTemplate, Templates
 
 Rows = NDArray[np.intp]
 
-NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
-
 # Statuses for nodes that nobody looked at, when there is no better reason.
 NOT_LOOKED_AT = unresolvable()
 

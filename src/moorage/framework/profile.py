@@ -112,7 +112,10 @@ class Profile:
 
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The place of a pod in the active queue; smaller is sooner."""
-        return self._at["queue_sort"][0].queue_sort(pod, queued_at)
+        try:
+            return False, self._at["queue_sort"][0].queue_sort(pod, queued_at)
+        except Exception:  # A plugin may raise anything; its pod is tried after all others.
+            return True, queued_at
 
     def _events(self) -> dict[str, Events]:
         refusing = {p.name: p for point in REFUSING for p in self._at[point]}
