@@ -63,7 +63,7 @@ def decide(run, pod=POD, *, promised=None, seed=0, now=0.0):
     cycle = scheduler.cycle
     if promised is not None or seed:
         cycle = SchedulingCycle(
-            scheduler.cluster, scheduler.templates, lambda: promised or {}, Random(seed)
+            scheduler.cluster, scheduler.templates, promised or {}, Random(seed)
         )
     chosen = scheduler.profiles[pod.spec.scheduler_name]
     return cycle.decide(chosen, pod, scheduler.templates.of(pod), now)

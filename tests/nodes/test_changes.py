@@ -41,3 +41,13 @@ def test_positions_go_on_through_many_forgettings(monkeypatch):
         assert log.since(before) == [row]
     assert log.since(log.position) == []
     assert log.since(0) is None
+
+
+def test_forgetting_everything_is_a_change_itself():
+    log = ChangeLog()
+    log.add(3)
+    before = log.position
+    log.forget()
+    assert log.position != before
+    assert log.since(before) is None
+    assert log.since(log.position) == []

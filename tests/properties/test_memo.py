@@ -257,7 +257,7 @@ class World:
         return Profile("default-scheduler", by_point, self.cluster, self.percentage)
 
     def cycle(self):
-        return SchedulingCycle(self.cluster, self.templates, lambda: self.promised, Random(0))
+        return SchedulingCycle(self.cluster, self.templates, self.promised, Random(0))
 
     # What happens
 
@@ -315,8 +315,10 @@ class World:
     def promise(self):
         """Some nodes are promised to pods that are not there yet."""
         names = self.rng.sample(NAMES, self.rng.choice((0, 0, 1, 2)))
-        before, self.promised = self.promised, {name: [self.promised_pod()] for name in names}
-        for name in {**before, **self.promised}:
+        before = list(self.promised)
+        self.promised.clear()
+        self.promised.update({name: [self.promised_pod()] for name in names})
+        for name in dict.fromkeys((*before, *self.promised)):
             row = self.cluster.table.row_of.get(name)
             if row is not None:
                 self.cluster.promise_changes.add(row)

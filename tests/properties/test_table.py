@@ -221,6 +221,7 @@ class Logs(RuleBasedStateMachine):
     def begin(self):
         self.table = NodeTable(2)
         self.seen = [0, 0]
+        self.capacity = self.table.capacity
         self.kept = {}
 
     @rule(name=st.sampled_from(NAMES), seed=st.integers(0, 5))
@@ -252,7 +253,12 @@ class Logs(RuleBasedStateMachine):
     @invariant()
     def refresh(self):
         rows = self.table.changes.since(self.seen[0])
-        assert set(self.table.node_changes.since(self.seen[1])) <= set(rows)
+        of_nodes = self.table.node_changes.since(self.seen[1])
+        assert (rows is None) == (of_nodes is None) == (self.table.capacity != self.capacity)
+        if rows is None:  # The table has grown.
+            rows, of_nodes = range(self.table.capacity), ()
+        assert set(of_nodes) <= set(rows)
+        self.capacity = self.table.capacity
         self.seen = [self.table.changes.position, self.table.node_changes.position]
         for row in rows:
             self.kept[row] = self.look(row)

@@ -4,7 +4,7 @@ It reads the live table: nothing else runs meanwhile, so there is no snapshot to
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -29,6 +29,7 @@ from moorage.framework.template import PodTemplate, Templates
 
 Rows = NDArray[np.intp]
 
+NOTHING_SAID = PreFiltered()
 # Statuses for nodes that nobody looked at, when there is no better reason.
 NOT_LOOKED_AT = unresolvable()
 
@@ -49,7 +50,7 @@ class Decision:
     post_filter: PostFiltered | None = None
     # A node promised to the pod; "" takes a promise back, None leaves it.
     nominated: str | None = ""
-    pre: PreFiltered = field(default_factory=PreFiltered)
+    pre: PreFiltered = NOTHING_SAID
     filtered: Filtered | None = None
     # Verdicts on nodes that are promised to other pods, if there are any.
     beside: Beside | None = None
@@ -86,16 +87,20 @@ class Decision:
         """How many nodes each filter plugin refused."""
         if self.filtered is None:
             return {}
+        counts = self.filtered.rejected_by
+        if not counts:
+            return {}
         filters = self.profile.filters
-        counts = enumerate(self.filtered.rejected_by)
-        return {filters[place].name: count for place, count in counts if count}
+        return {filters[place].name: count for place, count in enumerate(counts) if count}
 
     def best_rows(self, count: int) -> list[int]:
         """The rows with the highest totals, the picked one first."""
         if self.scored is None:
             return [self.row]
-        others = [int(row) for row in self.scored.best[:count] if row != self.row]
-        found = [self.row, *others][:count]
+        found = [self.row]
+        for row in self.scored.best[:count]:
+            if row != self.row and len(found) < count:
+                found.append(int(row))
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 
@@ -111,7 +116,7 @@ class SchedulingCycle:
         self,
         cluster: Cluster,
         templates: Templates,
-        promised: Callable[[], Mapping[str, Sequence[Pod]]],
+        promised: Mapping[str, Sequence[Pod]],
         random: Random,
         promise_to: Callable[[Pod], str] = _as_its_status_says,
         reviewers: Sequence[Reviewer] = (),
@@ -163,9 +168,8 @@ class SchedulingCycle:
     def _fits(self, decision: Decision, filtered: Filtered, sheet: Sheet) -> Mask:
         """The rows to choose from."""
         fits = filtered.fits
-        promised = self._promised()
-        if promised:
-            self._promises.refresh(promised)
+        if self._promised:
+            self._promises.refresh(self._promised)
             fits = self._beside_promised(decision, sheet, fits)
         if decision.pre.names is not None:
             fits = fits & self._cluster.table.named(decision.pre.names)
@@ -178,7 +182,8 @@ class SchedulingCycle:
         if decision.profile.percentage is not None:
             fits = self._sample(decision, fits)
         else:
-            decision.feasible_count = int(np.count_nonzero(fits))
+            kept = fits is filtered.fits
+            decision.feasible_count = filtered.count if kept else int(np.count_nonzero(fits))
         if filtered.has_erred:
             # Trouble over a node that is not in question harms nobody.
             failure = filtered.failure(self._in_question(decision))
@@ -235,7 +240,7 @@ class SchedulingCycle:
         """A row with the highest total; which of several is up to the seed."""
         assert decision.scored is not None
         best = decision.scored.best
-        return int(best[self._random.randrange(len(best))] if len(best) > 1 else best[0])
+        return int(best[int(self._random.random() * len(best))])
 
     def _pick(self, decision: Decision, row: int) -> None:
         decision.row = row
@@ -300,7 +305,7 @@ class SchedulingCycle:
     def _after_refusal(self, decision: Decision, refusal: Refusal) -> None:
         assert decision.diagnosis is not None
         if decision.profile.has_post_filters:
-            self._promises.refresh(self._promised())
+            self._promises.refresh(self._promised)
             inquiry = self._inquiry(decision)
             refusal.nominated = self._promise_to(decision.pod)
             refusal.what_if, refusal.suppose = inquiry.what_if, inquiry.suppose

@@ -143,7 +143,7 @@ class Intake:
         if pod.node_name:
             self._assigned(pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
-            self._queue.add(pod, now)
+            self._queue.add(pod, now, self._cache.template_of(pod))
 
     def _assigned(self, pod: Pod, now: float) -> None:
         """A pod shows up on a node."""

@@ -68,7 +68,8 @@ class Nominator:
 
     def delete(self, pod: Pod) -> None:
         """Take back what a pod was promised, if anything."""
-        self._forget(pod.uid)
+        if self._node_of:
+            self._forget(pod.uid)
 
     def node_of(self, uid: str) -> str | None:
         """The node promised to a pod."""
@@ -132,3 +133,6 @@ class Promised(Mapping[str, list[Pod]]):
 
     def __len__(self) -> int:
         return self._nominator.node_count
+
+    def __bool__(self) -> bool:
+        return self._nominator.node_count > 0

@@ -93,6 +93,12 @@ class Places:
             self.pool.discard(key)
             self.backoff.discard(key)
 
+    def discard_pod(self, uid: str) -> None:
+        """The same for the pod with that UID."""
+        key = self._key_of.get(uid)
+        if key is not None:
+            self.discard(key)
+
     def to_active(self, entry: QueuedPod, label: str, now: float) -> bool:
         """Put a pod into the active queue if the gates let it; else it waits in the pool."""
         if self._is_held(entry, label, now):

@@ -25,6 +25,7 @@ from moorage.core.requeueing import Requeueing, Strategy
 from moorage.errors import InvariantError
 from moorage.framework import events
 from moorage.framework.events import ClusterEvent
+from moorage.framework.template import PodTemplate
 
 __all__ = ["Missed", "QueueProfile", "QueuedPod", "SchedulingQueue"]
 
@@ -64,7 +65,7 @@ class SchedulingQueue:
 
     # What the world tells.
 
-    def add(self, pod: Pod, now: float) -> None:
+    def add(self, pod: Pod, now: float, template: PodTemplate | None = None) -> None:
         """A pod without a node has come."""
         if pod.uid in self._in_flight:
             # News that came late or twice. A second copy would be tried beside the first; instead
@@ -72,7 +73,7 @@ class SchedulingQueue:
             self._in_flight.record(events.FORCE_ACTIVATE, None, pod)
             return
         self._drop_namesake(pod)
-        self._begin(pod, POD_ADDED, now)
+        self._begin(pod, POD_ADDED, now, template)
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """A pod without a node has changed."""
@@ -85,7 +86,7 @@ class SchedulingQueue:
         if entry is None:
             self._begin(new, POD_UPDATED, now)
             return
-        entry.pod = new
+        entry.become(new)
         self.nominator.update(old, new)
         self._places.reorder(entry)
         if entry.key in self._pool:
@@ -94,10 +95,8 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or has got a node; one in flight stays there until it is done."""
         self.nominator.delete(pod)
-        entry = self._places.find(pod.key)
-        # A late word about a former pod of that name says nothing about the present one.
-        if entry is not None and entry.uid == pod.uid:
-            self._places.discard(entry.key)
+        # By its UID: a late word about a former pod of a name says nothing about the present one.
+        self._places.discard_pod(pod.uid)
 
     def move_all(
         self,
@@ -248,8 +247,8 @@ class SchedulingQueue:
 
     # How it is done.
 
-    def _begin(self, pod: Pod, label: str, now: float) -> None:
-        if self._places.to_active(QueuedPod(pod, now), label, now):
+    def _begin(self, pod: Pod, label: str, now: float, template: PodTemplate | None = None) -> None:
+        if self._places.to_active(QueuedPod(pod, now, template), label, now):
             self.nominator.follow(pod)
 
     def _drop_namesake(self, pod: Pod) -> None:
@@ -269,11 +268,10 @@ class SchedulingQueue:
         self, waiting: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float
     ) -> None:
         """Queue those that a change may help, and keep it for those in flight."""
-        label = event.label
         for entry in waiting:
             strategy = self._requeueing.worth(entry, event, old, new)
             if strategy is not Strategy.SKIP:
-                self._place(entry, strategy, label, now)
+                self._place(entry, strategy, event.label, now)
         self._in_flight.record(event, old, new)
 
     def _place(self, entry: QueuedPod, strategy: Strategy, label: str, now: float) -> bool:

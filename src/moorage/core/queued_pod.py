@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moorage.api.pod import Pod
+from moorage.framework.template import PodTemplate
 
 
 @dataclass(slots=True, eq=False)
@@ -13,6 +14,8 @@ class QueuedPod:
     pod: Pod
     # When the pod came, or came back after a failed attempt.
     queued_at: float
+    # What the pod has in common with its equals, once somebody worked it out.
+    template: PodTemplate | None = None
     # When it first entered the active queue.
     first_tried_at: float | None = None
     attempts: int = 0
@@ -48,6 +51,11 @@ class QueuedPod:
     def resting_since(self) -> float:
         """From when on its rest counts that ends with a flush."""
         return self.queued_at if self.flushed_at is None else max(self.queued_at, self.flushed_at)
+
+    def become(self, pod: Pod) -> None:
+        """The pod has changed."""
+        if pod is not self.pod:
+            self.pod, self.template = pod, None
 
     def rejected_by(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
         """Take note of who refused the attempt that just ended; nobody means trouble."""

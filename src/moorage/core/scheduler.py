@@ -88,7 +88,11 @@ class Scheduler:
         )
         self.cache = Cache(self.cluster.table, self.templates)
         self.cycle = SchedulingCycle(
-            self.cluster, self.templates, self._promised, Random(seed), self._promise_to
+            self.cluster,
+            self.templates,
+            Promised(self.nominator, self.queue.nominated_pods),
+            Random(seed),
+            self._promise_to,
         )
         self.preemptions = Preemptions(
             World(
@@ -205,8 +209,10 @@ class Scheduler:
             self.queue.done(pod.uid)
             return
         chosen = self.profiles[pod.spec.scheduler_name]
-        decision = self.cycle.decide(chosen, pod, self.templates.of(pod), now)
-        notes.slow_plugins(self.journal, chosen, now)
+        template = entry.template or self.templates.of(pod)
+        decision = self.cycle.decide(chosen, pod, template, now)
+        if chosen.loops.has_news:
+            notes.slow_plugins(self.journal, chosen, now)
         if decision.node:
             notes.decision(self.journal, decision, now)
             self._place(entry, decision, now)
@@ -390,7 +396,7 @@ class Scheduler:
             entry.rejected_by(sorted(found.unschedulable_plugins), sorted(found.pending_plugins))
         else:
             entry.rejected_by()
-        entry.pod = known
+        entry.become(known)
         self.queue.return_unschedulable(entry, now)
         before = self.nominator.node_of(known.uid)
         if nominated:
@@ -519,9 +525,6 @@ class Scheduler:
 
     def _known_pod(self, key: str) -> Pod | None:
         return self._intake.pods.get(key)
-
-    def _promised(self) -> Promised:
-        return Promised(self.nominator, self.queue.nominated_pods)
 
     def _promise_to(self, pod: Pod) -> str:
         """The node promised to a pod; its status learns of that only later."""

@@ -1,34 +1,38 @@
 """What the plugins of one cycle said together: PreFiltered, Filtered, Scored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework import calls
 from moorage.framework.leaders import Leaders
 from moorage.framework.status import Codes, Mask, Scores, Status, error, unresolvable
 
 if TYPE_CHECKING:
-    from moorage.framework.sheet import Sheet
+    from moorage.framework.fitting import Fitting
 
 Places = NDArray[np.int16]
+
+# A score plugin's name, its weight, and the scores that it gave: one number if all are the same.
+Part = tuple[str, int, int | Scores]
 
 # In `first`: the place of the first plugin that refuses a row, or one of these.
 FITS = 32_000
 NO_NODE = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PreFiltered:
-    """What the pre_filter plugins said together."""
+    """What the pre_filter plugins said together; kept for other pods, so nobody changes it later."""
 
     rejected: Status | None = None
     names: frozenset[str] | None = None
     narrowed_by: list[str] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
+    # Filters that have to be asked in this cycle, with their places.
+    volatile: tuple[tuple[int, Any], ...] = ()
 
     def narrow(self, plugin: str, names: frozenset[str]) -> None:
         """Look only at nodes that this plugin names, too."""
@@ -50,15 +54,60 @@ class PreFiltered:
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{by}]")
 
 
-@dataclass(slots=True)
+class Volatile(NamedTuple):
+    """What a filter said in this cycle only."""
+
+    place: int
+    codes: Codes
+    status_of: Callable[[int], Status]
+    has_erred: bool
+    # How many rows were left to choose from.
+    count: int
+
+
 class Filtered:
     """Which rows fit, and the first plugin that refuses each of the others."""
 
-    fits: Mask
-    first: Places
-    rejected_by: list[int]
-    _sheet: "Sheet"
-    _volatile: dict[int, tuple[Any, Codes, calls.Book | None]]
+    __slots__ = ("_filters", "_first", "_fitting", "_rejected_by", "_volatile", "count", "fits")
+
+    def __init__(
+        self, filters: Sequence[Any], fitting: "Fitting", fits: Mask, volatile: Sequence[Volatile]
+    ) -> None:
+        self._filters = filters
+        self._fitting = fitting
+        self._volatile = volatile
+        self.fits = fits
+        self.count = volatile[-1].count if volatile else fitting.count
+        self._first: Places | None = None
+        self._rejected_by: list[int] | None = None
+
+    @property
+    def first(self) -> Places:
+        """The place of the first filter that refuses a row; put together if somebody asks."""
+        if not self._volatile:
+            return self._fitting.first
+        if self._first is None:
+            self._first = first_refusals(self._fitting.first, self._volatile)
+        return self._first
+
+    @property
+    def rejected_by(self) -> list[int]:
+        """How many rows each place refuses."""
+        kept = self._fitting.rejected_by
+        if not self._volatile:
+            return kept
+        if self._rejected_by is None:
+            self._rejected_by = tally(self.first) if any(kept) else self._counted()
+        return self._rejected_by
+
+    def _counted(self) -> list[int]:
+        """The same where no other filter refuses any row."""
+        counted = [0] * (self._volatile[-1].place + 1)
+        before = self._fitting.count
+        for each in self._volatile:
+            counted[each.place] = before - each.count
+            before = each.count
+        return counted
 
     def status(self, row: int) -> Status:
         """Why a row does not fit."""
@@ -66,7 +115,7 @@ class Filtered:
 
     def plugin_at(self, place: int) -> str:
         """The name of the filter at a place."""
-        name: str = self._sheet.profile.filters[place].name
+        name: str = self._filters[place].name
         return name
 
     def is_refused(self, row: int) -> bool:
@@ -80,11 +129,10 @@ class Filtered:
 
     def status_at(self, place: int, row: int) -> Status:
         """What the filter at a place says of a row that it refuses."""
-        if place in self._volatile:
-            status_of, codes, _ = self._volatile[place]
-            status: Status = status_of(int(codes[row]))
-            return status.by(self._sheet.profile.filters[place].name)
-        memo = self._sheet.memo_at(place)
+        for each in self._volatile:
+            if each.place == place:
+                return each.status_of(int(each.codes[row])).by(self.plugin_at(place))
+        memo = self._fitting.memo_at[place]
         return memo.status(int(memo.codes[row]))
 
     def histogram(self, rows: NDArray[np.intp]) -> list[tuple[Status, int]]:
@@ -105,15 +153,15 @@ class Filtered:
 
     def codes_at(self, place: int) -> Codes:
         """What the filter at a place says of every row; 0 fits."""
-        if place in self._volatile:
-            return self._volatile[place][1]
-        return self._sheet.memo_at(place).codes
+        for each in self._volatile:
+            if each.place == place:
+                return each.codes
+        return self._fitting.memo_at[place].codes
 
     @property
     def has_erred(self) -> bool:
         """Whether any verdict stands for trouble."""
-        books = (book for _, _, book in self._volatile.values() if book is not None)
-        return self._sheet.has_erred or any(book.erred for book in books)
+        return self._fitting.has_erred or any(each.has_erred for each in self._volatile)
 
     def failure(self, rows: NDArray[np.intp]) -> Status | None:
         """The first error among some rows, if a plugin raised where no other refused."""
@@ -124,13 +172,47 @@ class Filtered:
         return None
 
 
+def first_refusals(kept: Places, volatile: Sequence[Volatile]) -> Places:
+    """The first place that refuses each row, of those that are kept and these, in order."""
+    first = kept.copy()
+    for each in volatile:
+        # Rows without a node are below every place.
+        first[(each.codes != 0) & (first > each.place)] = each.place
+    return first
+
+
+def tally(first: Places) -> list[int]:
+    """How many rows each place refuses."""
+    refused = first[(first != FITS) & (first != NO_NODE)]
+    return np.bincount(refused).tolist() if len(refused) else []
+
+
+class Parts:
+    """What each score plugin gave, in the order in which people see them."""
+
+    __slots__ = ("_same", "_varying", "all")
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.all = parts
+        # The scores that all rows share, weighted, and a place for each of the others.
+        self._same = {n: w * s if isinstance(s, int) else 0 for n, w, s in parts}
+        self._varying = [(n, w, s) for n, w, s in parts if not isinstance(s, int)]
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin."""
+        scores = self._same.copy()
+        for name, weight, given in self._varying:
+            scores[name] = weight * given.item(row)
+        return scores
+
+
 @dataclass(slots=True)
 class Scored:
     """Weighted totals of the feasible rows (-1 elsewhere) and what each plugin gave."""
 
     totals: Scores
-    parts: list[tuple[str, int, Scores]]
-    leaders: Leaders = field(default_factory=Leaders)
+    parts: Parts
+    leaders: Leaders
 
     @property
     def best(self) -> Sequence[int] | NDArray[np.intp]:
@@ -139,4 +221,4 @@ class Scored:
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
-        return {name: weight * scores.item(row) for name, weight, scores in self.parts}
+        return self.parts.of(row)

@@ -30,10 +30,14 @@ class Loops:
     def __init__(self) -> None:
         self._asked: Counter[tuple[str, str]] = Counter()
         self._told: set[tuple[str, str]] = set()
+        # Whether a plugin passed the mark since somebody asked.
+        self.has_news = False
 
     def add(self, plugin: str, point: str, nodes: int) -> None:
         """Note a loop over that many nodes."""
         self._asked[plugin, point] += nodes
+        if self._asked[plugin, point] >= self.SLOW and (plugin, point) not in self._told:
+            self.has_news = True
 
     def newly_slow(self) -> list[tuple[str, str, int]]:
         """Plugins that passed the mark since the last call."""
@@ -43,6 +47,7 @@ class Loops:
             if asked >= self.SLOW and who not in self._told
         ]
         self._told.update((plugin, point) for plugin, point, _ in new)
+        self.has_news = False
         return new
 
 

@@ -32,25 +32,25 @@ class _Memo:
 
     def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
         self.plugin = plugin
+        self.depends = depends_of(plugin)
         self.epoch = 0  # Grows when all rows were asked anew.
         self.state = state  # What the plugin wrote beforehand, for pods that agree in this part.
         self._pod = pod
         self._loops = loops
         self._table: NodeTable = state.table
-        self._depends = depends_of(plugin)
         self._log: ChangeLog = (
-            self._table.changes if self._depends is Depends.USAGE else self._table.node_changes
+            self._table.changes if self.depends is Depends.USAGE else self._table.node_changes
         )
         self._seen = -1
-        self._capacity = 0
 
     def refresh(self) -> None:
         """Bring the answers up to date."""
-        if self._log.position == self._seen and self._capacity == self._table.capacity:
+        position = self._log.position
+        if position == self._seen:
             return
-        rows = self._stale()
-        self._capacity = 0  # Should a plugin raise below, the next look starts over.
-        if rows is None:
+        rows = None if self.depends is Depends.NODES else self._log.since(self._seen)
+        self._seen = -1  # Should a plugin raise below, the next look starts over.
+        if rows is None or len(rows) > self._table.capacity:
             self.epoch += 1
             self._ask_all()
         elif len(rows) <= calls.FEW:
@@ -60,15 +60,7 @@ class _Memo:
         else:
             unique = np.unique(np.array(rows, dtype=np.intp))
             self._ask_some(unique[self._table.active_rows[unique]])
-        self._seen = self._log.position
-        self._capacity = self._table.capacity
-
-    def _stale(self) -> list[int] | None:
-        """The rows to ask about again, or None for all of them."""
-        if self._capacity != self._table.capacity or self._depends is Depends.NODES:
-            return None
-        rows = self._log.since(self._seen)
-        return None if rows is None or len(rows) > self._capacity else rows
+        self._seen = position
 
     def _active(self) -> Any:
         return np.flatnonzero(self._table.active_rows)
@@ -155,7 +147,7 @@ class ScoreMemo(_Memo):
     def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
         super().__init__(plugin, state, pod, loops)
         self.raw: Scores = np.zeros(0, dtype=np.int64)
-        # The one value that all rows have, if so; then no summary of the feasible ones is needed.
+        # The one value that all rows have, if so; looked for where it is likely.
         self.uniform: int | None = None
         self.version = 0  # Grows when any score changed.
         # Rows over which the plugin raised: of no concern unless such a node is feasible.
@@ -174,8 +166,7 @@ class ScoreMemo(_Memo):
         else:
             self.raw = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
-        # Of use to normalizers only.
-        if hasattr(self.plugin, "normalizer"):
+        if self.depends is not Depends.USAGE:
             self.uniform = int(self.raw[0]) if (self.raw == self.raw[0]).all() else None
         self.version += 1
 
@@ -193,7 +184,7 @@ class ScoreMemo(_Memo):
 
     def _ask_one(self, row: int) -> None:
         raw = self._score(row)
-        if raw != self.raw[row]:
+        if raw != self.raw.item(row):
             self.raw[row] = raw
             self.version += 1
             self.uniform = None

@@ -13,6 +13,9 @@ Besides its methods a plugin may state:
               it nothing is assumed and nothing is kept.
 `reads(pod)`  the part of the pod that its answers depend on, as a hashable value; pods that agree
               in it share kept answers. Without it: everything but name, UID and status.
+`skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
+              stays the same, the plugin would skip pods of the same template again, in pre_filter
+              and pre_score, and so is not asked. None: ask every time.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.

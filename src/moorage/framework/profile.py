@@ -73,7 +73,8 @@ class Profile:
         self.percentage = percentage
         self.loops = calls.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.METHODS}
-        self.pre_filters = self._at["pre_filter"]
+        # Whether what each says is kept with the template.
+        self.pre_filters = [(p, depends_of(p) in KEPT) for p in self._at["pre_filter"]]
         self.filters = self._at["filter"]
         self.kept_filters = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) in KEPT]
         self.volatile_filters = [
@@ -84,10 +85,19 @@ class Profile:
         self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
         self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
         self._pre_scores = {p.name for p in self._at["pre_score"]}
-        # Whether a plugin may work something out about all nodes before it looks at each.
-        self.looks_at_nodes = any(
-            depends_of(p) is points.Depends.NODES for p in self.pre_filters + self._at["pre_score"]
-        )
+        # Plugins that are not kept, but say how long they would skip a pod.
+        self.skipping = [
+            plugin
+            for plugin in {
+                id(p): p for p in (*self._at["pre_filter"], *self._at["pre_score"])
+            }.values()
+            if depends_of(plugin) not in KEPT and hasattr(plugin, "skips_while")
+        ]
+        # Plugins that may work something out about all nodes before they look at each.
+        asked_before = [*self._at["pre_filter"], *self._at["pre_score"]]
+        self.looking_at_nodes = {
+            p.name for p in asked_before if depends_of(p) is points.Depends.NODES
+        }
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
         self._sheets: OrderedDict[int, Sheet] = OrderedDict()
@@ -174,7 +184,7 @@ class Profile:
         filters = [(i, p) for i, p in enumerate(self.filters) if p.name not in skipped]
         told = [
             p
-            for p in self.pre_filters
+            for p, _ in self.pre_filters
             if p.name not in skipped and (hasattr(p, "add_pod") or hasattr(p, "remove_pod"))
         ]
         asked = [(i, p) for i, p in filters if depends_of(p) not in SETTLED or p in told]

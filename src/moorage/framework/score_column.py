@@ -1,42 +1,104 @@
 """ScoreColumn: one score plugin's normalised scores, and the rule that they lie in 0..100."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moorage.errors import PluginError
 from moorage.framework import calls
+from moorage.framework.answers import Part
 from moorage.framework.memo import ScoreMemo
 from moorage.framework.normalizers import ByMax
 from moorage.framework.status import Mask, Scores
 
+if TYPE_CHECKING:
+    from moorage.framework.fitting import Fitting
 
-@dataclass(slots=True)
+
 class ScoreColumn:
     """One score plugin's normalised scores, kept while its summary stays the same."""
 
-    plugin: Any
-    weight: int
-    memo: ScoreMemo
-    summary: Hashable = None
-    normalised: Scores = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    epoch: int = -1
-    version: int = -1
+    __slots__ = (
+        "_version",
+        "constant",
+        "epoch",
+        "memo",
+        "normalised",
+        "normalizer",
+        "plugin",
+        "summary",
+        "weight",
+    )
+
+    def __init__(self, plugin: Any, weight: int, memo: ScoreMemo) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.memo = memo
+        self.normalizer = getattr(plugin, "normalizer", None)
+        self.summary: Hashable = None
+        # The one score that all rows have, or the scores.
+        self.constant: int | None = None
+        self.normalised: Scores = np.zeros(0, dtype=np.int64)
+        self.epoch = -1
+        self._version = -1
 
     @property
-    def normalizer(self) -> Any:
-        return getattr(self.plugin, "normalizer", None)
+    def scores(self) -> int | Scores:
+        """The normalised scores, one number if all rows have the same."""
+        return self.normalised if self.constant is None else self.constant
+
+    @property
+    def part(self) -> Part:
+        """What the plugin adds to the totals, before its weight."""
+        return self.plugin.name, self.weight, self.scores
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether all scores have to be normalised anew."""
+        memo = self.memo
+        return self.epoch != memo.epoch or (self.constant is not None and memo.uniform is None)
+
+    @property
+    def is_indifferent(self) -> bool:
+        """Whether it does not matter which rows fit: of equal scores one is as good as all."""
+        return self.memo.uniform is not None and isinstance(self.normalizer, ByMax)
+
+    def refresh_summary(self, fitting: "Fitting") -> bool:
+        """Look again at the feasible scores if they may be others; whether their summary is."""
+        memo = self.memo
+        if self._version == memo.version and (not fitting.moved or self.is_indifferent):
+            return False
+        before, self.summary = self.summary, self.summarize(fitting.fits)
+        self._version = memo.version
+        return before != self.summary
 
     def summarize(self, fits: Mask) -> Hashable:
         """What the normalizer wants to know of the feasible raw scores."""
-        normalizer = self.normalizer
-        if normalizer is None:
-            return None
-        # Of equal scores one is as good as all, unless somebody counts them.
-        one_is_enough = self.memo.uniform is not None and isinstance(normalizer, ByMax)
-        return summarized(self.plugin, self.memo.raw[:1] if one_is_enough else self.memo.raw[fits])
+        raw = self.memo.raw
+        return summarized(self.plugin, raw[:1] if self.is_indifferent else raw[fits])
+
+    def normalise(self, fits: Mask) -> None:
+        """Make all scores anew."""
+        memo = self.memo
+        self.epoch = memo.epoch
+        if memo.uniform is not None:
+            self.constant = checked(self.plugin, self.apply(memo.uniform, self.summary))
+            return
+        self.constant = None
+        scores = self.apply(memo.raw, self.summary)
+        if scores is memo.raw and self.normalizer is not None:
+            scores = scores.copy()  # Single rows are written to it later.
+        check_range(self.plugin, scores, fits)
+        self.normalised = scores
+
+    def renew(self, row: int) -> int:
+        """Make one row's score anew."""
+        score: int = self.memo.raw.item(row)
+        if self.normalizer is not None:
+            score = self.apply(score, self.summary)
+            self.normalised[row] = score
+        return score if 0 <= score <= 100 else checked(self.plugin, score)
 
     def apply(self, raw: Any, summary: Hashable) -> Any:
         """Raw scores, or one of them, normalised."""
@@ -78,12 +140,14 @@ def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
         return
     wrong = scores[fits & ((scores < 0) | (scores > 100))]
     if len(wrong):
-        raise out_of_range(plugin, int(wrong[0]))
+        checked(plugin, int(wrong[0]))
 
 
-def out_of_range(plugin: Any, score: int) -> PluginError:
-    """The reference's words for a score that is none."""
-    return PluginError(
+def checked(plugin: Any, score: int) -> int:
+    """The same for one score."""
+    if 0 <= score <= 100:
+        return score
+    raise PluginError(
         plugin.name,
         f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an '
         f"invalid score {score}, it should in the range of [0, 100] after normalizing",

@@ -1,11 +1,10 @@
 """Sheet: one template under one profile: which rows fit, why the others do not, and every score.
 
-Plugins whose answers may be kept are memos, combined here and updated row by row; the others are
-asked in every cycle. In the usual case one pod was placed since the last look, one row changed,
-and bringing the sheet up to date costs a few microseconds whatever the number of nodes.
+Plugins whose answers may be kept are memos, combined by `Fitting` and `Totals`; the others are
+asked in every cycle, unless they skip the pod and said how long that holds.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,29 +12,33 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
-from moorage.framework.answers import FITS, NO_NODE, Filtered, Places, PreFiltered, Scored
+from moorage.framework.answers import (
+    Filtered,
+    Part,
+    Parts,
+    PreFiltered,
+    Scored,
+    Volatile,
+    first_refusals,
+)
 from moorage.framework.beside import Beside
+from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
-from moorage.framework.memo import KEPT, FilterMemo, depends_of
-from moorage.framework.points import Depends
 from moorage.framework.reasons import Reasons
 from moorage.framework.score_column import (
     ScoreColumn,
     check_range,
     normalised,
     normalizing,
-    out_of_range,
     summarized,
 )
 from moorage.framework.state import CycleState
 from moorage.framework.status import Code, Codes, Mask, Narrowed, Scores, Status
 from moorage.framework.template import PodTemplate
+from moorage.framework.totals import Totals
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
-
-# Up to so many changed rows are combined one by one.
-FEW = 32
 
 
 class Sheet:
@@ -47,24 +50,14 @@ class Sheet:
         self.state = state
         self._reads: dict[str, Hashable] = {}
         self._kept_pre_filter: dict[str, Status | Narrowed] = {}
-        self._outspoken: list[Any] = []
-        self._skipping: set[str] = set()
-        self._memos: list[tuple[int, FilterMemo]] | None = None
-        self._columns: list[ScoreColumn] | None = None
-        self._by_place: dict[int, FilterMemo] = {}
-        self._epochs: list[int] = []
+        # How long the plugins that are not kept would skip the pod, by the latest look. While that
+        # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
+        self._stamps: list[Hashable] = []
+        self._pre_filtered: PreFiltered | None = None
+        self._skips_scores = False
         self._nodes_seen = -1
-        self._seen = -1
-        self.first: Places = np.zeros(0, dtype=np.int16)
-        self.fits: Mask = np.zeros(0, dtype=np.bool_)
-        self._rejected_by: list[int] = []
-        self.totals: Scores = np.zeros(0, dtype=np.int64)
-        self._leaders = Leaders()
-        # Rows combined since the totals were last brought up to date; None means all.
-        self._untotalled: list[int] | None = None
-        self._fits_moved = True
-        # How often all rows were combined anew.
-        self.combined = 0
+        self._fitting: Fitting | None = None
+        self._totals: Totals | None = None
         # Verdicts on nodes that are promised to others, once there are any, and all refusals.
         self.beside: Beside | None = None
         self.reasons: Reasons | None = None
@@ -86,27 +79,26 @@ class Sheet:
             raise PluginError(plugin.name, text) from trouble
         return read
 
-    def memo_at(self, place: int) -> FilterMemo:
-        """The kept verdicts of the filter at a place."""
-        return self._by_place[place]
-
-    @property
-    def has_erred(self) -> bool:
-        """Whether any kept verdict stands for trouble."""
-        return any(memo.has_erred for _, memo in self._memos or ())
-
     # Before the nodes
 
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
-        self._forget_nodes()
-        outspoken = self._outspoken or self._find_outspoken()
-        result = PreFiltered(skipped=set(self._skipping))
+        if self.profile.looking_at_nodes:
+            self._forget_nodes()
+        stamps = [_stamp(plugin, state, pod) for plugin in self.profile.skipping]
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._pre_filtered, self._skips_scores = None, False
+        return self._pre_filtered or self._ask_pre_filters(state, pod)
+
+    def _ask_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
+        result, holds = PreFiltered(), True
         remembered: Status | None = None
-        for plugin in outspoken:
-            said = self._kept_pre_filter.get(plugin.name)
+        for plugin, kept in self.profile.pre_filters:
+            said = self._kept_pre_filter.get(plugin.name) if kept else None
             if said is None:
-                said = self._pre_filter(plugin, state, pod)
+                said = self._pre_filter(plugin, state, pod, kept=kept)
+            holds = holds and (kept or self._would_again(plugin, said))
             if isinstance(said, Narrowed):
                 result.narrow(plugin.name, said.names)
                 if result.rejected is not None:
@@ -123,10 +115,25 @@ class Sheet:
                 text = f'running PreFilter plugin "{plugin.name}": {text}'
                 raise PluginError(plugin.name, text)
         result.rejected = remembered
+        result.volatile = tuple(
+            (place, plugin)
+            for place, plugin in self.profile.volatile_filters
+            if plugin.name not in result.skipped
+        )
+        if holds:
+            self._pre_filtered = result
         return result
 
-    def _pre_filter(self, plugin: Any, state: CycleState, pod: Pod) -> Status | Narrowed:
-        kept = depends_of(plugin) in KEPT
+    def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
+        """Whether a plugin that is not kept would skip the pod again, as things stand."""
+        if not (isinstance(said, Status) and said.is_skip):
+            return False
+        stamps = zip(self.profile.skipping, self._stamps, strict=True)
+        return any(each is plugin and stamp is not None for each, stamp in stamps)
+
+    def _pre_filter(
+        self, plugin: Any, state: CycleState, pod: Pod, *, kept: bool
+    ) -> Status | Narrowed:
         try:
             said = plugin.pre_filter(self.state if kept else state, pod)
         except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
@@ -138,141 +145,75 @@ class Sheet:
             raise PluginError(plugin.name, text)
         if kept:
             self._kept_pre_filter[plugin.name] = said
-            self._outspoken = []
         return said
-
-    def _find_outspoken(self) -> list[Any]:
-        """The pre_filter plugins whose answer is not known to be a plain yes, or a skip."""
-        said = {name: a.code for name, a in self._kept_pre_filter.items() if isinstance(a, Status)}
-        self._skipping = {name for name, code in said.items() if code is Code.SKIP}
-        quiet = {*self._skipping, *(name for name, code in said.items() if code is Code.SUCCESS)}
-        self._outspoken = [p for p in self.profile.pre_filters if p.name not in quiet]
-        return self._outspoken
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
-        if not self.profile.looks_at_nodes:
-            return
         position = self.state.table.node_changes.position
         if position != self._nodes_seen:
             self._nodes_seen = position
-            for plugin in self.profile.pre_filters:
-                if depends_of(plugin) is Depends.NODES:
-                    self._kept_pre_filter.pop(plugin.name, None)
-            self._outspoken, self._skipping = [], set()
-            self._memos = self._columns = None
-            self._seen = -1
+            for name in self.profile.looking_at_nodes:
+                self._kept_pre_filter.pop(name, None)
+            self._pre_filtered = self._fitting = self._totals = self.reasons = None
 
     # Which nodes fit
 
     def run_filters(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
         """Every row's verdict, first refusal first."""
-        self._refresh_fits()
-        volatile = [
-            (place, plugin)
-            for place, plugin in self.profile.volatile_filters
-            if plugin.name not in pre.skipped
-        ]
-        if not volatile:
-            return Filtered(self.fits, self.first, self._rejected_by, self, {})
-        first, answers = self.first.copy(), {}
-        rejected_by = list(self._rejected_by)
-        in_question = None if pre.names is None else state.table.named(pre.names)
-        for place, plugin in volatile:
-            # Nobody before it refused these; rows without a node are below every place.
-            untouched = first > place
-            # Asked one by one, so only about nodes that nobody left out either.
-            open_ = untouched if in_question is None else untouched & in_question
-            codes, status_of, book = self._ask_volatile(plugin, state, pod, open_)
-            answers[place] = (status_of, codes, book)
-            refused = np.flatnonzero(codes.astype(np.bool_) & untouched)
-            if len(refused):
-                _move(rejected_by, first[refused], place)
-                first[refused] = place
-        return Filtered(first == FITS, first, rejected_by, self, answers)
+        fitting = self._fitting or self._new_fitting()
+        fitting.refresh()
+        filters = self.profile.filters
+        if not pre.volatile:
+            return Filtered(filters, fitting, fitting.fits, ())
+        fits, said = fitting.fits, list[Volatile]()
+        for place, plugin in pre.volatile:
+            if hasattr(plugin, "filter_all"):
+                verdicts = calls.filter_rows(plugin, state, pod, state.table)
+                codes, status_of, has_erred = verdicts.codes, verdicts.status_of, False
+            else:
+                # Asked one by one, so only about nodes that nobody refused or left out before.
+                open_ = first_refusals(fitting.first, said) > place
+                if pre.names is not None:
+                    open_ &= state.table.named(pre.names)
+                codes, book = self._ask_each(plugin, state, pod, open_)
+                status_of, has_erred = book.status, book.erred
+            fits = fits & (codes == 0)
+            said.append(Volatile(place, codes, status_of, has_erred, int(np.count_nonzero(fits))))
+        return Filtered(filters, fitting, fits, said)
 
-    def _ask_volatile(
+    def _new_fitting(self) -> Fitting:
+        skipping = [
+            name
+            for name, said in self._kept_pre_filter.items()
+            if isinstance(said, Status) and said.code is Code.SKIP
+        ]
+        memos = [
+            (place, self.profile.filter_memo(plugin, self))
+            for place, plugin in self.profile.kept_filters
+            if plugin.name not in skipping
+        ]
+        self._fitting = Fitting(self.state.table, memos)
+        return self._fitting
+
+    def _ask_each(
         self, plugin: Any, state: CycleState, pod: Pod, open_: Mask
-    ) -> tuple[Codes, Any, calls.Book | None]:
-        if hasattr(plugin, "filter_all"):
-            verdicts = calls.filter_rows(plugin, state, pod, state.table)
-            return verdicts.codes, verdicts.status_of, None
+    ) -> tuple[Codes, calls.Book]:
         book = calls.Book()
         rows = np.flatnonzero(open_)
         self.profile.loops.add(plugin.name, "filter", len(rows))
         codes = np.zeros(len(open_), dtype=np.int64)
         for row, code in calls.filter_loop(plugin, state, pod, rows.tolist(), book).items():
             codes[row] = code
-        return codes, book.status, book
-
-    def _refresh_fits(self) -> None:
-        memos = self._filter_memos()
-        for _, memo in memos:
-            memo.refresh()
-        table = self.state.table
-        epochs = [memo.epoch for _, memo in memos]
-        rows = table.changes.since(self._seen) if self._seen >= 0 else None
-        anew = epochs != self._epochs or len(self.first) != table.capacity
-        if anew or rows is None or len(rows) > FEW:
-            self._combine_all(memos)
-        else:
-            for row in rows:
-                self._combine_row(memos, row)
-        self._epochs = epochs
-        self._seen = table.changes.position
-
-    def _filter_memos(self) -> list[tuple[int, FilterMemo]]:
-        if self._memos is None:
-            self._memos = [
-                (place, self.profile.filter_memo(plugin, self))
-                for place, plugin in self.profile.kept_filters
-                if self._takes_part(plugin)
-            ]
-            self._by_place = dict(self._memos)
-        return self._memos
-
-    def _takes_part(self, plugin: Any) -> bool:
-        said = self._kept_pre_filter.get(plugin.name)
-        return not (isinstance(said, Status) and said.code is Code.SKIP)
-
-    def _combine_all(self, memos: Sequence[tuple[int, FilterMemo]]) -> None:
-        table = self.state.table
-        first = np.full(table.capacity, FITS, dtype=np.int16)
-        for place, memo in reversed(memos):
-            if memo.refuses:
-                np.putmask(first, memo.codes != 0, place)
-        np.putmask(first, ~table.active_rows, NO_NODE)
-        self.combined += 1
-        self.first = first
-        self.fits = first == FITS
-        self._rejected_by = _tally(first) if any(memo.refuses for _, memo in memos) else []
-        self._untotalled = None
-        self._fits_moved = True
-
-    def _combine_row(self, memos: Sequence[tuple[int, FilterMemo]], row: int) -> None:
-        place = NO_NODE
-        if self.state.table.nodes[row] is not None:
-            place = FITS
-            for at, memo in memos:
-                if memo.refuses and memo.codes[row]:
-                    place = at
-                    break
-        before = int(self.first[row])
-        if place != before:
-            self.first[row] = place
-            self.fits[row] = place == FITS
-            self._fits_moved = self._fits_moved or FITS in (place, before)
-            _recount(self._rejected_by, before, place)
-        if self._untotalled is not None:
-            self._untotalled.append(row)
+        return codes, book
 
     def refresh_reasons(
         self, filtered: Filtered, beside: Beside | None, own: int | None
     ) -> Reasons:
         """Why every row is refused, for a pod that was itself promised the `own` row."""
+        assert self._fitting is not None
         if self.reasons is None:
             self.reasons = Reasons(self.state.cluster)
-        epoch = (self.combined, 0 if beside is None else beside.epoch)
+        epoch = (self._fitting.combined, 0 if beside is None else beside.epoch)
         self.reasons.refresh(filtered, beside, own, epoch if filtered.is_kept else None)
         return self.reasons
 
@@ -280,28 +221,26 @@ class Sheet:
 
     def run_scores(self, state: CycleState, pod: Pod, fits: Mask) -> Scored:
         """Weighted, normalised scores of the rows that fit."""
-        columns = self._score_columns(state, pod, fits)
-        if fits is self.fits:
-            self._refresh_totals(columns)
-            totals = self.totals
-            parts = [(c.plugin.name, c.weight, c.normalised) for c in columns]
+        fitting = self._fitting
+        assert fitting is not None, "filters come first"
+        totals = self._totals or self._new_totals(fitting, pod, fits)
+        totals.refresh(fits)
+        if fits is fitting.fits:
+            scored = Scored(totals.values, totals.parts, totals.leaders)
         else:
-            totals, parts = self._weigh(columns, fits)
-        return self._add_volatile(state, pod, fits, totals, parts)
+            scored = Scored(*totals.among(fits), Leaders())
+        return scored if self._skips_scores else self._add_volatile(state, pod, fits, scored)
 
-    def _score_columns(self, state: CycleState, pod: Pod, fits: Mask) -> list[ScoreColumn]:
-        if self._columns is None:
-            columns = []
-            for plugin, weight in self.profile.kept_scores:
-                if not self._pre_score(plugin, self.state, pod, fits).is_skip:
-                    memo = self.profile.score_memo(plugin, self)
-                    columns.append(ScoreColumn(plugin, weight, memo))
-            self._columns = columns
-        for column in self._columns:
-            column.memo.refresh()
-            if column.memo.troubles:
-                column.memo.complain(fits)
-        return self._columns
+    def _new_totals(self, fitting: Fitting, pod: Pod, fits: Mask) -> Totals:
+        columns = [
+            ScoreColumn(plugin, weight, self.profile.score_memo(plugin, self))
+            for plugin, weight in self.profile.kept_scores
+            if not self._pre_score(plugin, self.state, pod, fits).is_skip
+        ]
+        # All rows are new to it.
+        fitting.changed = None
+        self._totals = Totals(self.state.table, fitting, columns)
+        return self._totals
 
     def _pre_score(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Status:
         if not self.profile.has_pre_score(plugin):
@@ -316,93 +255,27 @@ class Sheet:
             raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')
         return said
 
-    def _refresh_totals(self, columns: list[ScoreColumn]) -> None:
-        # Should a plugin raise below, the next look starts over.
-        rows, self._untotalled = self._untotalled, None
-        anew = rows is None or len(self.totals) != len(self.fits)
-        for column in columns:
-            summary = column.summary
-            if anew or self._fits_moved or column.version != column.memo.version:
-                summary = column.summarize(self.fits)
-                column.version = column.memo.version
-            if summary != column.summary or column.epoch != column.memo.epoch:
-                anew = True
-            column.summary = summary
-        if anew:
-            self._total_all(columns)
-        elif rows:
-            for row in rows:
-                self._total_row(columns, row)
-        self._untotalled = []
-        self._fits_moved = False
-
-    def _total_all(self, columns: list[ScoreColumn]) -> None:
-        totals = np.zeros(len(self.fits), dtype=np.int64)
-        for column in columns:
-            normalised = column.apply(column.memo.raw, column.summary)
-            if normalised is column.memo.raw and column.normalizer is not None:
-                normalised = normalised.copy()  # Single rows are written to it later.
-            column.normalised = normalised
-            column.epoch = column.memo.epoch
-            check_range(column.plugin, normalised, self.fits)
-            totals += normalised * column.weight if column.weight != 1 else normalised
-        np.putmask(totals, ~self.fits, -1)
-        self.totals = totals
-        self._leaders.forget()
-
-    def _total_row(self, columns: list[ScoreColumn], row: int) -> None:
-        before, total = self.totals.item(row), -1
-        if self.fits[row]:
-            total = 0
-            for column in columns:
-                score = column.apply(column.memo.raw.item(row), column.summary)
-                if not 0 <= score <= 100:
-                    raise out_of_range(column.plugin, score)
-                if column.normalizer is not None:
-                    column.normalised[row] = score
-                total += column.weight * score
-        self.totals[row] = total
-        self._leaders.change(row, before, total)
-
-    def _weigh(
-        self, columns: list[ScoreColumn], fits: Mask
-    ) -> tuple[Scores, list[tuple[str, int, Scores]]]:
-        """As the kept totals, for a set of rows that is this cycle's own."""
-        self._refresh_totals(columns)
-        totals = self.totals.copy()
-        parts = []
-        for column in columns:
-            normalised, summary = column.normalised, column.summarize(fits)
-            if summary != column.summary:
-                normalised = column.apply(column.memo.raw, summary)
-                check_range(column.plugin, normalised, fits)
-                totals += column.weight * (normalised - column.normalised)
-            parts.append((column.plugin.name, column.weight, normalised))
-        np.putmask(totals, ~fits, -1)
-        return totals, parts
-
-    def _add_volatile(
-        self,
-        state: CycleState,
-        pod: Pod,
-        fits: Mask,
-        totals: Scores,
-        parts: list[tuple[str, int, Scores]],
-    ) -> Scored:
-        mine = False
+    def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
+        holds = True
+        added: list[Part] = []
+        totals = scored.totals
         for plugin, weight in self.profile.volatile_scores:
-            if self._pre_score(plugin, state, pod, fits).is_skip:
+            said = self._pre_score(plugin, state, pod, fits)
+            holds = holds and self._would_again(plugin, said)
+            if said.is_skip:
                 continue
-            normalised = self._normalised(plugin, state, pod, fits)
-            check_range(plugin, normalised, fits)
-            totals = totals + weight * normalised
-            mine = True
-            parts.append((plugin.name, weight, normalised))
-        if mine:
-            np.putmask(totals, ~fits, -1)
-            # A score plugin that runs last may be configured first; people see that order.
-            parts.sort(key=lambda part: self.profile.score_places[part[0]])
-        return Scored(totals, parts, self._leaders if totals is self.totals else Leaders())
+            scores = self._normalised(plugin, state, pod, fits)
+            check_range(plugin, scores, fits)
+            totals = totals + (scores if weight == 1 else scores * weight)
+            added.append((plugin.name, weight, scores))
+        self._skips_scores = holds
+        if not added:
+            return scored
+        totals[~fits] = -1
+        # A score plugin that runs last may be configured first; people see that order.
+        places = self.profile.score_places
+        parts = sorted([*scored.parts.all, *added], key=lambda part: places[part[0]])
+        return Scored(totals, Parts(parts), Leaders())
 
     def _normalised(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
         raw = self._raw(plugin, state, pod, fits)
@@ -431,23 +304,10 @@ class Sheet:
 _NO_PRE_SCORE = Status(Code.SUCCESS)
 
 
-def _tally(first: Places) -> list[int]:
-    """How many rows each place refuses."""
-    refused = first[(first != FITS) & (first != NO_NODE)]
-    return np.bincount(refused).tolist() if len(refused) else []
-
-
-def _move(rejected_by: list[int], before: Places, place: int) -> None:
-    """Count rows for a place that were counted for later ones, or fitted, before."""
-    rejected_by.extend([0] * (place + 1 - len(rejected_by)))
-    rejected_by[place] += len(before)
-    if len(before) and before.min() != FITS:
-        for later, count in enumerate(_tally(before)):
-            rejected_by[later] -= count
-
-
-def _recount(rejected_by: list[int], before: int, after: int) -> None:
-    for place, change in ((before, -1), (after, 1)):
-        if place not in (FITS, NO_NODE):
-            rejected_by.extend([0] * (place + 1 - len(rejected_by)))
-            rejected_by[place] += change
+def _stamp(plugin: Any, state: CycleState, pod: Pod) -> Hashable:
+    """What has to stay the same for a plugin to skip the pod again; None if nothing would do."""
+    try:
+        stamp: Hashable = plugin.skips_while(state, pod)
+    except Exception:  # A plugin may raise anything; then it is asked every time.
+        return None
+    return stamp

@@ -26,6 +26,12 @@ class ChangeLog:
             del self._rows[:half]
             self._forgotten += half
 
+    def forget(self) -> None:
+        """Every row may have changed: whoever kept anything starts over."""
+        self._rows.clear()
+        self.position += 1
+        self._forgotten = self.position
+
     def since(self, position: int) -> list[int] | None:
         """Rows that changed behind a position, oldest first, or None if that is forgotten."""
         if position < self._forgotten:

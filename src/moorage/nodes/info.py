@@ -65,15 +65,18 @@ class NodeInfo:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource (cpu in milli, the rest in units)."""
-        return self.table.allocatable_columns.at(resource, self.row)
+        column = self.table.allocatable_columns.columns.get(resource)
+        return 0 if column is None else column.item(self.row)
 
     def requested(self, resource: str) -> int:
         """What its pods request of a resource."""
-        return self.table.requested_columns.at(resource, self.row)
+        column = self.table.requested_columns.columns.get(resource)
+        return 0 if column is None else column.item(self.row)
 
     def nonzero_requested(self, resource: str) -> int:
         """As `requested`, with a default for containers that request no cpu or memory."""
-        return self.table.nonzero_columns.at(resource, self.row)
+        column = self.table.nonzero_columns.columns.get(resource)
+        return 0 if column is None else column.item(self.row)
 
     @property
     def used_ports(self) -> Set[HostPort]:

@@ -389,6 +389,9 @@ class NodeTable(Rows):
             values.grow(capacity)
         self.placements.grow(capacity)
         self.capacity = capacity
+        # Arrays that others keep per row have the wrong length now.
+        self.changes.forget()
+        self.node_changes.forget()
 
 
 def differs(old: Node, new: Node) -> bool:

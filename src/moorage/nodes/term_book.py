@@ -21,6 +21,8 @@ class TermBook:
 
     def __init__(self) -> None:
         self.all: list[TermCounter] = []
+        # Grows whenever a pod that states terms comes or goes.
+        self.version = 0
         self._unstated = 0
         self._counters: dict[tuple[Kind, AffinityTerm], TermCounter] = {}
         self._index: SelectorIndex[TermCounter] = SelectorIndex()
@@ -32,6 +34,7 @@ class TermBook:
 
         Says whether terms were thrown out, so that whoever remembers terms has to look anew.
         """
+        self.version += 1
         for counter in self._counters_of(namespace, said):
             before = not counter.rows
             counter.add(row, amount)

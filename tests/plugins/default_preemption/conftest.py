@@ -56,7 +56,7 @@ class Bench:
         cycle = SchedulingCycle(
             scheduler.cluster,
             scheduler.templates,
-            lambda: promised or {},
+            promised or {},
             Offset(offset),
             reviewers=reviewers,
         )

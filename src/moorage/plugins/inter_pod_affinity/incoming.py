@@ -99,12 +99,13 @@ class Surroundings:
 class Incoming:
     """See the module."""
 
-    __slots__ = ("has_required", "labels", "namespace", "own")
+    __slots__ = ("has_required", "labels", "namespace", "own", "states_terms")
 
     def __init__(self, pod: mp.Pod) -> None:
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.own = mp.affinity_terms.of(pod)
+        self.states_terms = any(self.own)
         self.has_required = bool(self.own.required_affinity or self.own.required_anti_affinity)
 
     @classmethod

@@ -6,6 +6,8 @@ require this pod's company add `hard_pod_affinity_weight` each. How near is near
 the term's topology key. Nothing is counted here: the placements keep count.
 """
 
+from collections.abc import Hashable
+
 from moorage import plugin as mp
 from moorage.plugins.inter_pod_affinity import hints
 from moorage.plugins.inter_pod_affinity.filtering import Counts
@@ -29,6 +31,13 @@ class InterPodAffinity:
     ) -> None:
         self._hard_weight = hard_pod_affinity_weight
         self._ignores_others = ignore_preferred_terms_of_existing_pods
+
+    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """Pods that state no terms have to do with others only if those state some."""
+        if Incoming.of(state, pod).states_terms:
+            return None
+        cluster = state.cluster
+        return cluster.table.placements.terms.version, cluster.version_of(mp.Namespace)
 
     # Filter
 

@@ -30,6 +30,12 @@ class DefaultSelector:
         self._controller: Controller | None = None
         self.current = mp.selectors.EVERYTHING
 
+    def stamp(self, cluster: mp.Cluster) -> tuple[int, int]:
+        """What stays the same for as long as services and controllers do."""
+        kind = self._kind
+        controllers = 0 if kind is None else cluster.version_of(kind)
+        return cluster.version_of(mp.Service), controllers
+
     def refresh(self, cluster: mp.Cluster) -> bool:
         """Look at services and controller again; says whether the selector may be another."""
         services = cluster.version_of(mp.Service)

@@ -6,7 +6,7 @@ that state no constraints get those of the profile, with a selector from their s
 controller. Nothing is counted here: the placements keep count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import msgspec
 
@@ -41,6 +41,10 @@ class PodTopologySpread:
         self._hints = Hints(stated)
         # Templates are shared by profiles, whose defaults may differ.
         self._slot = f"{self.name} {msgspec.json.encode(stated).decode()}"
+
+    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """Whether there are constraints is a matter of the pod, its services and its controller."""
+        return self._spreading(state, pod).stamp(state.cluster)
 
     # Filter
 
@@ -107,8 +111,11 @@ class PodTopologySpread:
         }
 
     def _group(self, action: str, state: mp.CycleState, pod: mp.Pod) -> Group:
+        return self._spreading(state, pod).group(action, state.cluster)
+
+    def _spreading(self, state: mp.CycleState, pod: mp.Pod) -> Spreading:
         compiled = state.template.compiled
         known: Spreading | None = compiled.get(self._slot)
         if known is None:
             known = compiled[self._slot] = Spreading(pod, self._defaults)
-        return known.group(action, state.cluster)
+        return known

@@ -94,6 +94,7 @@ class Group:
 
 
 NOBODY = Group(())
+ALWAYS = (0, 0)
 
 
 class Spreading:
@@ -106,6 +107,10 @@ class Spreading:
         self._default_actions = defaults.actions
         self._selector = DefaultSelector(pod)
         self._groups: dict[str, Group] = {}
+
+    def stamp(self, cluster: mp.Cluster) -> tuple[int, int]:
+        """What stays the same for as long as there are constraints or none."""
+        return ALWAYS if self._stated else self._selector.stamp(cluster)
 
     def group(self, action: str, cluster: mp.Cluster) -> Group:
         """The constraints for an action; a selector that does not parse raises."""

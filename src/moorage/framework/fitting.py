@@ -1,0 +1,130 @@
+"""Fitting: which rows fit a template, by verdicts that are kept, and who refuses the others.
+
+In the usual case one pod was placed since the last look: then one row is asked about again, by the
+filters that look at usage, whatever the number of nodes.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.framework.answers import FITS, NO_NODE, Places, tally
+from moorage.framework.memo import FilterMemo
+from moorage.framework.points import Depends
+from moorage.framework.status import Mask
+from moorage.nodes.table import NodeTable
+
+# Up to so many changed rows are combined one by one.
+FEW = 32
+
+
+class Fitting:
+    """See the module."""
+
+    __slots__ = (
+        "_looks_around",
+        "_nodes_seen",
+        "_seen",
+        "_table",
+        "_usage_memos",
+        "changed",
+        "combined",
+        "count",
+        "first",
+        "fits",
+        "has_erred",
+        "memo_at",
+        "memos",
+        "moved",
+        "rejected_by",
+    )
+
+    def __init__(self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]]) -> None:
+        self._table = table
+        # The filters that take part, in order, by their places among all filters of the profile.
+        self.memos = memos
+        self.memo_at = dict(memos)
+        self._usage_memos = [memo for _, memo in memos if memo.depends is Depends.USAGE]
+        self._looks_around = any(memo.depends is Depends.NODES for _, memo in memos)
+        self._seen = self._nodes_seen = -1
+        self.first: Places = np.zeros(0, dtype=np.int16)
+        self.fits: Mask = np.zeros(0, dtype=np.bool_)
+        # How many rows fit, and how many each place refuses.
+        self.count = 0
+        self.rejected_by: list[int] = []
+        # Whether any verdict stands for trouble.
+        self.has_erred = False
+        # How often all rows were combined anew.
+        self.combined = 0
+        # For whoever follows: rows combined since it last looked (None: all), and whether other
+        # rows fit than then.
+        self.changed: list[int] | None = None
+        self.moved = True
+
+    def refresh(self) -> None:
+        """Bring the verdicts up to date."""
+        table = self._table
+        position, nodes = table.changes.position, table.node_changes.position
+        if position == self._seen:
+            return
+        rows = table.changes.since(self._seen)
+        if nodes == self._nodes_seen:
+            for memo in self._usage_memos:
+                memo.refresh()
+                if memo.has_erred:
+                    self.has_erred = True
+        else:
+            for _, memo in self.memos:
+                memo.refresh()
+            self.has_erred = any(memo.has_erred for _, memo in self.memos)
+            if self._looks_around:
+                rows = None
+        if rows is None or len(rows) > FEW:
+            self._combine_all()
+        else:
+            for row in rows:
+                self._combine(row)
+        self._seen, self._nodes_seen = position, nodes
+
+    def _combine_all(self) -> None:
+        table = self._table
+        first = np.full(table.capacity, FITS, dtype=np.int16)
+        refuses = False
+        for place, memo in reversed(self.memos):
+            if memo.refuses:
+                refuses = True
+                np.putmask(first, memo.codes != 0, place)
+        np.putmask(first, ~table.active_rows, NO_NODE)
+        self.combined += 1
+        self.first = first
+        self.fits = first == FITS if refuses else table.active_rows.copy()
+        self.count = int(np.count_nonzero(self.fits)) if refuses else table.node_count
+        self.rejected_by = tally(first) if refuses else []
+        self.changed = None
+        self.moved = True
+
+    def _combine(self, row: int) -> None:
+        place = NO_NODE
+        if self._table.nodes[row] is not None:
+            place = FITS
+            for at, memo in self.memos:
+                if memo.refuses and memo.codes.item(row):
+                    place = at
+                    break
+        before = self.first.item(row)
+        if place != before:
+            self.first[row] = place
+            self._recount(before, -1)
+            self._recount(place, 1)
+            if place == FITS or before == FITS:
+                self.fits[row] = place == FITS
+                self.moved = True
+        if self.changed is not None:
+            self.changed.append(row)
+
+    def _recount(self, place: int, change: int) -> None:
+        if place == FITS:
+            self.count += change
+        elif place != NO_NODE:
+            self.rejected_by.extend([0] * (place + 1 - len(self.rejected_by)))
+            self.rejected_by[place] += change

@@ -1,0 +1,120 @@
+"""Totals: how good each row is for a template, by scores that are kept.
+
+Weighted and normalised scores added up, brought up to date where rows changed. A score that is the
+same for every row is a number here, not an array.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.framework.answers import Parts
+from moorage.framework.fitting import Fitting
+from moorage.framework.leaders import Leaders
+from moorage.framework.points import Depends
+from moorage.framework.score_column import ScoreColumn, check_range
+from moorage.framework.status import Mask, Scores
+from moorage.nodes.table import NodeTable
+
+
+class Totals:
+    """See the module."""
+
+    __slots__ = (
+        "_constant",
+        "_fitting",
+        "_nodes_seen",
+        "_normalizing",
+        "_table",
+        "_usage_columns",
+        "_varying",
+        "columns",
+        "leaders",
+        "parts",
+        "values",
+    )
+
+    def __init__(self, table: NodeTable, fitting: Fitting, columns: Sequence[ScoreColumn]) -> None:
+        self._table = table
+        self._fitting = fitting
+        self.columns = columns
+        self._usage_columns = [c for c in columns if c.memo.depends is Depends.USAGE]
+        self._normalizing = [c for c in columns if c.normalizer is not None]
+        # The columns that differ between rows, and the sum of the others.
+        self._varying: list[ScoreColumn] = []
+        self._constant = 0
+        self._nodes_seen = -1
+        self.values: Scores = np.zeros(0, dtype=np.int64)
+        self.parts = Parts([])
+        self.leaders = Leaders()
+
+    def refresh(self, fits: Mask) -> None:
+        """Bring the totals up to date; a plugin that raised over a node in `fits` raises here."""
+        nodes, fitting = self._table.node_changes.position, self._fitting
+        # Should a plugin raise below, the next look starts over.
+        rows, fitting.changed = fitting.changed, None
+        anew = rows is None
+        for column in self._usage_columns if nodes == self._nodes_seen else self.columns:
+            column.memo.refresh()
+            anew = anew or column.is_stale
+        for column in self.columns:
+            if column.memo.troubles:
+                column.memo.complain(fits)
+        for column in self._normalizing:
+            anew = column.refresh_summary(fitting) or anew
+        if anew:
+            self._add_up_all()
+        elif rows:
+            for row in rows:
+                self._add_up(row)
+        self._nodes_seen = nodes
+        fitting.changed, fitting.moved = [], False
+
+    def _add_up_all(self) -> None:
+        fits = self._fitting.fits
+        self._varying, self._constant = [], 0
+        totals: Scores | None = None
+        for column in self.columns:
+            column.normalise(fits)
+            if column.constant is not None:
+                self._constant += column.weight * column.constant
+                continue
+            self._varying.append(column)
+            weighted = (
+                column.normalised * column.weight if column.weight != 1 else column.normalised
+            )
+            totals = weighted if totals is None else totals + weighted
+        if totals is None:
+            totals = np.full(len(fits), self._constant, dtype=np.int64)
+        else:
+            totals = totals + self._constant
+        totals[~fits] = -1
+        self.values = totals
+        self.parts = Parts([column.part for column in self.columns])
+        self.leaders.forget()
+
+    def _add_up(self, row: int) -> None:
+        before, total = self.values.item(row), -1
+        if self._fitting.fits.item(row):
+            total = self._constant
+            for column in self._varying:
+                total += column.weight * column.renew(row)
+        if total != before:
+            self.values[row] = total
+            self.leaders.change(row, before, total)
+
+    def among(self, fits: Mask) -> tuple[Scores, Parts]:
+        """The totals of a set of rows that is this cycle's own; -1 elsewhere."""
+        totals, parts = self.values.copy(), self.parts
+        for column in self._normalizing:
+            if column.is_indifferent:
+                continue
+            summary = column.summarize(fits)
+            if summary != column.summary:
+                scores = column.apply(column.memo.raw, summary)
+                check_range(column.plugin, scores, fits)
+                totals += column.weight * (scores - column.scores)
+                given = (column.plugin.name, column.weight, scores)
+                parts = Parts([given if each[0] == given[0] else each for each in parts.all])
+        totals[~fits] = -1
+        return totals, parts
