@@ -67,11 +67,12 @@ class Cache:
 
     def assume(self, pod: Pod, node: str, template: PodTemplate) -> Pod:
         """Book a pod on a node before the world knows; returns the pod as it is there."""
-        if pod.uid in self._pods:
-            raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        uid = pod.uid
+        if uid in self._pods:
+            raise CacheError(f"pod {uid}({pod.key}) is in the cache, so can't be assumed")
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
         self._table.add_pod(node, placed, template.usage)
-        self._pods[pod.uid] = Cached(placed, node, template, assumed=True)
+        self._pods[uid] = Cached(placed, node, template, assumed=True)
         self.assumed_count += 1
         return placed
 
@@ -127,16 +128,16 @@ class Cache:
             yield self._pods[uid]
 
     def _place(self, pod: Pod, before: Cached | None) -> None:
-        template = self._template(pod, before)
-        if before is not None and before.node == pod.node_name:
+        node, template = pod.spec.node_name, self._template(pod, before)
+        if before is not None and before.node == node:
             # In place: in the usual case of a binding confirmed, nothing else changes.
-            self._table.replace_pod(pod.node_name, pod, template.usage)
+            self._table.replace_pod(node, pod, template.usage)
             self._leave(before)
         else:
             if before is not None:
                 self._drop(before)
-            self._table.add_pod(pod.node_name, pod, template.usage)
-        self._pods[pod.uid] = Cached(pod, pod.node_name, template, assumed=False)
+            self._table.add_pod(node, pod, template.usage)
+        self._pods[pod.uid] = Cached(pod, node, template, assumed=False)
 
     def _template(self, pod: Pod, before: Cached | None) -> PodTemplate:
         if before is not None and _same_template(pod, before.pod):

@@ -7,16 +7,14 @@ them. A pod's marker is the number of changes seen when it was popped.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
 from moorage.framework.events import ClusterEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(NamedTuple):
     """A change that happened while pods were in flight."""
 
     event: ClusterEvent
@@ -24,8 +22,7 @@ class Missed:
     new: Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Marker:
+class _Marker(NamedTuple):
     entry: QueuedPod
     position: int
 

@@ -64,7 +64,7 @@ class Intake:
     def observe(self, observation: Observation, now: float) -> None:
         """Take in what the world tells."""
         match observation:
-            case Added(obj) | Updated(obj):
+            case Updated(obj) | Added(obj):
                 self._seen(obj, now)
             case Deleted(obj):
                 self._vanished(obj, now)
@@ -111,28 +111,32 @@ class Intake:
     # Pods
 
     def _pod_seen(self, new: Pod, now: float) -> None:
-        old = self.pods.get(new.key)
-        if self._is_gone(new) or (old is not None and is_older(new, old)):
+        key = new.key
+        old = self.pods.get(key)
+        if self._is_gone(new):
             return
-        if old is not None and old.uid != new.uid:
-            self._pod_gone(old, now)
-            old = None
-        if old is not None and old.node_name and not new.node_name:
-            return  # A pod never loses its node, so this is an older version, whatever it says.
+        if old is not None and old is not new:
+            if old.uid != new.uid:
+                self._pod_gone(old, now)
+                old = None
+            elif NO_VERSION < version(new) < version(old):
+                return
+            elif old.spec.node_name and not new.spec.node_name:
+                return  # A pod never loses its node, so this is an older version all the same.
         if new.is_terminal:
             # It holds no room any more, whatever else may still become of the object.
             self._remember_gone(new)
             if old is not None:
                 self._pod_gone(old, now)
             return
-        self.pods[new.key] = new
+        self.pods[key] = new
         if new.is_terminating:
             self._leaves(new, now)
         if old is None:
             self._pod_new(new, now)
-        elif old.node_name:
+        elif old.spec.node_name:
             self._assigned_changed(old, new, now)
-        elif new.node_name:
+        elif new.spec.node_name:
             self._assigned(new, now)
             if self._is_ours(new):
                 self._queue.delete(old)
@@ -149,7 +153,7 @@ class Intake:
         """A pod shows up on a node."""
         self._cache.add(pod)
         self._nominator.delete(pod)
-        self._journal.add(Confirmed(at=now, pod=pod.key, uid=pod.uid, node=pod.node_name))
+        self._journal.add(Confirmed(at=now, pod=pod.key, uid=pod.uid, node=pod.spec.node_name))
         self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:
@@ -207,7 +211,8 @@ class Intake:
         )
 
     def _is_gone(self, pod: Pod) -> bool:
-        return pod.uid in self._gone and version(pod) <= self._gone[pod.uid] != NO_VERSION
+        gone = self._gone.get(pod.metadata.uid)
+        return gone is not None and version(pod) <= gone != NO_VERSION
 
     def _remember_gone(self, pod: Pod) -> None:
         self._gone[pod.uid] = max(version(pod), self._gone.get(pod.uid, NO_VERSION))

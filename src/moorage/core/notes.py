@@ -13,11 +13,12 @@ BEST_KEPT = 3
 
 def decision(journal: Journal, decided: Decision, now: float) -> None:
     """A node was picked: how many fitted, who refused the rest, and the best with their scores."""
+    pod = decided.pod
     journal.add(
         Decided(
             at=now,
-            pod=decided.pod.key,
-            uid=decided.pod.uid,
+            pod=pod.key,
+            uid=pod.uid,
             node=decided.node,
             nodes=decided.nodes,
             feasible=decided.feasible_count,
@@ -28,12 +29,15 @@ def decision(journal: Journal, decided: Decision, now: float) -> None:
 
 
 def _best(decided: Decision) -> tuple[Considered, ...]:
-    table, scored = decided.state.table, decided.scored
+    scored = decided.scored
     if scored is None:
         return ()
+    name_of, totals, scores_of = decided.state.table.names, scored.totals, scored.parts.of
     return tuple(
-        Considered(table.name(row), int(scored.totals[row]), scored.of(row))
-        for row in decided.best_rows(BEST_KEPT)
+        [
+            Considered(name_of[row], totals.item(row), scores_of(row))
+            for row in decided.best_rows(BEST_KEPT)
+        ]
     )
 
 

@@ -205,8 +205,8 @@ class Scheduler:
             self._emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
             self.queue.done(pod.uid)
             return
-        if self.cache.get(pod.uid) is not None:
-            self.queue.done(pod.uid)
+        if self.cache.get(entry.uid) is not None:
+            self.queue.done(entry.uid)
             return
         chosen = self.profiles[pod.spec.scheduler_name]
         template = entry.template or self.templates.of(pod)
@@ -273,7 +273,7 @@ class Scheduler:
         placed = self.cache.assume(pod, node, decision.template)
         self.nominator.delete(pod)
         binding = BindingCycle(entry, placed, node, decision.template, chosen, state, now)
-        self._bindings[pod.uid] = binding
+        self._bindings[entry.uid] = binding
         status = chosen.run_reserve(state, placed, node)
         waits: dict[str, float] = {}
         if status.is_success:
@@ -307,13 +307,13 @@ class Scheduler:
 
     def _permitted(self, binding: BindingCycle, now: float) -> None:
         # From here on a failure is trouble, not a refusal: changes meanwhile do not matter.
-        self.queue.done(binding.pod.uid)
+        self.queue.done(binding.entry.uid)
         binding.allowed()
         self._go_on(binding, now)
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:
         for request in binding.step():
-            self._ask(request, Purpose.BINDING, binding.pod.uid)
+            self._ask(request, Purpose.BINDING, binding.entry.uid)
         if binding.stage is Stage.DONE:
             self._bound(binding, now)
         elif binding.stage is Stage.FAILED and not binding.outstanding:
@@ -331,11 +331,11 @@ class Scheduler:
         self._go_on(binding, now)
 
     def _bound(self, binding: BindingCycle, now: float) -> None:
-        pod, node = binding.pod, binding.node
-        del self._bindings[pod.uid]
-        self.cache.finish_binding(pod.uid, now)
-        self.journal.add(Bound(at=now, pod=pod.key, uid=pod.uid, node=node))
-        text = f"Successfully assigned {pod.key} to {node}"
+        pod, node, key, uid = binding.pod, binding.node, binding.entry.key, binding.entry.uid
+        del self._bindings[uid]
+        self.cache.finish_binding(uid, now)
+        self.journal.add(Bound(at=now, pod=key, uid=uid, node=node))
+        text = f"Successfully assigned {key} to {node}"
         self._emit(pod, "Normal", "Scheduled", "Binding", text)
         for trouble in binding.profile.run_post_bind(binding.state, pod, node):
             self.journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
@@ -493,6 +493,8 @@ class Scheduler:
         # Settling one may be a signal to others, as when a gang falls apart.
         while self.cluster.waiting and self._settle_waiting(now):
             pass
+        if not self._effects:
+            return []
         caused, self._effects = self._effects, []
         return caused
 

@@ -25,7 +25,7 @@ NO_NODE = -1
 
 @dataclass(slots=True, eq=False)
 class PreFiltered:
-    """What the pre_filter plugins said together; kept for other pods, so nobody changes it later."""
+    """What the pre_filter plugins said together; kept for other pods, so it stays as it is."""
 
     rejected: Status | None = None
     names: frozenset[str] | None = None
@@ -62,7 +62,7 @@ class Volatile(NamedTuple):
     status_of: Callable[[int], Status]
     has_erred: bool
     # How many rows were left to choose from.
-    count: int
+    left: int
 
 
 class Filtered:
@@ -77,7 +77,7 @@ class Filtered:
         self._fitting = fitting
         self._volatile = volatile
         self.fits = fits
-        self.count = volatile[-1].count if volatile else fitting.count
+        self.count = volatile[-1].left if volatile else fitting.count
         self._first: Places | None = None
         self._rejected_by: list[int] | None = None
 
@@ -105,8 +105,8 @@ class Filtered:
         counted = [0] * (self._volatile[-1].place + 1)
         before = self._fitting.count
         for each in self._volatile:
-            counted[each.place] = before - each.count
-            before = each.count
+            counted[each.place] = before - each.left
+            before = each.left
         return counted
 
     def status(self, row: int) -> Status:

@@ -19,7 +19,8 @@ class PodRef(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, pod: Pod) -> "PodRef":
-        return cls(pod.namespace, pod.name, pod.uid)
+        meta = pod.metadata
+        return cls(meta.namespace, meta.name, meta.uid)
 
 
 class BindPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):

@@ -85,18 +85,14 @@ class Profile:
         self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
         self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
         self._pre_scores = {p.name for p in self._at["pre_score"]}
+        beforehand = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
         # Plugins that are not kept, but say how long they would skip a pod.
         self.skipping = [
-            plugin
-            for plugin in {
-                id(p): p for p in (*self._at["pre_filter"], *self._at["pre_score"])
-            }.values()
-            if depends_of(plugin) not in KEPT and hasattr(plugin, "skips_while")
+            p for p in beforehand if depends_of(p) not in KEPT and hasattr(p, "skips_while")
         ]
         # Plugins that may work something out about all nodes before they look at each.
-        asked_before = [*self._at["pre_filter"], *self._at["pre_score"]]
         self.looking_at_nodes = {
-            p.name for p in asked_before if depends_of(p) is points.Depends.NODES
+            p.name for p in beforehand if depends_of(p) is points.Depends.NODES
         }
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
@@ -315,8 +311,8 @@ class Profile:
     ) -> Status | Request:
         """What one bind plugin says or asks for."""
         answer = _call(plugin, "bind", state, pod, node)
-        if isinstance(answer, Status) or _are_requests((answer,)):
-            return answer  # type: ignore[no-any-return]  # just made sure of
+        if isinstance(answer, Status | Request):
+            return answer
         return _strange(plugin, "bind", answer)
 
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:

@@ -80,9 +80,8 @@ class Totals:
                 self._constant += column.weight * column.constant
                 continue
             self._varying.append(column)
-            weighted = (
-                column.normalised * column.weight if column.weight != 1 else column.normalised
-            )
+            scores, weight = column.normalised, column.weight
+            weighted = scores if weight == 1 else scores * weight
             totals = weighted if totals is None else totals + weighted
         if totals is None:
             totals = np.full(len(fits), self._constant, dtype=np.int64)

@@ -140,22 +140,18 @@ class Placements:
 
     # What the table tells
 
-    def add(self, row: int, pod: Pod) -> None:
-        """A pod came to a row."""
-        self._book(row, pod, 1)
+    def add(self, row: int, pod: Pod, amount: int = 1) -> None:
+        """A pod came to a row (1), or left it (-1).
 
-    def remove(self, row: int, pod: Pod) -> None:
-        """A pod left a row, as it was when it came, or without a difference that counts here."""
-        self._book(row, pod, -1)
-
-    def _book(self, row: int, pod: Pod, amount: int) -> None:
+        As it was when it came, or without a difference that counts here.
+        """
         pods = self.classes.get(pod) or self._new_class(pod)
         terminating = pod.is_terminating
         pods.add(row, amount, terminating=terminating)
         for counter in pods.counters:
             if counter.counts_terminating or not terminating:
                 counter.add(row, amount)
-        if pods.is_empty:
+        if amount < 0 and pods.is_empty:
             self.classes.drop(pod)
         said = affinity_terms.content(pod)
         if said and self.terms.add(row, pod.namespace, said, amount):

@@ -162,7 +162,6 @@ class NodeTable(Rows):
         "_free",
         "_index",
         "_labels",
-        "_names",
         "_offered",
         "_table",
         "_usage_columns",
@@ -171,6 +170,7 @@ class NodeTable(Rows):
         "capacity",
         "changes",
         "images",
+        "names",
         "node_changes",
         "node_count",
         "nodes",
@@ -195,7 +195,7 @@ class NodeTable(Rows):
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
         self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.row_of: dict[str, int] = {}
-        self._names: list[str] = [""] * capacity
+        self.names: list[str] = [""] * capacity
         self._free = list(range(capacity - 1, -1, -1))
         self.allocatable_columns = ResourceColumns(capacity)
         self.requested_columns = ResourceColumns(capacity)
@@ -220,7 +220,7 @@ class NodeTable(Rows):
 
     def name(self, row: int) -> str:
         """The name of the node in a row."""
-        return self._names[row]
+        return self.names[row]
 
     def node(self, name: str) -> Node | None:
         """The node object of that name."""
@@ -314,23 +314,28 @@ class NodeTable(Rows):
 
     def add_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
         """Book a pod on a node, which may not be known yet."""
-        row = self._claim(node_name)
-        assert pod.uid not in self.placed[row], f"pod {pod.key} is booked twice on {node_name}"
-        self.placed[row][pod.uid] = Placed(pod, usage)
+        row = self.row_of.get(node_name)
+        if row is None:
+            row = self._claim(node_name)
+        placed, uid = self.placed[row], pod.uid
+        assert uid not in placed, f"pod {pod.key} is booked twice on {node_name}"
+        placed[uid] = Placed(pod, usage)
         self.pod_counts[row] += 1
         self._book(row, usage, sign=1)
-        self.ports.add(row, usage.ports)
+        if usage.ports:
+            self.ports.add(row, usage.ports)
         self.placements.add(row, pod)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
         """A pod on a node changed; what it takes may be the same."""
         row = self.row_of[node_name]
-        before = self.placed[row][pod.uid]
-        if before.usage != usage or pod_differs(before.pod, pod):
-            self.remove_pod(node_name, pod.uid)
+        placed, uid = self.placed[row], pod.uid
+        before = placed[uid]
+        if pod_differs(before.pod, pod) or (before.usage is not usage and before.usage != usage):
+            self.remove_pod(node_name, uid)
             self.add_pod(node_name, pod, usage)
         else:
-            self.placed[row][pod.uid] = Placed(pod, usage)
+            placed[uid] = Placed(pod, usage)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Give a pod's room back."""
@@ -340,7 +345,7 @@ class NodeTable(Rows):
         self.pod_counts[row] -= 1
         self._book(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
-        self.placements.remove(row, placed.pod)
+        self.placements.add(row, placed.pod, -1)
         self._release(row)
 
     def _book(self, row: int, usage: Usage, *, sign: int) -> None:
@@ -363,13 +368,13 @@ class NodeTable(Rows):
             if not self._free:
                 self._grow(self.capacity + max(self.capacity // 16, SMALLEST))
             row = self.row_of[name] = self._free.pop()
-            self._names[row] = name
+            self.names[row] = name
         return row
 
     def _release(self, row: int) -> None:
         if self.nodes[row] is None and not self.placed[row]:
-            del self.row_of[self._names[row]]
-            self._names[row] = ""
+            del self.row_of[self.names[row]]
+            self.names[row] = ""
             self._free.append(row)
 
     def _grow(self, capacity: int) -> None:
@@ -378,7 +383,7 @@ class NodeTable(Rows):
         self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
         self.nodes.extend([None] * more)
         self.placed.extend({} for _ in range(more))
-        self._names.extend([""] * more)
+        self.names.extend([""] * more)
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)

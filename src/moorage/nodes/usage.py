@@ -5,6 +5,7 @@ additions. Removal subtracts exactly what was added, whatever became of the pod 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moorage.api import requests
 from moorage.api.pod import Pod
@@ -33,8 +34,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A pod on a node together with what it takes there."""
 
     pod: Pod
