@@ -72,7 +72,7 @@ class Workbench:
         """The pod's way from pre_filter to score, as far as it gets."""
         chosen = self.profiles[pod.spec.scheduler_name]
         template = self.templates.of(pod)
-        sheet = chosen.sheet(template)
+        sheet = chosen.sheets.of(template)
         state = CycleState(self.cluster, template, 0.0, below=sheet.state)
         asked = Asked(chosen, state, sheet.run_pre_filters(state, pod))
         if asked.pre.rejected is None:

@@ -132,7 +132,7 @@ class SchedulingCycle:
 
     def decide(self, profile: Profile, pod: Pod, template: PodTemplate, now: float) -> Decision:
         """Find the best node for a pod, or the reason why there is none."""
-        sheet = profile.sheet(template)
+        sheet = profile.sheets.of(template)
         state = CycleState(self._cluster, template, now, below=sheet.state)
         decision = Decision(pod, profile, template, state, self._cluster.table.node_count)
         try:

@@ -1,6 +1,5 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Set
 from typing import Any, NamedTuple
 
@@ -13,12 +12,11 @@ from moorage.framework import calls, points, post_filter, registry
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
-from moorage.framework.memo import KEPT, FilterMemo, ScoreMemo, depends_of
+from moorage.framework.memo import KEPT, depends_of
 from moorage.framework.post_filter import PostFiltered, Refusal
-from moorage.framework.sheet import Sheet
+from moorage.framework.sheets import Sheets
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
-from moorage.framework.template import PodTemplate
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
 
@@ -36,11 +34,6 @@ REACHES = (
 )
 # What filters say who depend on no more than this does not change when pods come or go.
 SETTLED = (points.Depends.NODE, points.Depends.NODES)
-
-# Kept arrays may take about so much memory per profile. More would hardly help: a template that
-# comes up once in hundreds finds most rows changed, and memory that is used again is still warm.
-KEPT_BYTES = 16 << 20
-FEWEST_KEPT = 32
 
 
 class Questions(NamedTuple):
@@ -96,15 +89,15 @@ class Profile:
         }
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
-        self._sheets: OrderedDict[int, Sheet] = OrderedDict()
-        self._filter_memos: OrderedDict[Any, FilterMemo] = OrderedDict()
-        self._score_memos: OrderedDict[Any, ScoreMemo] = OrderedDict()
+        self.sheets = Sheets(self)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept can be worked out again, and what plugins said of it need not pickle.
-        nothing: OrderedDict[Any, Any] = OrderedDict()
-        kept = ("_sheets", "_filter_memos", "_score_memos")
-        return {**self.__dict__, **{name: nothing.copy() for name in kept}}
+        return {name: value for name, value in self.__dict__.items() if name != "sheets"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.sheets = Sheets(self)
 
     # Queue
 
@@ -136,38 +129,6 @@ class Profile:
     def has_pre_score(self, plugin: Any) -> bool:
         """Whether a score plugin's pre_score is switched on."""
         return plugin.name in self._pre_scores
-
-    def sheet(self, template: PodTemplate) -> Sheet:
-        """What is kept about a template."""
-        sheet = self._sheets.pop(template.serial, None)
-        if sheet is None:
-            _drop_oldest(self._sheets, self._most_kept(per_row=40))
-            sheet = Sheet(self, template, CycleState(self.cluster, template, 0.0))
-        self._sheets[template.serial] = sheet  # The latest used is the last to go.
-        return sheet
-
-    def filter_memo(self, plugin: Any, sheet: Sheet) -> FilterMemo:
-        """A filter's kept verdicts for what it reads of a pod."""
-        memo: FilterMemo = self._memo(self._filter_memos, FilterMemo, plugin, sheet)
-        return memo
-
-    def score_memo(self, plugin: Any, sheet: Sheet) -> ScoreMemo:
-        """A score's kept points for what it reads of a pod."""
-        memo: ScoreMemo = self._memo(self._score_memos, ScoreMemo, plugin, sheet)
-        return memo
-
-    def _memo(self, kept: OrderedDict[Any, Any], kind: Any, plugin: Any, sheet: Sheet) -> Any:
-        key = (plugin.name, sheet.read_by(plugin))
-        memo = kept.pop(key, None)
-        if memo is None:
-            _drop_oldest(kept, self._most_kept(per_row=8))
-            memo = kind(plugin, sheet.state, sheet.template.exemplar, self.loops)
-        memo.state = sheet.state  # The latest: it knows the nodes as they are now.
-        kept[key] = memo
-        return memo
-
-    def _most_kept(self, per_row: int) -> int:
-        return max(KEPT_BYTES // (per_row * self.cluster.table.capacity), FEWEST_KEPT)
 
     def questions(self, skipped: Set[str]) -> Questions:
         """Whom to ask again what if, and whom to tell, when some plugins are left out."""
@@ -331,12 +292,6 @@ def _keeps_scores(plugin: Any) -> bool:
     has_normalizer = getattr(plugin, "normalizer", None) is not None
     by_summary = has_normalizer or not hasattr(plugin, "normalize_score")
     return depends_of(plugin) in KEPT and by_summary
-
-
-def _drop_oldest(kept: OrderedDict[Any, Any], most: int) -> None:
-    """Make room for one more. One at a time, so that its memory is used again while it is warm."""
-    while len(kept) >= most:
-        kept.popitem(last=False)
 
 
 def _events_of(plugin: Any) -> Events:

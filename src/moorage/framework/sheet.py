@@ -188,7 +188,7 @@ class Sheet:
             if isinstance(said, Status) and said.code is Code.SKIP
         ]
         memos = [
-            (place, self.profile.filter_memo(plugin, self))
+            (place, self.profile.sheets.filter_memo(plugin, self))
             for place, plugin in self.profile.kept_filters
             if plugin.name not in skipping
         ]
@@ -233,7 +233,7 @@ class Sheet:
 
     def _new_totals(self, fitting: Fitting, pod: Pod, fits: Mask) -> Totals:
         columns = [
-            ScoreColumn(plugin, weight, self.profile.score_memo(plugin, self))
+            ScoreColumn(plugin, weight, self.profile.sheets.score_memo(plugin, self))
             for plugin, weight in self.profile.kept_scores
             if not self._pre_score(plugin, self.state, pod, fits).is_skip
         ]

@@ -35,6 +35,8 @@ class PodTemplate:
     serial: int
     exemplar: Pod
     usage: Usage
+    # Whether a pod of it was decided upon; most templates come up either once or often.
+    came_before: bool = False
     # What a plugin makes of the template, kept under the plugin's name.
     compiled: dict[str, Any] = field(default_factory=dict)
 

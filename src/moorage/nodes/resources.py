@@ -6,17 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class ResourceColumns:
     """Amounts per resource and row; a name that nobody has is a column of zeros."""
 
-    __slots__ = ("_capacity", "_zeros", "columns")
+    __slots__ = ("_capacity", "_floats", "_zeros", "columns")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.columns: dict[str, Ints] = {}
         self._zeros = _zeros(capacity)
+        self._floats: dict[str, tuple[Floats, int]] = {}
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns.get(name, self._zeros)
@@ -25,6 +27,21 @@ class ResourceColumns:
         """One amount as a plain integer."""
         column = self.columns.get(name)
         return 0 if column is None else int(column[row])
+
+    def floats(self, name: str) -> Floats:
+        """A column to divide by: as floats, 1 where there is nothing; until a row is replaced."""
+        return self._as_floats(name)[0]
+
+    def largest(self, name: str) -> int:
+        """The largest amount of a column."""
+        return self._as_floats(name)[1]
+
+    def _as_floats(self, name: str) -> tuple[Floats, int]:
+        known = self._floats.get(name)
+        if known is None:
+            column = np.maximum(self[name], 1)
+            known = self._floats[name] = column.astype(np.float64), int(column.max(initial=1))
+        return known
 
     def of_row(self, row: int) -> dict[str, int]:
         """All amounts of a row that are not zero."""
@@ -39,6 +56,7 @@ class ResourceColumns:
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
+        self._floats.clear()
         for column in self.columns.values():
             column[row] = 0
         for name, amount in amounts:
@@ -51,6 +69,7 @@ class ResourceColumns:
             self.columns[name] = np.concatenate([column, np.zeros(more, dtype=np.int64)])
         self._capacity = capacity
         self._zeros = _zeros(capacity)
+        self._floats.clear()
 
 
 def _zeros(capacity: int) -> Ints:

@@ -27,7 +27,7 @@ from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
 from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
-from moorage.nodes.resources import Ints, ResourceColumns
+from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
 from moorage.nodes.usage_columns import UsageColumn, UsageValues
 
@@ -64,6 +64,10 @@ class Rows:
         """Whether something holds for every node; rows without a node do not matter."""
         return not (self.active > mask).any()
 
+    def none_of(self, mask: Mask) -> bool:
+        """Whether something holds for no node."""
+        return not (self.active & mask).any()
+
     def all_offer(self, resource: str) -> bool:
         """Whether every node of the cluster has some of a resource."""
         return self._table.is_offered_by_all(resource)
@@ -83,6 +87,15 @@ class Rows:
         """What each node offers of a resource (cpu in milli, the rest in units)."""
         amounts: Ints = self._table.allocatable_columns[resource][self._index]
         return amounts
+
+    def divisors(self, resource: str) -> Floats:
+        """The same to divide by: as floats, 1 where a node offers nothing."""
+        amounts: Floats = self._table.allocatable_columns.floats(resource)[self._index]
+        return amounts
+
+    def largest_offer(self, resource: str) -> int:
+        """The most that any node of the cluster offers of a resource."""
+        return self._table.allocatable_columns.largest(resource)
 
     def requested(self, resource: str) -> Ints:
         """What each node's pods request of a resource."""

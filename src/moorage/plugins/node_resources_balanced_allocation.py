@@ -148,8 +148,8 @@ def _balance_all(table: mp.Rows, resources: list[str], added: Mapping[str, int])
 def _fractions(table: mp.Rows, resource: str, added: int) -> Floats:
     """How full each node would be of a resource."""
     requested = table.requested(resource)
-    fractions = (requested + added if added else requested).astype(np.float64)
-    fractions /= np.maximum(table.allocatable(resource), 1).astype(np.float64)
+    fractions: Floats = (requested + added if added else requested).astype(np.float64)
+    fractions /= table.divisors(resource)
     return np.minimum(fractions, 1.0, out=fractions)
 
 

@@ -83,15 +83,14 @@ class Needs:
 
     def lacking_all(self, table: mp.Rows) -> NDArray[np.int64]:
         """The same for many rows."""
-        active = table.active
-        lacking = np.zeros(len(active), dtype=np.int64)
-        full = (table.pod_count >= table.allocatable("pods")) & active
-        if full.any():
+        lacking = np.zeros(len(table), dtype=np.int64)
+        full = table.pod_count >= table.allocatable("pods")
+        if not table.none_of(full):
             lacking |= full * TOO_MANY_PODS
         for bit, resource, amount in self.each:
             allocatable = table.allocatable(resource)
-            short = (allocatable - table.requested(resource) < amount) & active
-            if short.any():
+            short = allocatable - table.requested(resource) < amount
+            if not table.none_of(short):
                 lacking |= short * bit
                 lacking |= (short & (allocatable < amount)) * UNRESOLVABLE
         return lacking

@@ -111,20 +111,24 @@ class NodeResourcesFit:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         self._require_resources()
         strategy = self._strategy
-        total = np.zeros(len(table), dtype=np.int64)
+        total: Any = 0
         weights: Any = 0  # One number while all nodes agree in it, which divides faster.
         for resource, amount, weight, defaulted in state[SHARES]:
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
-            ratings = strategy.rate_all(used + amount, allocatable)
-            total += ratings if weight == 1 else ratings * weight
+            exact = table.largest_offer(resource) <= strategies.LARGEST
+            divisors = table.divisors(resource) if exact else None
+            ratings = strategy.rate_all(used + amount, allocatable, divisors)
+            total = total + (ratings if weight == 1 else ratings * weight)
             if strategy.counts_zero and table.all_offer(resource):
                 weights = weights + weight
             else:
                 counted = allocatable > 0 if strategy.counts_zero else ratings > 0
                 weights = weights + counted * weight
-        # Without any resource to score there is nothing to divide.
-        return strategy.mean(total, weights) if state[SHARES] else total
+        if not state[SHARES]:
+            return np.zeros(len(table), dtype=np.int64)
+        scores: mp.Scores = strategy.mean(total, weights).astype(np.int64, copy=False)
+        return scores
 
     def _shares(self, pod: mp.Pod) -> tuple[Share, ...]:
         added = mp.requests.scoring_request(pod)
