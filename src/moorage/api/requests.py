@@ -122,7 +122,7 @@ def of_containers(
 @_latest
 def filter_request(pod: Pod) -> Amounts:
     """What must be free on a node: NodeResourcesFit's filter, its hints and signatures."""
-    return {name: max(0, amount) for name, amount in _as_int64(effective(pod)).items()}
+    return {name: max(0, amount) for name, amount in _as_int64(_stated(pod)).items()}
 
 
 @_latest
@@ -190,7 +190,18 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     )
 
 
+@_latest
+def _stated(pod: Pod) -> Amounts:
+    """What the pod's spec says; not to be changed."""
+    return effective(pod)
+
+
 def _held(pod: Pod, defaults: Mapping[str, int] = NO_DEFAULTS) -> Amounts:
+    """What the pod holds, by its status; before it has one, what its spec says."""
+    status = pod.status
+    tells = status.container_statuses or status.init_container_statuses or status.resources
+    if not tells and not defaults:
+        return _stated(pod)
     return effective(pod, use_status=True, pod_level_resize=True, defaults=defaults)
 
 

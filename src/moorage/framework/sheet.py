@@ -24,6 +24,7 @@ from moorage.framework.answers import (
 from moorage.framework.beside import Beside
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
+from moorage.framework.reading import Reading, pre_filter, pre_score
 from moorage.framework.reasons import Reasons
 from moorage.framework.score_column import (
     ScoreColumn,
@@ -33,7 +34,7 @@ from moorage.framework.score_column import (
     summarized,
 )
 from moorage.framework.state import CycleState
-from moorage.framework.status import Code, Codes, Mask, Narrowed, Scores, Status
+from moorage.framework.status import SUCCESS, Code, Codes, Mask, Narrowed, Scores, Status
 from moorage.framework.template import PodTemplate
 from moorage.framework.totals import Totals
 
@@ -48,8 +49,7 @@ class Sheet:
         self.profile = profile
         self.template = template
         self.state = state
-        self._reads: dict[str, Hashable] = {}
-        self._kept_pre_filter: dict[str, Status | Narrowed] = {}
+        self._readings: dict[str, Reading] = {}
         # How long the plugins that are not kept would skip the pod, by the latest look. While that
         # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
         self._stamps: list[Hashable] = []
@@ -62,22 +62,13 @@ class Sheet:
         self.beside: Beside | None = None
         self.reasons: Reasons | None = None
 
-    def read_by(self, plugin: Any) -> Hashable:
-        """What a plugin reads of the pod: templates that agree in it share its answers."""
-        read = self._reads.get(plugin.name)
-        if read is None:
-            read = self._read(plugin) if hasattr(plugin, "reads") else self.template.serial
-            self._reads[plugin.name] = read
-        return read
-
-    def _read(self, plugin: Any) -> Hashable:
-        try:
-            read: Hashable = plugin.reads(self.template.exemplar)
-            hash(read)
-        except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
-            text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
-            raise PluginError(plugin.name, text) from trouble
-        return read
+    def _reading(self, plugin: Any) -> Reading:
+        reading = self._readings.get(plugin.name)
+        if reading is None:
+            reading = self._readings[plugin.name] = self.profile.sheets.reading(
+                plugin, self.template
+            )
+        return reading
 
     # Before the nodes
 
@@ -95,10 +86,13 @@ class Sheet:
         result, holds = PreFiltered(), True
         remembered: Status | None = None
         for plugin, kept in self.profile.pre_filters:
-            said = self._kept_pre_filter.get(plugin.name) if kept else None
-            if said is None:
-                said = self._pre_filter(plugin, state, pod, kept=kept)
-            holds = holds and (kept or self._would_again(plugin, said))
+            if kept:
+                reading = self._reading(plugin)
+                said = reading.pre_filtered
+                self.state.adopt(reading.state)
+            else:
+                said = pre_filter(plugin, state, pod)
+                holds = holds and self._would_again(plugin, said)
             if isinstance(said, Narrowed):
                 result.narrow(plugin.name, said.names)
                 if result.rejected is not None:
@@ -126,26 +120,10 @@ class Sheet:
 
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
-        if not (isinstance(said, Status) and said.is_skip):
+        if not _skips(said):
             return False
         stamps = zip(self.profile.skipping, self._stamps, strict=True)
         return any(each is plugin and stamp is not None for each, stamp in stamps)
-
-    def _pre_filter(
-        self, plugin: Any, state: CycleState, pod: Pod, *, kept: bool
-    ) -> Status | Narrowed:
-        try:
-            said = plugin.pre_filter(self.state if kept else state, pod)
-        except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
-            text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
-            raise PluginError(plugin.name, text) from trouble
-        if not isinstance(said, Status | Narrowed):
-            text = f"pre_filter returned {said!r}, which is not a Status"
-            text = f'running PreFilter plugin "{plugin.name}": {text}'
-            raise PluginError(plugin.name, text)
-        if kept:
-            self._kept_pre_filter[plugin.name] = said
-        return said
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
@@ -153,7 +131,7 @@ class Sheet:
         if position != self._nodes_seen:
             self._nodes_seen = position
             for name in self.profile.looking_at_nodes:
-                self._kept_pre_filter.pop(name, None)
+                self._readings.pop(name, None)
             self._pre_filtered = self._fitting = self._totals = self.reasons = None
 
     # Which nodes fit
@@ -182,15 +160,12 @@ class Sheet:
         return Filtered(filters, fitting, fits, said)
 
     def _new_fitting(self) -> Fitting:
-        skipping = [
-            name
-            for name, said in self._kept_pre_filter.items()
-            if isinstance(said, Status) and said.code is Code.SKIP
-        ]
+        asked = {plugin.name for plugin, _ in self.profile.pre_filters}
+        readings = [(place, self._reading(plugin)) for place, plugin in self.profile.kept_filters]
         memos = [
-            (place, self.profile.sheets.filter_memo(plugin, self))
-            for place, plugin in self.profile.kept_filters
-            if plugin.name not in skipping
+            (place, reading.verdicts)
+            for place, reading in readings
+            if not (reading.plugin.name in asked and _skips(reading.pre_filtered))
         ]
         self._fitting = Fitting(self.state.table, memos)
         return self._fitting
@@ -223,7 +198,7 @@ class Sheet:
         """Weighted, normalised scores of the rows that fit."""
         fitting = self._fitting
         assert fitting is not None, "filters come first"
-        totals = self._totals or self._new_totals(fitting, pod, fits)
+        totals = self._totals or self._new_totals(fitting, fits)
         totals.refresh(fits)
         if fits is fitting.fits:
             scored = Scored(totals.values, totals.parts, totals.leaders)
@@ -231,36 +206,25 @@ class Sheet:
             scored = Scored(*totals.among(fits), Leaders())
         return scored if self._skips_scores else self._add_volatile(state, pod, fits, scored)
 
-    def _new_totals(self, fitting: Fitting, pod: Pod, fits: Mask) -> Totals:
-        columns = [
-            ScoreColumn(plugin, weight, self.profile.sheets.score_memo(plugin, self))
-            for plugin, weight in self.profile.kept_scores
-            if not self._pre_score(plugin, self.state, pod, fits).is_skip
-        ]
+    def _new_totals(self, fitting: Fitting, fits: Mask) -> Totals:
+        columns = []
+        for plugin, weight in self.profile.kept_scores:
+            reading = self._reading(plugin)
+            if not reading.pre_scored(fits).is_skip:
+                columns.append(ScoreColumn(plugin, weight, reading.scores))
+            self.state.adopt(reading.state)
         # All rows are new to it.
         fitting.changed = None
         self._totals = Totals(self.state.table, fitting, columns)
         return self._totals
-
-    def _pre_score(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Status:
-        if not self.profile.has_pre_score(plugin):
-            return _NO_PRE_SCORE
-        try:
-            said = plugin.pre_score(state, pod, fits)
-        except Exception as trouble:  # As above.
-            text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
-            raise PluginError(plugin.name, text) from trouble
-        if not isinstance(said, Status) or said.code not in (Code.SUCCESS, Code.SKIP):
-            text = said.message if isinstance(said, Status) else f"returned {said!r}"
-            raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')
-        return said
 
     def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         holds = True
         added: list[Part] = []
         totals = scored.totals
         for plugin, weight in self.profile.volatile_scores:
-            said = self._pre_score(plugin, state, pod, fits)
+            asked = self.profile.has_pre_score(plugin)
+            said = pre_score(plugin, state, pod, fits) if asked else SUCCESS
             holds = holds and self._would_again(plugin, said)
             if said.is_skip:
                 continue
@@ -271,7 +235,7 @@ class Sheet:
         self._skips_scores = holds
         if not added:
             return scored
-        totals[~fits] = -1
+        np.putmask(totals, ~fits, -1)
         # A score plugin that runs last may be configured first; people see that order.
         places = self.profile.score_places
         parts = sorted([*scored.parts.all, *added], key=lambda part: places[part[0]])
@@ -301,7 +265,8 @@ class Sheet:
         return raw
 
 
-_NO_PRE_SCORE = Status(Code.SUCCESS)
+def _skips(said: Status | Narrowed) -> bool:
+    return isinstance(said, Status) and said.code is Code.SKIP
 
 
 def _stamp(plugin: Any, state: CycleState, pod: Pod) -> Hashable:

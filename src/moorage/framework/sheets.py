@@ -7,10 +7,12 @@ in common neither drives out what is of use nor walks through ever colder memory
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from moorage.framework.memo import FilterMemo, ScoreMemo
+from moorage.errors import PluginError
+from moorage.framework import calls
+from moorage.framework.reading import Reading
 from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
 from moorage.framework.template import PodTemplate
@@ -25,8 +27,6 @@ BYTES_PER_ROW = 72
 FEWEST_KEPT = 32
 NEWCOMERS = 2
 
-Memo = TypeVar("Memo", FilterMemo, ScoreMemo)
-
 
 class Sheets:
     """See the module."""
@@ -35,10 +35,8 @@ class Sheets:
         self._profile = profile
         self._kept: OrderedDict[int, Sheet] = OrderedDict()
         self._newcomers: OrderedDict[int, Sheet] = OrderedDict()
-        # One plugin's answers, for all templates that agree in what it reads. They live as long
-        # as a sheet that uses them.
-        self._filter_memos: WeakValueDictionary[Hashable, FilterMemo] = WeakValueDictionary()
-        self._score_memos: WeakValueDictionary[Hashable, ScoreMemo] = WeakValueDictionary()
+        # By what plugins read of a template; they live as long as a sheet that uses them.
+        self._readings: WeakValueDictionary[Hashable, Reading] = WeakValueDictionary()
 
     def of(self, template: PodTemplate) -> Sheet:
         """What is kept about a template."""
@@ -63,25 +61,26 @@ class Sheets:
         self._kept[serial] = sheet
         return sheet
 
-    def filter_memo(self, plugin: Any, sheet: Sheet) -> FilterMemo:
-        """A filter's kept verdicts for what it reads of a pod."""
-        return self._memo(self._filter_memos, FilterMemo, plugin, sheet)
+    def reading(self, plugin: Any, template: PodTemplate) -> Reading:
+        """What a plugin makes of a template."""
+        key = (plugin.name, self._read(plugin, template))
+        reading = self._readings.get(key)
+        if reading is None:
+            state = CycleState(self._profile.cluster, template, 0.0)
+            reading = self._readings[key] = Reading(self._profile, plugin, state)
+        return reading
 
-    def score_memo(self, plugin: Any, sheet: Sheet) -> ScoreMemo:
-        """A score's kept points for what it reads of a pod."""
-        return self._memo(self._score_memos, ScoreMemo, plugin, sheet)
-
-    def _memo(
-        self,
-        memos: WeakValueDictionary[Hashable, Memo],
-        kind: type[Memo],
-        plugin: Any,
-        sheet: Sheet,
-    ) -> Memo:
-        key = (plugin.name, sheet.read_by(plugin))
-        memo = memos.get(key)
-        if memo is None:
-            loops = self._profile.loops
-            memo = memos[key] = kind(plugin, sheet.state, sheet.template.exemplar, loops)
-        memo.state = sheet.state  # The latest: it knows the nodes as they are now.
-        return memo
+    def _read(self, plugin: Any, template: PodTemplate) -> Hashable:
+        """What has to be the same for a plugin to make the same of two templates."""
+        read: Hashable = template.serial
+        if hasattr(plugin, "reads"):
+            try:
+                read = plugin.reads(template.exemplar)
+                hash(read)
+            except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
+                text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
+                raise PluginError(plugin.name, text) from trouble
+        if plugin.name in self._profile.looking_at_nodes:
+            # What it worked out about all nodes together holds until one of them changes.
+            return read, self._profile.cluster.table.node_changes.position
+        return read

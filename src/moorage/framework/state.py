@@ -77,6 +77,10 @@ class CycleState:
         except KeyError:
             return default
 
+    def adopt(self, other: "CycleState") -> None:
+        """Take over what was written into another state."""
+        self._own.update(other._own)
+
     def clone(self) -> "CycleState":
         """A copy to try things on: values with a `clone` method are cloned, others copied."""
         other = CycleState(self.cluster, self.template, self.now)

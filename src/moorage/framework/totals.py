@@ -85,9 +85,11 @@ class Totals:
             totals = weighted if totals is None else totals + weighted
         if totals is None:
             totals = np.full(len(fits), self._constant, dtype=np.int64)
+        elif len(self._varying) == 1:
+            totals = totals + self._constant  # It may be a plugin's own array.
         else:
-            totals = totals + self._constant
-        totals[~fits] = -1
+            totals += self._constant
+        np.putmask(totals, ~fits, -1)
         self.values = totals
         self.parts = Parts([column.part for column in self.columns])
         self.leaders.forget()
@@ -115,5 +117,5 @@ class Totals:
                 totals += column.weight * (scores - column.scores)
                 given = (column.plugin.name, column.weight, scores)
                 parts = Parts([given if each[0] == given[0] else each for each in parts.all])
-        totals[~fits] = -1
+        np.putmask(totals, ~fits, -1)
         return totals, parts

@@ -107,7 +107,6 @@ class NodeResourcesFit:
                     weights += weight
         return strategy.mean(total, weights) if weights else 0
 
-    @np.errstate(divide="ignore")  # NumPy's n // 0 is 0: what is not there earns nothing.
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         self._require_resources()
         strategy = self._strategy

@@ -96,7 +96,7 @@ class RequestedToCapacityRatio:
         return ratings
 
     def mean(self, total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
-        return (2 * total + weights) // (2 * weights)  # to the nearest, halves up
+        return _whole(2 * total + weights, 2 * weights)  # to the nearest, halves up
 
 
 def of(settings: mp.ScoringStrategy) -> Strategy:
@@ -116,8 +116,7 @@ def of(settings: mp.ScoringStrategy) -> Strategy:
 def _percent(part: Ints, whole: Ints, divisors: Floats | None) -> Numbers:
     part *= 100
     if divisors is None:
-        part //= whole
-        return part
+        return _whole(part, whole)
     percentages = part.astype(np.float64)
     percentages /= divisors
     return np.floor(percentages, out=percentages)
@@ -125,8 +124,16 @@ def _percent(part: Ints, whole: Ints, divisors: Floats | None) -> Numbers:
 
 def _quotient(total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
     if not isinstance(total, np.ndarray) or total.dtype == np.int64:
-        return total // weights
+        return _whole(total, weights)
     if isinstance(weights, np.ndarray):
-        return total.astype(np.int64) // weights
+        return _whole(total.astype(np.int64), weights)
     total /= weights
     return np.floor(total, out=total)
+
+
+def _whole(part: IntOrNumbers, whole: IntOrNumbers | int) -> IntOrNumbers:
+    """Integer division, in which NumPy's n // 0 is 0: what is not there earns nothing."""
+    if not isinstance(whole, np.ndarray):
+        return part // whole
+    with np.errstate(divide="ignore"):
+        return part // whole

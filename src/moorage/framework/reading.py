@@ -1,0 +1,101 @@
+"""Reading: what one plugin makes of the part of a pod that it reads.
+
+All templates that agree in that part share it: what the plugin said beforehand, what it wrote into
+the state, and its kept verdicts and scores. Only for plugins whose answers may be kept.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from moorage.errors import PluginError
+from moorage.framework import calls
+from moorage.framework.memo import FilterMemo, ScoreMemo
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Code, Mask, Narrowed, Status
+
+if TYPE_CHECKING:
+    from moorage.api.pod import Pod
+    from moorage.framework.profile import Profile
+
+
+class Reading:
+    """See the module."""
+
+    __slots__ = (
+        "__weakref__",
+        "_pod",
+        "_pre_filtered",
+        "_pre_scored",
+        "_profile",
+        "_scores",
+        "_verdicts",
+        "plugin",
+        "state",
+    )
+
+    def __init__(self, profile: "Profile", plugin: Any, state: CycleState) -> None:
+        self.plugin = plugin
+        self.state = state
+        self._profile = profile
+        self._pod: Pod = state.template.exemplar
+        self._pre_filtered: Status | Narrowed | None = None
+        self._pre_scored: Status | None = None
+        self._verdicts: FilterMemo | None = None
+        self._scores: ScoreMemo | None = None
+
+    @property
+    def pre_filtered(self) -> Status | Narrowed:
+        """What the plugin says of the pod before it looks at nodes."""
+        if self._pre_filtered is None:
+            self._pre_filtered = pre_filter(self.plugin, self.state, self._pod)
+        return self._pre_filtered
+
+    def pre_scored(self, fits: Mask) -> Status:
+        """What it says before it scores; it may not depend on which rows fit."""
+        if self._pre_scored is None:
+            asked = self._profile.has_pre_score(self.plugin)
+            said = pre_score(self.plugin, self.state, self._pod, fits) if asked else SUCCESS
+            self._pre_scored = said
+        return self._pre_scored
+
+    @property
+    def verdicts(self) -> FilterMemo:
+        """Its kept verdicts."""
+        if self._verdicts is None:
+            loops = self._profile.loops
+            self._verdicts = FilterMemo(self.plugin, self.state, self._pod, loops)
+        return self._verdicts
+
+    @property
+    def scores(self) -> ScoreMemo:
+        """Its kept scores."""
+        if self._scores is None:
+            loops = self._profile.loops
+            self._scores = ScoreMemo(self.plugin, self.state, self._pod, loops)
+        return self._scores
+
+
+def pre_filter(plugin: Any, state: CycleState, pod: "Pod") -> Status | Narrowed:
+    """Ask a pre_filter plugin; trouble is a PluginError."""
+    try:
+        said = plugin.pre_filter(state, pod)
+    except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
+        text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
+        raise PluginError(plugin.name, text) from trouble
+    if not isinstance(said, Status | Narrowed):
+        text = f"pre_filter returned {said!r}, which is not a Status"
+        text = f'running PreFilter plugin "{plugin.name}": {text}'
+        raise PluginError(plugin.name, text)
+    return said
+
+
+def pre_score(plugin: Any, state: CycleState, pod: "Pod", fits: Mask) -> Status:
+    """Ask a pre_score plugin; trouble is a PluginError."""
+    try:
+        said = plugin.pre_score(state, pod, fits)
+    except Exception as trouble:  # As above.
+        text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
+        raise PluginError(plugin.name, text) from trouble
+    if not isinstance(said, Status) or said.code not in (Code.SUCCESS, Code.SKIP):
+        text = said.message if isinstance(said, Status) else f"returned {said!r}"
+        raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')
+    return said
