@@ -257,13 +257,13 @@ class SchedulingCycle:
         decision.diagnosis.blame(status)
         if not status.plugin or status.code.name == "UNSCHEDULABLE":
             decision.diagnosis.unschedulable_plugins.update(decision.pre.narrowed_by)
-        self._after_refusal(decision, Refusal(decision.pre, None, status))
+        self._after_refusal(decision, Refusal(decision.pre, None, status, random=self._random))
 
     def _refuse(self, decision: Decision, sheet: Sheet) -> None:
         """Every node in question was refused."""
         pre, filtered = decision.pre, decision.filtered
         assert filtered is not None
-        refusal = Refusal(pre, filtered, NOT_LOOKED_AT, decision.beside)
+        refusal = Refusal(pre, filtered, NOT_LOOKED_AT, decision.beside, random=self._random)
         if pre.names is None:
             own = self._own_row(decision.pod)
             refusal.reasons = sheet.refresh_reasons(filtered, decision.beside, own)
@@ -310,7 +310,7 @@ class SchedulingCycle:
             refusal.nominated = self._promise_to(decision.pod)
             refusal.what_if, refusal.suppose = inquiry.what_if, inquiry.suppose
             refusal.stamp = inquiry.stamp
-            refusal.random, refusal.reviewers = self._random, self._reviewers
+            refusal.reviewers = self._reviewers
             answer = decision.profile.run_post_filters(decision.state, decision.pod, refusal)
             decision.post_filter = answer
             decision.nominated = answer.nominated

@@ -129,13 +129,11 @@ class Places:
         self._enter(entry, ACTIVE, label, now)
 
     def reorder(self, entry: QueuedPod) -> None:
-        """A pod has changed: put it right where it is."""
+        """A pod that waits for its turn has changed, and with it perhaps its place in line."""
         if entry.key in self.active:
             self.active.update(entry.key, entry, self._queue_key(entry))
-        elif entry.key in self.backoff:
-            self.backoff.put(entry, self._queue_key(entry))
         else:
-            self.pool.put(entry)
+            self.backoff.put(entry, self._queue_key(entry))
 
     def counts(self) -> dict[str, int]:
         """How many pods wait where."""

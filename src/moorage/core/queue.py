@@ -88,9 +88,11 @@ class SchedulingQueue:
             return
         entry.become(new)
         self.nominator.update(old, new)
-        self._places.reorder(entry)
         if entry.key in self._pool:
+            # Who refused it, and since when it rests, has not changed by this.
             self._reconsider(entry, old, now)
+        else:
+            self._places.reorder(entry)
 
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or has got a node; one in flight stays there until it is done."""
@@ -261,7 +263,7 @@ class SchedulingQueue:
         """A refused or gated pod has itself changed; the first change that helps is enough."""
         for event in events.pod_update(old, entry.pod):
             strategy = self._requeueing.worth(entry, event, old, entry.pod)
-            if self._place(entry, strategy, event.label, now):
+            if strategy is not Strategy.SKIP and self._place(entry, strategy, event.label, now):
                 break
 
     def _move(

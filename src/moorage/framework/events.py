@@ -123,7 +123,7 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
     actions = []
     if old.labels != new.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if (old.spec != new.spec or old.status != new.status) and requests.decreased(old, new):
+    if _may_take_less(old, new) and requests.decreased(old, new):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -131,7 +131,25 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
         actions.append(Action.UPDATE_POD_TOLERATION)
     if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
-    return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]
+    if not actions:
+        return _UPDATED[resource]
+    return [ClusterEvent(resource, action) for action in actions]
+
+
+_UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD, UNSCHEDULABLE_POD)}
+
+
+def _may_take_less(old: Pod, new: Pod) -> bool:
+    """Whether anything changed that requests are read from."""
+    before, after = old.status, new.status
+    return (
+        old.spec != new.spec
+        or before.container_statuses != after.container_statuses
+        or before.init_container_statuses != after.init_container_statuses
+        or before.resources != after.resources
+        or before.allocated_resources != after.allocated_resources
+        or old.condition("PodResizePending") != new.condition("PodResizePending")
+    )
 
 
 def node_update(old: Node, new: Node) -> list[ClusterEvent]:

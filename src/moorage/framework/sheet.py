@@ -52,9 +52,11 @@ class Sheet:
         self._readings: dict[str, Reading] = {}
         # How long the plugins that are not kept would skip the pod, by the latest look. While that
         # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
-        self._stamps: list[Hashable] = []
+        self._stamps: dict[str, Hashable] = {}
         self._pre_filtered: PreFiltered | None = None
         self._skips_scores = False
+        # Those of the kept pre_filter plugins who skip the pod, if none of them has more to say.
+        self._kept_skips: frozenset[str] | None = None
         self._nodes_seen = -1
         self._fitting: Fitting | None = None
         self._totals: Totals | None = None
@@ -76,16 +78,19 @@ class Sheet:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
         if self.profile.looking_at_nodes:
             self._forget_nodes()
-        stamps = [_stamp(plugin, state, pod) for plugin in self.profile.skipping]
+        stamps = {plugin.name: _stamp(plugin, state, pod) for plugin in self.profile.skipping}
         if stamps != self._stamps:
             self._stamps = stamps
             self._pre_filtered, self._skips_scores = None, False
         return self._pre_filtered or self._ask_pre_filters(state, pod)
 
     def _ask_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
-        result, holds = PreFiltered(), True
+        quiet, holds = self._kept_skips, True
+        result = PreFiltered(skipped=set(quiet or ()))
         remembered: Status | None = None
         for plugin, kept in self.profile.pre_filters:
+            if kept and quiet is not None:
+                continue
             if kept:
                 reading = self._reading(plugin)
                 said = reading.pre_filtered
@@ -109,6 +114,8 @@ class Sheet:
                 text = f'running PreFilter plugin "{plugin.name}": {text}'
                 raise PluginError(plugin.name, text)
         result.rejected = remembered
+        if quiet is None:
+            self._kept_skips = self._find_quiet()
         result.volatile = tuple(
             (place, plugin)
             for place, plugin in self.profile.volatile_filters
@@ -118,12 +125,19 @@ class Sheet:
             self._pre_filtered = result
         return result
 
+    def _find_quiet(self) -> frozenset[str] | None:
+        """The kept pre_filter plugins that skip the pod; None if one says more than yes or skip."""
+        said = {
+            p.name: self._reading(p).pre_filtered for p, kept in self.profile.pre_filters if kept
+        }
+        plain = (Code.SUCCESS, Code.SKIP)
+        if not all(isinstance(a, Status) and a.code in plain for a in said.values()):
+            return None
+        return frozenset(name for name, answer in said.items() if _skips(answer))
+
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
-        if not _skips(said):
-            return False
-        stamps = zip(self.profile.skipping, self._stamps, strict=True)
-        return any(each is plugin and stamp is not None for each, stamp in stamps)
+        return _skips(said) and self._stamps.get(plugin.name) is not None
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
@@ -132,7 +146,8 @@ class Sheet:
             self._nodes_seen = position
             for name in self.profile.looking_at_nodes:
                 self._readings.pop(name, None)
-            self._pre_filtered = self._fitting = self._totals = self.reasons = None
+            self._pre_filtered = self._kept_skips = None
+            self._fitting = self._totals = self.reasons = None
 
     # Which nodes fit
 

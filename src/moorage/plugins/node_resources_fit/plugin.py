@@ -110,7 +110,7 @@ class NodeResourcesFit:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         self._require_resources()
         strategy = self._strategy
-        total: Any = 0
+        total: Any = None
         weights: Any = 0  # One number while all nodes agree in it, which divides faster.
         for resource, amount, weight, defaulted in state[SHARES]:
             allocatable = table.allocatable(resource)
@@ -118,13 +118,14 @@ class NodeResourcesFit:
             exact = table.largest_offer(resource) <= strategies.LARGEST
             divisors = table.divisors(resource) if exact else None
             ratings = strategy.rate_all(used + amount, allocatable, divisors)
-            total = total + (ratings if weight == 1 else ratings * weight)
+            weighted = ratings if weight == 1 else ratings * weight
+            total = weighted if total is None else total + weighted
             if strategy.counts_zero and table.all_offer(resource):
                 weights = weights + weight
             else:
                 counted = allocatable > 0 if strategy.counts_zero else ratings > 0
                 weights = weights + counted * weight
-        if not state[SHARES]:
+        if total is None:
             return np.zeros(len(table), dtype=np.int64)
         scores: mp.Scores = strategy.mean(total, weights).astype(np.int64, copy=False)
         return scores
