@@ -3,18 +3,19 @@
 The core writes it as observations come in; plugins read it through their CycleState.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import structs
 
 from moorage.api.meta import KubeObject
 from moorage.framework.waiting import WaitingPod
-from moorage.nodes.changes import ChangeLog
+from moorage.nodes.changes import ChangeLog, KeyLog
 from moorage.nodes.table import NodeTable
 
 T = TypeVar("T", bound=KubeObject)
+D = TypeVar("D")
 
 
 @dataclass(slots=True)
@@ -30,6 +31,9 @@ class Cluster:
     promise_changes: ChangeLog = field(default_factory=ChangeLog)
     _objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
     _versions: dict[type[KubeObject], int] = field(default_factory=dict)
+    # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.
+    _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
+    _derived: dict[Any, Any] = field(default_factory=dict)
     # By namespace, for the kinds that somebody asked for in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
@@ -57,12 +61,26 @@ class Cluster:
         """A number that grows when objects of a kind come, go, or change in more than version."""
         return self._versions.get(kind, 0)
 
+    def changes_of(self, kind: type[KubeObject]) -> KeyLog:
+        """The keys of objects of a kind that come, go or change, from the first question on."""
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = KeyLog()
+        return log
+
+    def derived(self, make: Callable[["Cluster"], D]) -> D:
+        """What somebody works out from the cluster and brings up to date by himself; made once."""
+        found: D | None = self._derived.get(make)
+        if found is None:
+            found = self._derived[make] = make(self)
+        return found
+
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object."""
         kind = type(obj)
         objects = self._objects.setdefault(kind, {})
         if not _is_same(objects.get(obj.key), obj):
-            self._versions[kind] = self.version_of(kind) + 1
+            self._changed(kind, obj.key)
         self.version += 1
         objects[obj.key] = obj
         if kind in self._by_namespace:
@@ -71,10 +89,15 @@ class Cluster:
     def drop(self, obj: KubeObject) -> None:
         """Remove an object."""
         kind = type(obj)
-        self._versions[kind] = self.version_of(kind) + 1
+        self._changed(kind, obj.key)
         self.version += 1
         self._objects.get(kind, {}).pop(obj.key, None)
         self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
+
+    def _changed(self, kind: type[KubeObject], key: str) -> None:
+        self._versions[kind] = self.version_of(kind) + 1
+        if kind in self._logs:
+            self._logs[kind].add(key)
 
 
 def _is_same(old: KubeObject | None, new: KubeObject) -> bool:
