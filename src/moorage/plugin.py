@@ -3,7 +3,7 @@
 from moorage import plugin as mp
 """
 
-from moorage.api import quantity, requests, selectors
+from moorage.api import claims, csi_migration, quantity, requests, selectors
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from moorage.api.meta import LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
@@ -14,8 +14,19 @@ from moorage.api.pod import (
     PodAffinity,
     Toleration,
     TopologySpreadConstraint,
+    Volume,
 )
 from moorage.api.policy import Namespace, PodDisruptionBudget
+from moorage.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeNodeAffinity,
+)
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef, Request
@@ -68,6 +79,9 @@ __all__ = [
     "AffinityTerm",
     "BindPod",
     "ByMax",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
     "Candidate",
     "Clause",
     "Cluster",
@@ -96,6 +110,8 @@ __all__ = [
     "NodeTable",
     "Normalizer",
     "ObjectMeta",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Placed",
     "Placements",
     "Pod",
@@ -121,6 +137,7 @@ __all__ = [
     "StateKey",
     "StatefulSet",
     "Status",
+    "StorageClass",
     "SupposedRows",
     "Supposition",
     "Taint",
@@ -131,8 +148,13 @@ __all__ = [
     "UsageColumn",
     "UtilizationShapePoint",
     "Verdicts",
+    "Volume",
+    "VolumeAttachment",
+    "VolumeNodeAffinity",
     "WhatIf",
     "affinity_terms",
+    "claims",
+    "csi_migration",
     "only_nodes",
     "pending",
     "ports",
