@@ -28,8 +28,17 @@ from moorage.api.storage import (
     VolumeNodeAffinity,
 )
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from moorage.framework.assumed import AssumeError
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import BindPod, DeletePod, PodRef, Request
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    PatchClaim,
+    PatchVolume,
+    PodRef,
+    Request,
+)
 from moorage.framework.events import Action
 from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
@@ -57,7 +66,7 @@ from moorage.framework.summary import summarize
 from moorage.framework.supposition import Supposition
 from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
-from moorage.nodes import affinity_terms, ports
+from moorage.nodes import affinity_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
@@ -77,6 +86,8 @@ __all__ = [
     "SUCCESS",
     "Action",
     "AffinityTerm",
+    "AssumeError",
+    "Awaiting",
     "BindPod",
     "ByMax",
     "CSIDriver",
@@ -110,6 +121,8 @@ __all__ = [
     "NodeTable",
     "Normalizer",
     "ObjectMeta",
+    "PatchClaim",
+    "PatchVolume",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "Placed",
@@ -164,5 +177,6 @@ __all__ = [
     "summarize",
     "unresolvable",
     "unschedulable",
+    "volumes",
     "wait",
 ]

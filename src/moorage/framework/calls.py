@@ -51,8 +51,8 @@ class Book:
 
     __slots__ = ("_codes", "_statuses", "erred")
 
-    def __init__(self) -> None:
-        self.erred = False
+    def __init__(self, *, erred: bool = False) -> None:
+        self.erred = erred
         self._codes: dict[Status, int] = {}
         self._statuses: list[Status] = []
 

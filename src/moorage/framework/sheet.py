@@ -196,7 +196,8 @@ class Sheet:
     ) -> tuple[Codes, Any, calls.Book | None]:
         if hasattr(plugin, "filter_all"):
             verdicts = calls.filter_rows(plugin, state, pod, state.table)
-            return verdicts.codes, verdicts.status_of, None
+            book = calls.Book(erred=True) if verdicts.troubles else None
+            return verdicts.codes, verdicts.status_of, book
         book = calls.Book()
         rows = np.flatnonzero(open_)
         self.profile.loops.add(plugin.name, "filter", len(rows))
