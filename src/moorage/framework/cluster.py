@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from moorage.api.meta import KubeObject
+from moorage.framework.assumed import Assumption, Assumptions
 from moorage.framework.waiting import WaitingPod
 from moorage.nodes.changes import ChangeLog, KeyLog
 from moorage.nodes.table import NodeTable
@@ -34,6 +35,7 @@ class Cluster:
     # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _derived: dict[Any, Any] = field(default_factory=dict)
+    _assumed: Assumptions = field(default_factory=Assumptions)
     # By namespace, for the kinds that somebody asked for in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
@@ -43,6 +45,11 @@ class Cluster:
         """One object by `namespace/name`, or by name if it is cluster-scoped."""
         found = self._objects.get(kind, {}).get(key)
         return found if isinstance(found, kind) else None
+
+    def latest(self, kind: type[T], key: str) -> T | None:
+        """One object as it will be once what was decided is done, or else as it is."""
+        future = self._assumed.get(kind, key)
+        return future if isinstance(future, kind) else self.get(kind, key)
 
     def all(self, kind: type[T]) -> Iterable[T]:
         """All objects of a kind."""
@@ -75,13 +82,42 @@ class Cluster:
             found = self._derived[make] = make(self)
         return found
 
+    # What is decided and not done yet
+
+    def assume(self, obj: KubeObject, holder: str) -> None:
+        """Let everybody see an object as it will be, for the sake of a pod (its UID).
+
+        Raises AssumeError unless it was made from the very version that is known. Any news of the
+        object ends it.
+        """
+        self._assumed.add(self.get(type(obj), obj.key), obj, holder)
+        self._changed(type(obj), obj.key)
+
+    def restore(self, obj: KubeObject) -> None:
+        """Let everybody see an object as it is; a future made from another version stays."""
+        if self._assumed.restore(obj):
+            self._changed(type(obj), obj.key)
+
+    def settle(self, obj: KubeObject) -> None:
+        """What was assumed has been carried out: it stays until the news of it comes."""
+        self._assumed.settle(obj)
+
+    @property
+    def assumed(self) -> Iterable[Assumption]:
+        """All objects that are seen as they will be."""
+        return self._assumed
+
+    # For the core
+
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object."""
         kind = type(obj)
         objects = self._objects.setdefault(kind, {})
-        if not _is_same(objects.get(obj.key), obj):
+        ended = self._assumed.news(obj)
+        if ended or not _is_same(objects.get(obj.key), obj):
             self._changed(kind, obj.key)
-        self.version += 1
+        else:
+            self.version += 1
         objects[obj.key] = obj
         if kind in self._by_namespace:
             self._by_namespace[kind].setdefault(obj.namespace, {})[obj.key] = obj
@@ -89,12 +125,13 @@ class Cluster:
     def drop(self, obj: KubeObject) -> None:
         """Remove an object."""
         kind = type(obj)
+        self._assumed.news(obj, gone=True)
         self._changed(kind, obj.key)
-        self.version += 1
         self._objects.get(kind, {}).pop(obj.key, None)
         self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
 
     def _changed(self, kind: type[KubeObject], key: str) -> None:
+        self.version += 1
         self._versions[kind] = self.version_of(kind) + 1
         if kind in self._logs:
             self._logs[kind].add(key)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.hints import Events
 from moorage.framework.state import CycleState
@@ -205,7 +206,22 @@ class PreBind(Protocol):
 
     def pre_bind(
         self, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | tuple[Request, ...]: ...
+    ) -> Status | Awaiting | tuple[Request, ...]: ...
+
+
+@runtime_checkable
+class PreBindNext(Protocol):
+    """What comes next, once pre_bind's requests have been carried out?
+
+    SUCCESS is the end of it, further requests are carried out first, and with `Awaiting` the pod
+    waits until the world has followed; then this is asked again. `state.now` is the time of the
+    question, so a plugin can tell when it has waited long enough. A plugin that has this may
+    return `Awaiting` from pre_bind, too.
+    """
+
+    def pre_bind_next(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Awaiting | tuple[Request, ...]: ...
 
 
 @runtime_checkable

@@ -55,6 +55,7 @@ _PROTOCOLS = (
     points.Permit,
     points.PreBindPreFlight,
     points.PreBind,
+    points.PreBindNext,
     points.Bind,
     points.PostBind,
     points.EventsToRegister,
