@@ -12,7 +12,9 @@ Besides its methods a plugin may state:
 `depends`     what its filter and score answers depend on beside the pod (see `Depends`); without
               it nothing is assumed and nothing is kept.
 `reads(pod)`  the part of the pod that its answers depend on, as a hashable value; pods that agree
-              in it share kept answers. Without it: everything but name, UID and status.
+              in it share kept answers. Without it: everything but name, UID, status and the names
+              of claims. Who looks at claims looks at objects elsewhere: his answers depend on
+              PLACEMENTS and are not kept.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.

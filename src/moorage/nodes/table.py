@@ -327,7 +327,7 @@ class NodeTable(Rows):
         self.pod_counts[row] += 1
         self._book(row, usage, sign=1)
         self.ports.add(row, usage.ports)
-        if pod.spec.volumes:
+        if usage.has_volumes:
             self.volumes.add(row, pod)
         self.placements.add(row, pod)
 
@@ -349,7 +349,7 @@ class NodeTable(Rows):
         self.pod_counts[row] -= 1
         self._book(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
-        if placed.pod.spec.volumes:
+        if usage.has_volumes:
             self.volumes.remove(row, placed.pod)
         self.placements.remove(row, placed.pod)
         self._release(row)

@@ -28,9 +28,7 @@ class VolumeUses:
     _pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
 
     def add(self, row: int, pod: Pod) -> None:
-        """A pod came to a row."""
-        if not has_telling_volumes(pod):
-            return
+        """A pod with telling volumes came to a row."""
         self._pods.setdefault(row, {})[pod.uid] = pod
         self.changes.add(row)
         for use in uses_of(pod):
@@ -38,9 +36,7 @@ class VolumeUses:
             rows[row] = rows.get(row, 0) + 1
 
     def remove(self, row: int, pod: Pod) -> None:
-        """A pod left a row."""
-        if not has_telling_volumes(pod):
-            return
+        """Such a pod left a row."""
         pods = self._pods[row]
         del pods[pod.uid]
         if not pods:
@@ -72,10 +68,9 @@ def is_bare(volume: Volume) -> bool:
     return volume == Volume(name=volume.name)
 
 
-def has_telling_volumes(pod: Pod) -> bool:
+def are_telling(pod: Pod) -> bool:
     """Whether any volume of a pod says something about the node."""
-    volumes = pod.spec.volumes
-    return bool(volumes) and not all(map(is_bare, volumes))
+    return not all(map(is_bare, pod.spec.volumes))
 
 
 def claim_use(namespace: str, claim: str) -> Use:

@@ -38,7 +38,7 @@ class VolumeRestrictions:
     depends = mp.Depends.PLACEMENTS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        if not pod.spec.volumes:
+        if not state.template.usage.has_volumes:
             return mp.SKIP
         disks = frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
         exclusive = set()

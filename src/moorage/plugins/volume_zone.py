@@ -35,6 +35,8 @@ class VolumeZone:
     depends = mp.Depends.PLACEMENTS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        if not state.template.usage.has_volumes:
+            return mp.SKIP
         places: dict[Requirement, None] = {}
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:

@@ -96,7 +96,8 @@ class AttachedVolumes:
         if not self._capacity or any(each is None for each in news):
             self._start_over()
         else:
-            self._grow()
+            if self._capacity != self._table.capacity:
+                self._grow()
             self._catch_up(*news)
         return self
 

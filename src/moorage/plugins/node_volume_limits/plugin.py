@@ -37,6 +37,8 @@ class NodeVolumeLimits:
     depends = mp.Depends.PLACEMENTS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        if not state.template.usage.has_volumes:
+            return mp.SKIP
         if not any(map(attachable.is_telling, pod.spec.volumes)):
             return mp.SKIP
         state[NEW] = New(
