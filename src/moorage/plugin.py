@@ -5,7 +5,7 @@ from moorage import plugin as mp
 
 from moorage.api import claims, csi_migration, quantity, requests, selectors
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
-from moorage.api.meta import LabelSelector, NodeName, ObjectMeta, PodUID
+from moorage.api.meta import KubeObject, LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     NodeAffinity,
@@ -24,6 +24,7 @@ from moorage.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    TypedReference,
     VolumeAttachment,
     VolumeNodeAffinity,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "Hint",
     "HostPort",
     "Inclusion",
+    "KubeObject",
     "LabelSelector",
     "Mask",
     "Namespace",
@@ -157,6 +159,7 @@ __all__ = [
     "TermCounter",
     "Toleration",
     "TopologySpreadConstraint",
+    "TypedReference",
     "UsageBook",
     "UsageColumn",
     "UtilizationShapePoint",
