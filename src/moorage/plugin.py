@@ -3,7 +3,14 @@
 from moorage import plugin as mp
 """
 
-from moorage.api import claims, csi_migration, quantity, requests, selectors
+from moorage.api import (
+    claims,
+    csi_migration,
+    quantity,
+    requests,
+    selectors,
+    volume_matching,
+)
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from moorage.api.meta import KubeObject, LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
@@ -180,6 +187,7 @@ __all__ = [
     "summarize",
     "unresolvable",
     "unschedulable",
+    "volume_matching",
     "volumes",
     "wait",
 ]

@@ -112,6 +112,14 @@ class Fate(Struct, frozen=True):
     unknown: str = ""
 
 
+class Provisioning(Struct, frozen=True):
+    """How much longer than usual it takes to make a volume (for ever, if infinite), or whether it
+    cannot be made at all."""
+
+    seconds: float = 0.0
+    fails: bool = False
+
+
 GOOD = Fate()
 
 
@@ -171,6 +179,16 @@ class Trouble:
                     return "", LOST
                 fails = faults.volume_write_fails
         return (REFUSED if self._happens(fails) else ""), ""
+
+    def provisioning(self, now: float) -> "Provisioning":
+        """What becomes of a volume that is to be made."""
+        if self.is_over(now):
+            return Provisioning()
+        faults = self.faults
+        if self._happens(faults.provision_hangs):
+            return Provisioning(seconds=max(faults.until_seconds - now, 0.0))
+        seconds = self._up_to(faults.provision_seconds)
+        return Provisioning(seconds=seconds, fails=self._happens(faults.provision_fails))
 
     def lateness(self, now: float) -> float:
         """How long news is on its way."""

@@ -6,7 +6,6 @@ Otherwise the smallest that is large enough is taken, by name where several are.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from moorage import plugin as mp
 from moorage.plugins.volume_binding import reach
@@ -15,54 +14,16 @@ from moorage.plugins.volume_binding.pod_claims import Claim, VolumeError
 from moorage.plugins.volume_binding.stock import Stock
 
 Volume = mp.PersistentVolume
-
-
-class Wanted(NamedTuple):
-    """What a claim asks of a volume; claims that agree in it can have the same ones."""
-
-    storage_class: str
-    nano: int
-    mode: str
-    attributes_class: str
-    selector: mp.selectors.Selector | None
-    access_modes: tuple[str, ...]
-
-    def allows(self, volume: Volume) -> bool:
-        """Whether a volume would do even if it was reserved for the claim by hand."""
-        return (
-            mp.claims.capacity_nano(volume) >= self.nano
-            and (volume.spec.volume_mode or "Filesystem") == self.mode
-            and (volume.spec.volume_attributes_class_name or "") == self.attributes_class
-            and volume.metadata.deletion_timestamp is None
-        )
-
-    def suits(self, volume: Volume) -> bool:
-        """Whether a volume that nobody has would do."""
-        return (
-            self.allows(volume)
-            and volume.status.phase == "Available"
-            and (self.selector is None or self.selector.matches(volume.labels))
-            and all(mode in volume.spec.access_modes for mode in self.access_modes)
-        )
+Wanted = mp.volume_matching.Wanted
 
 
 def wanted(claim: Claim) -> Wanted:
     """What a claim asks for."""
-    spec = claim.spec
     try:
-        compile_selector = mp.selectors.compile_label_selector
-        selector = None if spec.selector is None else compile_selector(spec.selector)
+        return mp.volume_matching.wanted(claim)
     except mp.selectors.SelectorError as problem:
         text = f"error creating internal label selector for claim: {claim.key}: {problem}"
         raise VolumeError(text) from problem
-    return Wanted(
-        mp.claims.class_of(claim),
-        mp.claims.requested_nano(claim),
-        spec.volume_mode or "Filesystem",
-        spec.volume_attributes_class_name or "",
-        selector,
-        spec.access_modes,
-    )
 
 
 def in_order(claims: Sequence[Claim]) -> list[Claim]:
