@@ -6,7 +6,6 @@ keeps its old spelling, so whoever compares or counts volumes reads it through t
 
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -61,6 +60,7 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 SEPARATOR = "__"
 
+_QUERY = re.compile(r"[?#]")
 _EBS_HANDLE = re.compile(r"vol-[^/]*")
 
 
@@ -103,7 +103,8 @@ def handle_of(source: Volume | PersistentVolumeSpec, labels: Iterable[tuple[str,
 def _ebs_handle(volume_id: str) -> str:
     if not volume_id.startswith("aws://"):
         return volume_id
-    handle = urlsplit(volume_id).path.strip("/")
+    place = _QUERY.split(volume_id.removeprefix("aws://"), maxsplit=1)[0]
+    handle = place.partition("/")[2].strip("/")
     if _EBS_HANDLE.fullmatch(handle) is None:
         raise MigrationError(f"invalid disk format: {volume_id}")
     return handle
