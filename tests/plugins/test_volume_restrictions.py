@@ -118,6 +118,14 @@ def test_a_claim_for_one_pod_refuses_every_node_while_it_is_in_use():
     assert VolumeRestrictions().pre_filter(make_state(pod, cluster), pod) == mp.SKIP
 
 
+def test_a_user_whose_node_is_gone_is_not_seen():
+    user = make_pod("user", node="n1", volumes=(claimed("data"),))
+    cluster = make_cluster([make_node("n1"), make_node("n2")], [user], [once()])
+    cluster.table.remove_node("n1")
+    pod = make_pod("new", volumes=(claimed("data"),))
+    assert VolumeRestrictions().pre_filter(make_state(pod, cluster), pod) == mp.SKIP
+
+
 def test_the_disk_is_named_before_the_claim():
     user = make_pod("user", node="n1", volumes=(claimed("data"), gce()))
     cluster = make_cluster([make_node("n1"), make_node("n2")], [user], [once()])

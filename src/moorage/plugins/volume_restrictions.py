@@ -48,8 +48,7 @@ class VolumeRestrictions:
                 return mp.unresolvable(mp.claims.not_found(name))
             if ONE_POD_ONLY in claim.spec.access_modes:
                 exclusive.add(name)
-        users = state.table.volumes.rows
-        in_use = sum(bool(users(mp.volumes.claim_use(pod.namespace, name))) for name in exclusive)
+        in_use = sum(_is_used(state.table, pod.namespace, name) for name in exclusive)
         if not disks and not in_use:
             return mp.SKIP
         state[WANTED] = Wanted(disks, frozenset(exclusive), in_use)
@@ -68,8 +67,8 @@ class VolumeRestrictions:
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
         wanted = state[WANTED]
         if wanted.disks:
-            for other in node.pods:
-                if not wanted.disks.isdisjoint(mp.volumes.uses_of(other)):
+            for other in node.placed().values():
+                if not wanted.disks.isdisjoint(mp.volumes.uses_of(other.pod)):
                     return NO_DISK
         return CLAIM_IN_USE if wanted.in_use > 0 else mp.SUCCESS
 
@@ -95,6 +94,12 @@ def named_claims(pod: mp.Pod) -> list[str]:
     """The claims that a pod names; those made for it are nobody else's anyway."""
     named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return [claim.claim_name for claim in named if claim is not None]
+
+
+def _is_used(table: mp.NodeTable, namespace: str, claim: str) -> bool:
+    """Whether a pod on some node uses a claim; one whose node is gone is not seen."""
+    rows = table.volumes.rows(mp.volumes.claim_use(namespace, claim))
+    return any(table.nodes[row] is not None for row in rows)
 
 
 def _shared(wanted: Wanted, other: mp.Pod) -> int:

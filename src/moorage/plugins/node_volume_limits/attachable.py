@@ -8,6 +8,7 @@ volumes count where the node has CSI at all, which is when a CSINode is there.
 from dataclasses import dataclass, field
 
 from moorage import plugin as mp
+from moorage.plugins.node_volume_limits.attachments import Attachments
 
 DRIVERS = mp.csi_migration.DRIVERS
 NOT_MOVED = mp.csi_migration.NOT_MOVED
@@ -124,11 +125,15 @@ def limits_of(csi_node: mp.CSINode | None) -> dict[str, int]:
     }
 
 
-def attachment_name(attachment: mp.VolumeAttachment, cluster: mp.Cluster) -> Found | None:
-    """Attacher and name of a volume that is attached, if a driver does that and it is known."""
-    source = attachment.spec.source.persistent_volume_name
-    attacher = attachment.spec.attacher
-    volume = cluster.get(mp.PersistentVolume, source) if source and attacher else None
-    if volume is None or volume.spec.csi is None:
-        return None
-    return attacher, f"{attacher}/{volume.spec.csi.volume_handle}"
+def left_over(node: str, cluster: mp.Cluster, attached: Names) -> Names:
+    """Volumes that are attached to a node though no pod there uses them."""
+    found: Names = {}
+    for attachment in cluster.derived(Attachments).on(node):
+        attacher = attachment.spec.attacher
+        source = attachment.spec.source.persistent_volume_name
+        volume = cluster.get(mp.PersistentVolume, source) if attacher and source else None
+        if volume is not None and volume.spec.csi is not None:
+            name = f"{attacher}/{volume.spec.csi.volume_handle}"
+            if name not in attached:
+                found[name] = attacher
+    return found

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 from moorage.plugins.node_volume_limits import attachable
 from moorage.plugins.node_volume_limits.attachable import Attachable, Names
+from moorage.plugins.node_volume_limits.attachments import Attachments
 
 Ints = NDArray[np.int64]
 
@@ -59,9 +60,7 @@ class AttachedVolumes:
         # Rows to look at again when one of these changes; may name too many.
         self._rows_by_volume: dict[str, set[int]] = {}
         self._rows_by_class: dict[str, set[int]] = {}
-        # Attachments by node, and the node of each.
-        self._attachments: dict[str, dict[str, mp.VolumeAttachment]] = {}
-        self._attached_to: dict[str, str] = {}
+        self._rows_by_attachment: dict[str, set[int]] = {}
 
     # What it says
 
@@ -104,8 +103,6 @@ class AttachedVolumes:
     def _start_over(self) -> None:
         self._forget()
         self._grow()
-        for attachment in self._cluster.all(mp.VolumeAttachment):
-            self._note_attachment(attachment.key)
         for node in self._cluster.all(mp.CSINode):
             row = self._table.row_of.get(node.name)
             if row is not None:
@@ -136,25 +133,16 @@ class AttachedVolumes:
             stale.update(self._rows_by_volume.pop(name, ()))
         for name in classes:
             stale.update(self._rows_by_class.pop(name, ()))
-        names = [*csi_nodes, *(name for key in attachments for name in self._note_attachment(key))]
+        names = list(csi_nodes)
+        for key in attachments:
+            stale.update(self._rows_by_attachment.pop(key, ()))
+            attachment = self._cluster.get(mp.VolumeAttachment, key)
+            names += [] if attachment is None else [attachment.spec.node_name]
         stale.update(self._table.row_of[name] for name in names if name in self._table.row_of)
         for row in stale:
             self._drop(row)
         for row in sorted(stale.union(pods)):
             self._work_out(row)
-
-    def _note_attachment(self, key: str) -> list[str]:
-        """Take note of an attachment as it is now; the nodes that it concerns."""
-        before = self._attached_to.pop(key, None)
-        if before is not None:
-            del self._attachments[before][key]
-        attachment = self._cluster.get(mp.VolumeAttachment, key)
-        if attachment is None:
-            return [] if before is None else [before]
-        node = attachment.spec.node_name
-        self._attached_to[key] = node
-        self._attachments.setdefault(node, {})[key] = attachment
-        return [node] if before is None else [before, node]
 
     # One row
 
@@ -222,12 +210,9 @@ class AttachedVolumes:
 
     def _left_over(self, row: int, node: str, attached: Names) -> Counter[str]:
         """Volumes by driver that are attached to a node though no pod there uses them."""
-        found: Names = {}
-        for attachment in self._attachments.get(node, {}).values():
+        for attachment in self._cluster.derived(Attachments).on(node):
+            self._rows_by_attachment.setdefault(attachment.key, set()).add(row)
             source = attachment.spec.source.persistent_volume_name
             if source:
                 self._rows_by_volume.setdefault(source, set()).add(row)
-            known = attachable.attachment_name(attachment, self._cluster)
-            if known is not None and known[1] not in attached:
-                found[known[1]] = known[0]
-        return Counter(found.values())
+        return Counter(attachable.left_over(node, self._cluster, attached).values())

@@ -58,9 +58,12 @@ class NodeVolumeLimits:
         if not new or not limits:
             return mp.SUCCESS
         reader = Attachable(state.cluster, migrated=True, strict=False)
-        attached = {name: by for other in node.pods for name, by in reader.names(other).items()}
+        attached: Names = {}
+        for other in node.placed().values():
+            if other.usage.has_volumes:
+                attached.update(reader.names(other.pod))
         counts = Counter(attached.values())
-        counts.update(_left_over(node.name, state.cluster, attached).values())
+        counts.update(attachable.left_over(node.name, state.cluster, attached).values())
         more = Counter(driver for name, driver in new.items() if name not in attached)
         if any(counts[driver] + n > limits.get(driver, np.inf) for driver, n in more.items()):
             return TOO_MANY
@@ -89,16 +92,6 @@ def _read(reader: Attachable, pod: mp.Pod) -> Outcome:
         return mp.unresolvable(str(missing))
     except ValueError as trouble:
         return ValueError(*trouble.args)  # Without the frames that it came through.
-
-
-def _left_over(node: str, cluster: mp.Cluster, attached: Names) -> Names:
-    """Volumes that are attached to a node though no pod there uses them."""
-    found = (
-        attachable.attachment_name(each, cluster)
-        for each in cluster.all(mp.VolumeAttachment)
-        if each.spec.node_name == node
-    )
-    return {name: by for by, name in filter(None, found) if name not in attached}
 
 
 def _exceeding(new: Names, attached: AttachedVolumes, table: mp.Rows) -> mp.Verdicts:
