@@ -1,4 +1,7 @@
-"""Pods with volumes in a cluster that binds and makes them, and that sometimes does not."""
+"""Pods with volumes in a cluster that binds and makes them, and that sometimes does not.
+
+MOORAGE_SEED=7 runs one seed of the storms, MOORAGE_SEEDS=1000 that many.
+"""
 
 import os
 
@@ -10,7 +13,8 @@ from moorage.sim.faults import Faults
 from moorage.sim.volume_storm import VolumeWeather
 
 DEFAULT_SEEDS = 40
-SEEDS = range(int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS)))
+COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
+SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
 
 
 def meta(name, **more):

@@ -19,6 +19,7 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core.effects import Done, Outcome
 from moorage.core.queued_pod import QueuedPod
+from moorage.framework import points
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.profile import Profile
@@ -123,7 +124,7 @@ class BindingCycle:
             if not answer.is_success:
                 self.fail(answer)
             return ()
-        self.unfinished = hasattr(self.asked, "pre_bind_next")
+        self.unfinished = points.follows_up(self.asked)
         if isinstance(answer, Awaiting):
             self.awaiting = answer
             return ()

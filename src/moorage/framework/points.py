@@ -276,4 +276,9 @@ def implements(plugin: object, point: str) -> bool:
     return any(callable(getattr(plugin, method, None)) for method in METHODS.get(point, ()))
 
 
+def follows_up(plugin: object) -> bool:
+    """Whether a pre_bind plugin wants to be asked what comes next."""
+    return callable(getattr(plugin, "pre_bind_next", None))
+
+
 RowArray = NDArray[np.intp]

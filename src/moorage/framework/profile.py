@@ -396,7 +396,7 @@ def _running(plugin: Any, method: str) -> str:
 
 
 def _pre_bound(plugin: Any, method: str, answer: Any) -> Status | Awaiting | tuple[Request, ...]:
-    if isinstance(answer, Awaiting) and hasattr(plugin, "pre_bind_next"):
+    if isinstance(answer, Awaiting) and points.follows_up(plugin):
         return answer
     if isinstance(answer, Status) or _are_requests(answer):
         return answer  # type: ignore[no-any-return]  # just made sure of
