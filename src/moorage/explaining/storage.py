@@ -14,6 +14,7 @@ from moorage.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    TopologySelectorTerm,
     VolumeNodeTerm,
 )
 from moorage.explaining import words
@@ -137,9 +138,18 @@ def _supply(case: Case, claim: PersistentVolumeClaim) -> str:
     ]
     said = f"free of that class: {words.listed(free, 60)}" if free else "no volume of it is free"
     storage_class = case.cluster.get(StorageClass, name)
-    if storage_class is not None and storage_class.provisioner == claims.NO_PROVISIONER:
+    if storage_class is None:
+        return said
+    if storage_class.provisioner in ("", claims.NO_PROVISIONER):
         return f"{said}; none is made on demand"
-    return said
+    places = " or ".join(map(_topology, storage_class.allowed_topologies))
+    return f"{said}; one is made on demand only where {places}" if places else said
+
+
+def _topology(term: TopologySelectorTerm) -> str:
+    return " and ".join(
+        f"{each.key} is {' or '.join(each.values)}" for each in term.match_label_expressions
+    )
 
 
 def _too_little(case: Case) -> str:
