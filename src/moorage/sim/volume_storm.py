@@ -35,6 +35,9 @@ class VolumeWeather(Weather):
         ]
         names = [claim["metadata"]["name"] for claim in self._claims]
         users = [self._user(f"user-{i}", name) for i, name in enumerate(names)]
+        # Some claims are shared, as by the replicas of a Deployment.
+        shared = [name for name in names if self._draw.random() < 0.3]
+        users += [self._user(f"sharer-{i}", name) for i, name in enumerate(shared)]
         csi_nodes = [_csi_node(node["metadata"]["name"]) for node in self._nodes]
         more = [*classes, *csi_nodes, *self._disks, *self._claims, *users]
         return [*super().objects(), *more]

@@ -1,5 +1,7 @@
 """Volumes are taken, written, waited for, and given up; a scheduler is turned by hand."""
 
+import pickle
+
 import pytest
 from msgspec.structs import replace
 
@@ -412,4 +414,51 @@ def test_a_claim_that_is_pinned_already_is_not_written_again():
     assert run.scheduler.cache.get(POD.uid).node == "n2"
     run.update(bound(volume="made", **PINNED))
     run.add(make_free_volume("made"))
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+# Claims that pods share
+
+SHARER = make_pod("q", volumes=(claimed("data"),))
+
+
+def test_a_pod_that_shares_a_claim_waits_for_the_other_one_s_write():
+    run = matched()
+    run.schedule(SHARER)
+    assert len(run.asked) == 1
+    assert run.scheduler.cache.get(SHARER.uid).node == "n1"
+    run.answer(PatchVolume)
+    run.shown(VOLUME, 2, spec=given())
+    run.update(bound())
+    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+
+
+def test_a_pod_that_shares_a_claim_goes_where_its_volume_is_made():
+    run = ordered()
+    run.schedule(SHARER)
+    assert len(run.asked) == 1
+    assert run.scheduler.cache.get(SHARER.uid).node == "n2"
+    run.answer(PatchClaim)
+    run.update(marked(**PINNED))
+    run.add(make_free_volume("made"))
+    run.update(bound(volume="made", **PINNED))
+    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+
+
+def test_a_write_that_nobody_will_do_any_more_is_not_waited_for():
+    run = matched()
+    run.schedule(SHARER)
+    run.answer(PatchVolume, Failed("no"))
+    assert run.assumed == []
+    run.update(make_waiting_claim(version="2"))
+    assert run.trouble == WAITING + 'ClaimRef got reset for pv "pv"'
+    assert run.is_retried(SHARER)
+
+
+def test_a_scheduler_that_waits_for_volumes_can_be_copied():
+    run = pickle.loads(pickle.dumps(matched()))
+    assert run.assumed == [("pv", POD.uid)]
+    run.answer(PatchVolume)
+    run.shown(VOLUME, 2, spec=given())
+    run.update(bound())
     assert [type(request) for request in run.asked] == [BindPod]

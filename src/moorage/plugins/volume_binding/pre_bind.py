@@ -53,7 +53,7 @@ def _is_bound(cluster: mp.Cluster, record: Record, claim: Claim, volume: Volume,
     its_claim = cluster.get(Claim, claim.key)
     if its_claim is None:
         raise VolumeError(f"failed to check binding: {mp.claims.not_found(claim.name)}")
-    if _is_unseen(record, volume, there):
+    if _is_unseen(cluster, record, volume, there):
         return False
     _check_reach(cluster, there, node)
     given = there.spec.claim_ref
@@ -67,7 +67,7 @@ def _is_provisioned(cluster: mp.Cluster, record: Record, claim: Claim, node: str
     if there is None:
         text = mp.claims.not_found(claim.name)
         raise VolumeError(f"failed to check provisioning pvc: {text}")
-    if _is_unseen(record, claim, there):
+    if _is_unseen(cluster, record, claim, there):
         return False
     marks = there.metadata.annotations
     if not marks:
@@ -82,13 +82,19 @@ def _is_provisioned(cluster: mp.Cluster, record: Record, claim: Claim, node: str
     return mp.claims.is_fully_bound(there)
 
 
-def _is_unseen(record: Record, wanted: Volume | Claim, there: Volume | Claim) -> bool:
-    """Whether the news of our own write is still on the way.
+def _is_unseen(
+    cluster: mp.Cluster, record: Record, wanted: Volume | Claim, there: Volume | Claim
+) -> bool:
+    """Whether the news of a write is still on the way.
 
-    It was accepted, so any version but the one that it was made from is no older.
+    Ours was accepted, so any version but the one that it was made from is no older. A pod that
+    shares the claim may be about to write it; that counts for as long as it is assumed.
     """
-    written = any(wanted is obj for obj in record.to_write)
-    return written and there.metadata.resource_version == wanted.metadata.resource_version
+    if there.metadata.resource_version != wanted.metadata.resource_version:
+        return False
+    if any(wanted is obj for obj in record.to_write):
+        return True
+    return there != wanted and cluster.latest(type(wanted), wanted.key) == wanted
 
 
 def _check_reach(cluster: mp.Cluster, volume: Volume, name: str) -> None:
