@@ -181,7 +181,7 @@ class AttachedVolumes:
             self._unlist(row, left)
         reader = Attachable(self._cluster, migrated=True, strict=False)
         for uid, pod in pods.items():
-            if uid in known:
+            if uid in known:  # A pod's volumes never change.
                 continue
             try:
                 known[uid] = reader.names(pod)
