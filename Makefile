@@ -37,7 +37,7 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
-	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py
+	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)

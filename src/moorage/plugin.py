@@ -3,9 +3,16 @@
 from moorage import plugin as mp
 """
 
-from moorage.api import quantity, requests, selectors
+from moorage.api import (
+    claims,
+    csi_migration,
+    quantity,
+    requests,
+    selectors,
+    volume_matching,
+)
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
-from moorage.api.meta import LabelSelector, NodeName, ObjectMeta, PodUID
+from moorage.api.meta import KubeObject, LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     NodeAffinity,
@@ -14,11 +21,32 @@ from moorage.api.pod import (
     PodAffinity,
     Toleration,
     TopologySpreadConstraint,
+    Volume,
 )
 from moorage.api.policy import Namespace, PodDisruptionBudget
+from moorage.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TypedReference,
+    VolumeAttachment,
+    VolumeNodeAffinity,
+)
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from moorage.framework.assumed import AssumeError
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import BindPod, DeletePod, PodRef, Request
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    PatchClaim,
+    PatchVolume,
+    PodRef,
+    Request,
+)
 from moorage.framework.events import Action
 from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
@@ -46,7 +74,7 @@ from moorage.framework.summary import summarize
 from moorage.framework.supposition import Supposition
 from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
-from moorage.nodes import affinity_terms, ports
+from moorage.nodes import affinity_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
@@ -66,8 +94,13 @@ __all__ = [
     "SUCCESS",
     "Action",
     "AffinityTerm",
+    "AssumeError",
+    "Awaiting",
     "BindPod",
     "ByMax",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
     "Candidate",
     "Clause",
     "Cluster",
@@ -84,6 +117,7 @@ __all__ = [
     "Hint",
     "HostPort",
     "Inclusion",
+    "KubeObject",
     "LabelSelector",
     "Mask",
     "Namespace",
@@ -96,6 +130,10 @@ __all__ = [
     "NodeTable",
     "Normalizer",
     "ObjectMeta",
+    "PatchClaim",
+    "PatchVolume",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Placed",
     "Placements",
     "Pod",
@@ -121,18 +159,25 @@ __all__ = [
     "StateKey",
     "StatefulSet",
     "Status",
+    "StorageClass",
     "SupposedRows",
     "Supposition",
     "Taint",
     "TermCounter",
     "Toleration",
     "TopologySpreadConstraint",
+    "TypedReference",
     "UsageBook",
     "UsageColumn",
     "UtilizationShapePoint",
     "Verdicts",
+    "Volume",
+    "VolumeAttachment",
+    "VolumeNodeAffinity",
     "WhatIf",
     "affinity_terms",
+    "claims",
+    "csi_migration",
     "only_nodes",
     "pending",
     "ports",
@@ -142,5 +187,7 @@ __all__ = [
     "summarize",
     "unresolvable",
     "unschedulable",
+    "volume_matching",
+    "volumes",
     "wait",
 ]

@@ -220,6 +220,21 @@ def test_post_filter_runs_after_a_refusal_for_all_nodes(machine):
     assert refused == [[NO.by("A")] * 3]
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(unresolvable("never"), id="refused for good"),
+        pytest.param(only_nodes([]), id="narrowed to nothing"),
+    ],
+)
+def test_post_filter_is_not_asked_about_a_pod_that_no_node_can_ever_take(machine, refusal):
+    plugins = make("A", pre_filter=refusal, filter=SUCCESS), make("B", post_filter=OSError("asked"))
+    decision = decide(machine(*plugins))
+    assert "asked" not in decision.message
+    assert decision.post_filter is None
+    assert decision.nominated is None
+
+
 def test_post_filter_hears_why_each_node_was_refused(machine):
     heard = []
 

@@ -83,3 +83,29 @@ def test_objects_by_namespace():
     assert list(cluster.in_namespace(Service, "default")) == [service("b", tier="web")]
     assert list(cluster.in_namespace(Service, "third")) == [service("c", "third")]
     assert list(cluster.in_namespace(Service, "unheard-of")) == []
+
+
+def test_a_log_tells_which_objects_of_a_kind_changed():
+    cluster = Cluster()
+    cluster.put(service("before"))
+    log = cluster.changes_of(Service)
+    position = log.position
+    cluster.put(service("a"))
+    cluster.put(Service(metadata=ObjectMeta(name="a", namespace="default", resource_version="7")))
+    cluster.put(PriorityClass(metadata=ObjectMeta(name="high")))
+    cluster.drop(service("before"))
+    assert log.since(position) == ["default/a", "default/before"]
+    assert cluster.changes_of(Service) is log
+
+
+def test_what_is_derived_is_made_once_for_each_cluster():
+    one, other = Cluster(), Cluster()
+    names = Derived
+    assert one.derived(names) is one.derived(names)
+    assert one.derived(names).cluster is one
+    assert other.derived(names).cluster is other
+
+
+class Derived:
+    def __init__(self, cluster):
+        self.cluster = cluster

@@ -81,14 +81,26 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
         ),
         pytest.param(
             volumes(Volume(name="x", persistent_volume_claim=ClaimVolume(claim_name="one"))),
-            volumes(Volume(name="x", persistent_volume_claim=ClaimVolume(claim_name="two"))),
-            False,
+            volumes(Volume(name="y", persistent_volume_claim=ClaimVolume(claim_name="two"))),
+            True,
             id="another claim",
+        ),
+        pytest.param(
+            volumes(Volume(name="x", persistent_volume_claim=ClaimVolume(claim_name="one"))),
+            volumes(Volume(name="x", ephemeral=EphemeralVolume())),
+            False,
+            id="a claim that is made for the pod",
+        ),
+        pytest.param(
+            volumes(Volume(persistent_volume_claim=ClaimVolume(claim_name="one"))),
+            volumes(Volume(persistent_volume_claim=ClaimVolume(claim_name="one", read_only=True))),
+            False,
+            id="a claim that is only read",
         ),
         pytest.param(
             make_pod("a", volumes=(Volume(name="x", ephemeral=EphemeralVolume()),)),
             make_pod("b", volumes=(Volume(name="x", ephemeral=EphemeralVolume()),)),
-            False,
+            True,
             id="claims that are named after the pod",
         ),
         pytest.param(

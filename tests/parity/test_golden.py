@@ -21,6 +21,7 @@ FAMILIES = (
     "priorityclass",
     "mixed",
     "config",
+    "volumes",
 )
 
 

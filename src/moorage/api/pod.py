@@ -12,7 +12,13 @@ from moorage.api.meta import (
     LabelSelectorRequirement,
 )
 from moorage.api.quantity import Quantity
-from moorage.api.storage import PersistentVolumeClaimSpec
+from moorage.api.storage import (
+    AzureFileSource,
+    CinderSource,
+    PersistentVolumeClaimSpec,
+    PortworxSource,
+    VsphereSource,
+)
 
 Resources = dict[str, Quantity]
 
@@ -197,6 +203,7 @@ class AWSElasticBlockStore(Data):
 class AzureDisk(Data):
     disk_name: str = ""
     disk_uri: str = field(name="diskURI", default="")
+    kind: str | None = None
     read_only: bool = False
 
 
@@ -234,6 +241,10 @@ class Volume(Data):
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    portworx_volume: PortworxSource | None = None
+    vsphere_volume: VsphereSource | None = None
     iscsi: ISCSI | None = None
     rbd: RBD | None = None
     csi: CSIVolume | None = None

@@ -87,6 +87,23 @@ class AWSDiskSource(Data):
 class AzureDiskSource(Data):
     disk_name: str = ""
     disk_uri: str = field(name="diskURI", default="")
+    kind: str | None = None
+
+
+class AzureFileSource(Data):
+    share_name: str = ""
+
+
+class CinderSource(Data):
+    volume_id: str = field(name="volumeID", default="")
+
+
+class PortworxSource(Data):
+    volume_id: str = field(name="volumeID", default="")
+
+
+class VsphereSource(Data):
+    volume_path: str = ""
 
 
 class PersistentVolumeSpec(Data):
@@ -101,6 +118,10 @@ class PersistentVolumeSpec(Data):
     gce_persistent_disk: GCEDiskSource | None = None
     aws_elastic_block_store: AWSDiskSource | None = None
     azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    portworx_volume: PortworxSource | None = None
+    vsphere_volume: VsphereSource | None = None
     volume_attributes_class_name: str | None = None
 
 

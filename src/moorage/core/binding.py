@@ -4,6 +4,7 @@
     RESERVE    every reserve and permit plugin agrees        PERMIT
     PERMIT     no plugin waits, or all allowed the pod       PRE_BIND
     PRE_BIND   every busy plugin's requests were carried out BIND
+               and it waits for nothing more
     BIND       a plugin's request was carried out            DONE
     any        somebody refuses, or trouble                  FAILED
 
@@ -18,6 +19,8 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core.effects import Done, Outcome
 from moorage.core.queued_pod import QueuedPod
+from moorage.framework import points
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -53,6 +56,8 @@ class BindingCycle:
     outstanding: int = 0
     busy: list[Any] = field(default_factory=list)
     asked: Any = None  # The plugin whose requests are outstanding.
+    unfinished: bool = False  # Whether that plugin has to be asked what comes next.
+    awaiting: Awaiting | None = None  # What that plugin waits for.
     unbound: list[Any] = field(default_factory=list)
 
     def allowed(self) -> None:
@@ -68,13 +73,16 @@ class BindingCycle:
 
     @property
     def is_in_pre_bind(self) -> bool:
-        """Whether a pre_bind plugin's requests are being carried out."""
-        return self.stage is Stage.PRE_BIND and self.outstanding > 0
+        """Whether a pre_bind plugin's requests are being carried out, or followed up."""
+        is_busy = self.outstanding > 0 or self.awaiting is not None
+        return self.stage is Stage.PRE_BIND and is_busy
 
     def step(self) -> tuple[Request, ...]:
         """Go on as far as possible; what comes back has to be carried out first."""
-        while not self.outstanding:
-            if self.stage is Stage.PRE_BIND and self.busy:
+        while not self.outstanding and self.awaiting is None:
+            if self.stage is Stage.PRE_BIND and self.unfinished:
+                asked = self._pre_bind_next()
+            elif self.stage is Stage.PRE_BIND and self.busy:
                 asked = self._pre_bind(self.busy.pop(0))
             elif self.stage is Stage.PRE_BIND:
                 self.stage = Stage.BIND
@@ -103,9 +111,22 @@ class BindingCycle:
     def _pre_bind(self, plugin: Any) -> tuple[Request, ...]:
         self.asked = plugin
         answer = self.profile.run_pre_bind(plugin, self.state, self.pod, self.node)
+        return self._requests(answer)
+
+    def _pre_bind_next(self) -> tuple[Request, ...]:
+        answer = self.profile.run_pre_bind_next(self.asked, self.state, self.pod, self.node)
+        return self._requests(answer)
+
+    def _requests(self, answer: Status | Awaiting | tuple[Request, ...]) -> tuple[Request, ...]:
+        """What a pre_bind plugin asks for; it may go on afterwards, unless it said it is done."""
+        self.unfinished = False
         if isinstance(answer, Status):
             if not answer.is_success:
                 self.fail(answer)
+            return ()
+        self.unfinished = points.follows_up(self.asked)
+        if isinstance(answer, Awaiting):
+            self.awaiting = answer
             return ()
         return answer
 

@@ -24,7 +24,15 @@ from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
 from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Mask, Status, error, unresolvable, unschedulable
+from moorage.framework.status import (
+    SUCCESS,
+    Code,
+    Mask,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
 from moorage.framework.template import PodTemplate, Templates
 
 Rows = NDArray[np.intp]
@@ -257,6 +265,13 @@ class SchedulingCycle:
         decision.diagnosis.blame(status)
         if not status.plugin or status.code.name == "UNSCHEDULABLE":
             decision.diagnosis.unschedulable_plugins.update(decision.pre.narrowed_by)
+        resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if decision.profile.has_post_filters and not resolvable:
+            # As in kube-scheduler, where DynamicResources did not get to see such a pod and stops
+            # the post_filter plugins. What was promised to the pod stays promised.
+            decision.nominated = None
+            decision.status = unschedulable(decision.message)
+            return
         self._after_refusal(decision, Refusal(decision.pre, None, status, random=self._random))
 
     def _refuse(self, decision: Decision, sheet: Sheet) -> None:

@@ -1,11 +1,12 @@
 """What must always hold between cache, table and queue; checked after every simulated step."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from moorage.api.pod import Pod
 from moorage.core.cache import Cache
 from moorage.core.journal import Journal
 from moorage.errors import InvariantError
+from moorage.framework.cluster import Cluster
 from moorage.nodes.table import NodeTable
 
 
@@ -25,6 +26,14 @@ def check_table(table: NodeTable, cache: Cache) -> None:
         raise InvariantError(f"cache and table disagree: {sorted(booked ^ placed)}")
     for name, row in table.row_of.items():
         _check_sums(table, name, row)
+
+
+def check_assumed(cluster: Cluster, bindings: Container[str]) -> None:
+    """What is assumed is held by a pod on its way to a node, or carried out already."""
+    for assumption in cluster.assumed:
+        if assumption.holder and assumption.holder not in bindings:
+            what = f"{type(assumption.obj).__name__} {assumption.obj.key}"
+            raise InvariantError(f"{what} is held for a pod that is not being bound")
 
 
 def _check_sums(table: NodeTable, name: str, row: int) -> None:

@@ -19,6 +19,7 @@ from moorage.api import config
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, invariants, notes
+from moorage.core.awaited import Awaited
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.cache import Cache
 from moorage.core.cycle import Decision, SchedulingCycle
@@ -117,6 +118,8 @@ class Scheduler:
             self.preemptions.leaves,
         )
         self._bindings: dict[str, BindingCycle] = {}
+        self._awaited = Awaited()
+        self._given_up: list[str] = []
         self._lookups = Lookups()
         self._confirm_seconds = confirm_seconds
         self._tickets: dict[Ticket, tuple[Purpose, str]] = {}
@@ -130,6 +133,9 @@ class Scheduler:
         """Take in what the world tells."""
         self._now = now
         self._intake.observe(observation, now)
+        if self._awaited:
+            for uid in self._awaited.concerned(observation):
+                self._follow_up(uid, now)
         return self._caused(now)
 
     def schedule_one(self, now: float) -> list[Effect]:
@@ -165,6 +171,8 @@ class Scheduler:
                 self._lookups.answered(uid)
             else:
                 self._ask(LookUpPod(PodRef.of(unsure.pod)), Purpose.LOOK_UP, uid)
+        for uid in self._awaited.due(now):
+            self._follow_up(uid, now)
         for uid, waiting in self.cluster.waiting.items():
             waiting.expire(now, self._bindings[uid].started_at)
         return self._caused(now)
@@ -177,7 +185,7 @@ class Scheduler:
     @property
     def deadline(self) -> float | None:
         """When advance will have something to do; None if never, as things stand."""
-        moments = [self.queue.deadline(self._now), self._lookups.deadline]
+        moments = [self.queue.deadline(self._now), self._lookups.deadline, self._awaited.deadline]
         oldest = self._oldest_unconfirmed_at()
         moments.append(None if oldest is None else oldest + self._confirm_seconds)
         moments += [
@@ -250,6 +258,7 @@ class Scheduler:
             return False
         # Its room is free when what is under way has come to an end.
         binding.fail(error(f"preempted by {plugin}", plugin))
+        self._give_up(binding)
         return True
 
     def _try_again(self, pod: Pod) -> None:
@@ -312,12 +321,27 @@ class Scheduler:
         self._go_on(binding, now)
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:
+        binding.state.now = now
         for request in binding.step():
             self._ask(request, Purpose.BINDING, binding.entry.uid)
+        if binding.awaiting is not None and binding.entry.uid not in self._awaited:
+            self._awaited.add(binding.entry.uid, binding.awaiting, now)
         if binding.stage is Stage.DONE:
             self._bound(binding, now)
         elif binding.stage is Stage.FAILED and not binding.outstanding:
             self._unwind(binding, now)
+
+    def _follow_up(self, uid: str, now: float) -> None:
+        """What a pre_bind plugin waits for has moved, or time is up: let it look again."""
+        self._awaited.drop(uid)
+        binding = self._bindings[uid]
+        binding.awaiting = None
+        self._go_on(binding, now)
+
+    def _give_up(self, binding: BindingCycle) -> None:
+        """Nobody waits any more for what a pod's pre_bind plugin waits for."""
+        if binding.pod.uid in self._awaited:
+            self._given_up.append(binding.pod.uid)
 
     def _answered(self, uid: str, outcome: Outcome, now: float) -> None:
         binding = self._bindings.get(uid)
@@ -480,8 +504,12 @@ class Scheduler:
         if waiting is not None:
             waiting.reject("", "removed")
         else:
-            # Its binding goes on, and will fail by itself.
+            # Its binding goes on, and will fail by itself, unless it waits for something else.
             self._forget(pod.uid, "removed", now)
+            binding = self._bindings.get(pod.uid)
+            if binding is not None and binding.awaiting is not None:
+                binding.fail(error("pod does not exist any more", binding.asked.name))
+                self._give_up(binding)
             if pod.uid not in self._bindings:
                 self._lookups.drop(pod.uid)
         self.queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
@@ -493,6 +521,10 @@ class Scheduler:
         # Settling one may be a signal to others, as when a gang falls apart.
         while self.cluster.waiting and self._settle_waiting(now):
             pass
+        while self._given_up:
+            uid = self._given_up.pop(0)
+            if uid in self._awaited:
+                self._follow_up(uid, now)
         if not self._effects:
             return []
         caused, self._effects = self._effects, []
@@ -546,6 +578,7 @@ class Scheduler:
         for pod in filter(self._is_ours, self._intake.pods.values()):
             invariants.check_one_place(pod, self._places(pod), self.journal)
         invariants.check_table(self.cluster.table, self.cache)
+        invariants.check_assumed(self.cluster, self._bindings)
 
     def _places(self, pod: Pod) -> list[str]:
         cached = self.cache.get(pod.uid)

@@ -7,16 +7,16 @@ one after that. Reasons that are not known here, a user's plugin's perhaps, get 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from moorage.api import requests, selectors
-from moorage.api.node import Node, Taint
+from moorage.api.node import Taint
 from moorage.api.pod import NodeSelectorTerm, Pod
-from moorage.explaining import words
+from moorage.explaining import storage, words
+from moorage.explaining.case import Case
+from moorage.framework.cluster import Cluster
 from moorage.framework.status import Status
 from moorage.nodes import ports
 from moorage.nodes.info import NodeInfo
-from moorage.nodes.table import NodeTable
 
 INSUFFICIENT = "Insufficient "
 NARROWED_BY_NODE_AFFINITY = (
@@ -27,17 +27,9 @@ LONGEST_LIST = 60
 HARD = ("NoSchedule", "NoExecute")
 
 
-class Case(NamedTuple):
-    """A reason, the pod that it was given for, the nodes that gave it, and all nodes."""
-
-    reason: str
-    pod: Pod
-    nodes: list[NodeInfo]
-    everywhere: list[Node]
-
-
-def of(pod: Pod, table: NodeTable, rejected: Mapping[str, Status]) -> list[str]:
+def of(pod: Pod, cluster: Cluster, rejected: Mapping[str, Status]) -> list[str]:
     """A line per reason that something can be said about; what most nodes say comes first."""
+    table = cluster.table
     everywhere = [node for node in table.nodes if node is not None]
     if not everywhere:
         return ["There is no node among the objects that were given."]
@@ -46,7 +38,7 @@ def of(pod: Pod, table: NodeTable, rejected: Mapping[str, Status]) -> list[str]:
         for reason in dict.fromkeys(status.reasons):
             given.setdefault(reason, []).append(table.info(table.row_of[name]))
     often_first = sorted(given.items(), key=lambda item: (-len(item[1]), item[0]))
-    cases = [Case(reason, pod, nodes, everywhere) for reason, nodes in often_first]
+    cases = [Case(reason, pod, nodes, everywhere, cluster) for reason, nodes in often_first]
     lines = [(case.reason, _line(case)) for case in cases]
     return [f"{reason}: {line}" for reason, line in lines if line]
 
@@ -65,8 +57,8 @@ def _line(case: Case) -> str:
         return _shortage(case)
     if case.reason in NARROWED_BY_NODE_AFFINITY:
         return _node_affinity(case)
-    line = _LINES.get(case.reason)
-    return line(case) if line is not None else ""
+    line = _LINES.get(case.reason, storage.line)
+    return line(case)
 
 
 # One function per reason ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
+from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
 
 
 class PodRef(Struct, frozen=True, gc=False):
@@ -61,4 +62,45 @@ class LookUpPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     pod: PodRef
 
 
-Request = BindPod | PatchPodStatus | EmitEvent | DeletePod | LookUpPod
+class PatchVolume(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+    """Give a persistent volume to a claim for a pod's sake, if it is still of that version."""
+
+    pod: PodRef
+    name: str
+    uid: str
+    version: str
+    claim: TypedReference
+    annotations: dict[str, str] = {}  # a Struct copies it for every instance
+
+    @classmethod
+    def to(cls, pod: Pod, volume: PersistentVolume) -> "PatchVolume":
+        """What makes a volume, as the API server has it, what it is here."""
+        meta, claim = volume.metadata, volume.spec.claim_ref
+        assert claim is not None, f"volume {meta.name} is given to no claim"
+        version = meta.resource_version
+        return cls(PodRef.of(pod), meta.name, meta.uid, version, claim, meta.annotations)
+
+
+class PatchClaim(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+    """Set annotations of a claim for a pod's sake, if it is still of that version."""
+
+    pod: PodRef
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    annotations: dict[str, str] = {}  # as above
+
+    @classmethod
+    def to(cls, pod: Pod, claim: PersistentVolumeClaim) -> "PatchClaim":
+        """What makes a claim, as the API server has it, what it is here."""
+        meta = claim.metadata
+        ref, version = PodRef.of(pod), meta.resource_version
+        return cls(ref, meta.namespace, meta.name, meta.uid, version, meta.annotations)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+Request = BindPod | PatchPodStatus | EmitEvent | DeletePod | LookUpPod | PatchVolume | PatchClaim

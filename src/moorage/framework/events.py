@@ -36,6 +36,13 @@ POD = "Pod"
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULABLE_POD = "UnschedulablePod"
 NODE = "Node"
+PERSISTENT_VOLUME = "PersistentVolume"
+PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+STORAGE_CLASS = "storage.k8s.io/StorageClass"
+CSI_NODE = "storage.k8s.io/CSINode"
+CSI_DRIVER = "storage.k8s.io/CSIDriver"
+CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
 WILDCARD = "*"
 
 
@@ -55,6 +62,18 @@ class ClusterEvent(Struct, frozen=True):
     UPDATE_POD_SCALE_DOWN: ClassVar["ClusterEvent"]
     UPDATE_POD_TOLERATION: ClassVar["ClusterEvent"]
     POD_GATES_ELIMINATED: ClassVar["ClusterEvent"]
+    VOLUME_ADD: ClassVar["ClusterEvent"]
+    VOLUME_UPDATE: ClassVar["ClusterEvent"]
+    CLAIM_ADD: ClassVar["ClusterEvent"]
+    CLAIM_UPDATE: ClassVar["ClusterEvent"]
+    STORAGE_CLASS_ADD: ClassVar["ClusterEvent"]
+    STORAGE_CLASS_UPDATE: ClassVar["ClusterEvent"]
+    CSI_NODE_ADD: ClassVar["ClusterEvent"]
+    CSI_NODE_UPDATE: ClassVar["ClusterEvent"]
+    CSI_DRIVER_UPDATE: ClassVar["ClusterEvent"]
+    CSI_STORAGE_CAPACITY_ADD: ClassVar["ClusterEvent"]
+    CSI_STORAGE_CAPACITY_UPDATE: ClassVar["ClusterEvent"]
+    VOLUME_ATTACHMENT_DELETE: ClassVar["ClusterEvent"]
 
     resource: str
     action: Action
@@ -103,6 +122,18 @@ ClusterEvent.UPDATE_POD_LABEL = ClusterEvent(POD, Action.UPDATE_POD_LABEL)
 ClusterEvent.UPDATE_POD_SCALE_DOWN = ClusterEvent(POD, Action.UPDATE_POD_SCALE_DOWN)
 ClusterEvent.UPDATE_POD_TOLERATION = ClusterEvent(POD, Action.UPDATE_POD_TOLERATION)
 ClusterEvent.POD_GATES_ELIMINATED = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+ClusterEvent.VOLUME_ADD = ClusterEvent(PERSISTENT_VOLUME, Action.ADD)
+ClusterEvent.VOLUME_UPDATE = ClusterEvent(PERSISTENT_VOLUME, Action.UPDATE)
+ClusterEvent.CLAIM_ADD = ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD)
+ClusterEvent.CLAIM_UPDATE = ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.UPDATE)
+ClusterEvent.STORAGE_CLASS_ADD = ClusterEvent(STORAGE_CLASS, Action.ADD)
+ClusterEvent.STORAGE_CLASS_UPDATE = ClusterEvent(STORAGE_CLASS, Action.UPDATE)
+ClusterEvent.CSI_NODE_ADD = ClusterEvent(CSI_NODE, Action.ADD)
+ClusterEvent.CSI_NODE_UPDATE = ClusterEvent(CSI_NODE, Action.UPDATE)
+ClusterEvent.CSI_DRIVER_UPDATE = ClusterEvent(CSI_DRIVER, Action.UPDATE)
+ClusterEvent.CSI_STORAGE_CAPACITY_ADD = ClusterEvent(CSI_STORAGE_CAPACITY, Action.ADD)
+ClusterEvent.CSI_STORAGE_CAPACITY_UPDATE = ClusterEvent(CSI_STORAGE_CAPACITY, Action.UPDATE)
+ClusterEvent.VOLUME_ATTACHMENT_DELETE = ClusterEvent(VOLUME_ATTACHMENT, Action.DELETE)
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)

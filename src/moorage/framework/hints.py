@@ -7,8 +7,14 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.framework.events import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
     NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
+    STORAGE_CLASS,
     Action,
     ClusterEvent,
 )
@@ -38,12 +44,12 @@ EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     for resource in (
         POD,
         NODE,
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "storage.k8s.io/CSINode",
-        "storage.k8s.io/CSIDriver",
-        "storage.k8s.io/CSIStorageCapacity",
-        "storage.k8s.io/StorageClass",
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        CSI_NODE,
+        CSI_DRIVER,
+        CSI_STORAGE_CAPACITY,
+        STORAGE_CLASS,
         "resource.k8s.io/ResourceClaim",
         "resource.k8s.io/DeviceClass",
     )

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.framework.answers import Filtered, PreFiltered
+from moorage.framework.points import Depends
 from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
 from moorage.framework.state import CycleState
@@ -34,8 +36,16 @@ class Inquiry:
 
     @property
     def stamp(self) -> Hashable:
-        """What stays the same for as long as answers hold for rows that do not change."""
-        return self.profile.stamp(self.pre.skipped)
+        """What stays the same for as long as answers hold for rows that do not change.
+
+        Pods of one template may have other claims, which is no matter as long as nobody who looks
+        further than the node and its pods takes part.
+        """
+        skipped = self.pre.skipped
+        stamp = self.profile.stamp(skipped)
+        if stamp is None or self.profile.questions(skipped).reach is not Depends.PLACEMENTS:
+            return stamp
+        return stamp, *claims.names_of(self.pod)
 
     def what_if(self, row: int) -> WhatIf:
         """All filters asked again about a row, beside promised pods and without them."""

@@ -101,6 +101,7 @@ class FilterMemo(_Memo):
             verdicts = calls.filter_rows(self.plugin, self.state, self._pod, self._table)
             self.codes = verdicts.codes.copy()  # It will be written to; a plugin may keep its own.
             self._status_of = verdicts.status_of
+            self._book.erred = self._book.erred or bool(verdicts.troubles)
         else:
             self.codes = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())

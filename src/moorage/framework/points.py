@@ -12,7 +12,9 @@ Besides its methods a plugin may state:
 `depends`     what its filter and score answers depend on beside the pod (see `Depends`); without
               it nothing is assumed and nothing is kept.
 `reads(pod)`  the part of the pod that its answers depend on, as a hashable value; pods that agree
-              in it share kept answers. Without it: everything but name, UID and status.
+              in it share kept answers. Without it: everything but name, UID, status and the names
+              of claims. Who looks at claims looks at objects elsewhere: his answers depend on
+              PLACEMENTS and are not kept.
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
               and pre_score, and so is not asked. None: ask every time.
@@ -31,6 +33,7 @@ from numpy.typing import NDArray
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.hints import Events
 from moorage.framework.state import CycleState
@@ -208,7 +211,22 @@ class PreBind(Protocol):
 
     def pre_bind(
         self, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | tuple[Request, ...]: ...
+    ) -> Status | Awaiting | tuple[Request, ...]: ...
+
+
+@runtime_checkable
+class PreBindNext(Protocol):
+    """What comes next, once pre_bind's requests have been carried out?
+
+    SUCCESS is the end of it, further requests are carried out first, and with `Awaiting` the pod
+    waits until the world has followed; then this is asked again. `state.now` is the time of the
+    question, so a plugin can tell when it has waited long enough. A plugin that has this may
+    return `Awaiting` from pre_bind, too.
+    """
+
+    def pre_bind_next(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Awaiting | tuple[Request, ...]: ...
 
 
 @runtime_checkable
@@ -259,6 +277,11 @@ METHODS: dict[str, tuple[str, ...]] = {
 def implements(plugin: object, point: str) -> bool:
     """Whether a plugin takes part in an extension point."""
     return any(callable(getattr(plugin, method, None)) for method in METHODS.get(point, ()))
+
+
+def follows_up(plugin: object) -> bool:
+    """Whether a pre_bind plugin wants to be asked what comes next."""
+    return callable(getattr(plugin, "pre_bind_next", None))
 
 
 RowArray = NDArray[np.intp]

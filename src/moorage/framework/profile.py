@@ -9,6 +9,7 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError
 from moorage.framework import calls, points, post_filter, registry
+from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
@@ -256,12 +257,15 @@ class Profile:
 
     def run_pre_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | tuple[Request, ...]:
+    ) -> Status | Awaiting | tuple[Request, ...]:
         """What one pre_bind plugin says or asks for."""
-        answer = _call(plugin, "pre_bind", state, pod, node)
-        if isinstance(answer, Status) or _are_requests(answer):
-            return answer  # type: ignore[no-any-return]  # just made sure of
-        return (answer,) if _are_requests((answer,)) else _strange(plugin, "pre_bind", answer)
+        return _pre_bound(plugin, "pre_bind", _call(plugin, "pre_bind", state, pod, node))
+
+    def run_pre_bind_next(
+        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Awaiting | tuple[Request, ...]:
+        """What a pre_bind plugin says or asks for, now that its requests were carried out."""
+        return _pre_bound(plugin, "pre_bind_next", _call(plugin, "pre_bind_next", state, pod, node))
 
     @property
     def binds(self) -> list[Any]:
@@ -346,8 +350,18 @@ def _running(plugin: Any, method: str) -> str:
     """How Kubernetes begins the tale of a plugin's trouble."""
     if method == "pre_bind_pre_flight":
         return f'running PreBindPreFlight "{plugin.name}": '
+    if method == "pre_bind_next":
+        method = "pre_bind"  # To those who read it, it is one and the same.
     point = "".join(word.capitalize() for word in method.split("_"))
     return f'running {point} plugin "{plugin.name}": '
+
+
+def _pre_bound(plugin: Any, method: str, answer: Any) -> Status | Awaiting | tuple[Request, ...]:
+    if isinstance(answer, Awaiting) and points.follows_up(plugin):
+        return answer
+    if isinstance(answer, Status) or _are_requests(answer):
+        return answer  # type: ignore[no-any-return]  # just made sure of
+    return (answer,) if _are_requests((answer,)) else _strange(plugin, method, answer)
 
 
 def _are_requests(answer: Any) -> bool:

@@ -43,6 +43,7 @@ ARGUMENTS = {
     "unreserve": 3,
     "permit": 3,
     "pre_bind": 3,
+    "pre_bind_next": 3,
     "pre_bind_pre_flight": 3,
     "bind": 3,
     "post_bind": 3,

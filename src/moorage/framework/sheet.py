@@ -162,7 +162,8 @@ class Sheet:
         for place, plugin in pre.volatile:
             if hasattr(plugin, "filter_all"):
                 verdicts = calls.filter_rows(plugin, state, pod, state.table)
-                codes, status_of, has_erred = verdicts.codes, verdicts.status_of, False
+                codes, status_of = verdicts.codes, verdicts.status_of
+                has_erred = bool(verdicts.troubles)
             else:
                 # Asked one by one, so only about nodes that nobody refused or left out before.
                 open_ = first_refusals(fitting.first, said) > place

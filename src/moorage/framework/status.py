@@ -4,7 +4,7 @@ What can be expected is a value. A plugin returns one of the constants or makers
 ERROR: trouble is raised, and the framework names the plugin and fails that one pod.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -115,10 +115,11 @@ def only_nodes(names: Sequence[str] | frozenset[str] | set[str]) -> Narrowed:
 class Verdicts:
     """A Status for every row, as codes: 0 fits, any other is looked up when somebody asks.
 
-    `Verdicts(fits=mask, otherwise=status)` is the short form for one reason.
+    `Verdicts(fits=mask, otherwise=status)` is the short form for one reason. Codes among `troubles`
+    stand for rows over which the per-node form would raise, and say with which words.
     """
 
-    __slots__ = ("codes", "status_of")
+    __slots__ = ("codes", "status_of", "troubles")
 
     def __init__(
         self,
@@ -127,15 +128,28 @@ class Verdicts:
         otherwise: Status | None = None,
         codes: Codes | None = None,
         status_of: Callable[[int], Status] | None = None,
+        troubles: Mapping[int, str] | None = None,
     ) -> None:
+        self.troubles = troubles or {}
         if fits is not None and otherwise is not None:
             self.codes: Codes = np.logical_not(fits).astype(np.int64)
             self.status_of: Callable[[int], Status] = Always(otherwise)
         elif codes is not None and status_of is not None:
             self.codes = codes.astype(np.int64, copy=False)
-            self.status_of = status_of
+            self.status_of = _Troubled(status_of, troubles) if troubles else status_of
         else:
             raise TypeError("Verdicts takes fits and otherwise, or codes and status_of")
+
+
+class _Troubled(Struct, frozen=True):
+    """Trouble for some codes, a status for the others."""
+
+    status_of: Callable[[int], Status]
+    troubles: Mapping[int, str]
+
+    def __call__(self, code: int) -> Status:
+        text = self.troubles.get(code)
+        return self.status_of(code) if text is None else error(text)
 
 
 class Always(Struct, frozen=True):

@@ -1,7 +1,8 @@
 """PodTemplate: pods that are equal in everything that plugins read share one.
 
-A workload's pods differ in name, UID and times; nearly all else is the same. So what a decision
-needs of a pod is compiled once for all its equals, and verdicts and scores are kept per template.
+A workload's pods differ in name, UID, times and claims; nearly all else is the same. So what a
+decision needs of a pod is compiled once for all its equals, and verdicts and scores are kept per
+template.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
+from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -99,12 +101,19 @@ def _no_resize(status: PodStatus) -> bool:
 
 
 def _volumes(pod: Pod) -> list[Any]:
-    """The volumes that say something about the node, without their (often random) names."""
+    """The volumes that say something about the node, without their (often random) names.
+
+    Nor with the names of claims: those are references to objects elsewhere, and who follows them
+    depends on more than the pod. So the pods of a StatefulSet, each with a claim of its own, are
+    equals.
+    """
     if not pod.spec.volumes:
         return []
-    telling = [volume for volume in pod.spec.volumes if volume != Volume(name=volume.name)]
-    content: list[Any] = [msgspec.structs.replace(volume, name="") for volume in telling]
-    if any(volume.ephemeral is not None for volume in telling):
-        # The claim of such a volume is named after the pod, so no other pod is its equal.
-        content.append((pod.name, [volume.name for volume in telling]))
-    return content
+    return [_nameless(volume) for volume in pod.spec.volumes if not volumes.is_bare(volume)]
+
+
+def _nameless(volume: Volume) -> Volume:
+    claim = volume.persistent_volume_claim
+    if claim is not None:
+        claim = msgspec.structs.replace(claim, claim_name="")
+    return msgspec.structs.replace(volume, name="", persistent_volume_claim=claim)

@@ -5,35 +5,42 @@ forgets its older half when it grows long; whoever stayed away that long starts 
 """
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 LONGEST = 1 << 16
 
 
 @dataclass(slots=True)
-class ChangeLog:
-    """An append-only list of rows with a position that only grows."""
+class Log(Generic[T]):
+    """An append-only list with a position that only grows."""
 
-    _rows: list[int] = field(default_factory=list)
+    _changed: list[T] = field(default_factory=list)
     _forgotten: int = 0
     position: int = 0
 
-    def add(self, row: int) -> None:
-        """Note that a row changed."""
-        self._rows.append(row)
+    def add(self, changed: T) -> None:
+        """Note a change."""
+        self._changed.append(changed)
         self.position += 1
-        if len(self._rows) > LONGEST:
-            half = len(self._rows) // 2
-            del self._rows[:half]
+        if len(self._changed) > LONGEST:
+            half = len(self._changed) // 2
+            del self._changed[:half]
             self._forgotten += half
 
     def forget(self) -> None:
-        """Every row may have changed: whoever kept anything starts over."""
-        self._rows.clear()
+        """Everything may have changed: whoever kept anything starts over."""
+        self._changed.clear()
         self.position += 1
         self._forgotten = self.position
 
-    def since(self, position: int) -> list[int] | None:
-        """Rows that changed behind a position, oldest first, or None if that is forgotten."""
+    def since(self, position: int) -> list[T] | None:
+        """What changed behind a position, oldest first, or None if that is forgotten."""
         if position < self._forgotten:
             return None
-        return self._rows[position - self._forgotten :]
+        return self._changed[position - self._forgotten :]
+
+
+ChangeLog = Log[int]  # of rows
+KeyLog = Log[str]  # of objects

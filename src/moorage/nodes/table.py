@@ -30,6 +30,7 @@ from moorage.nodes.ports import HostPorts
 from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
 from moorage.nodes.usage_columns import UsageColumn, UsageValues
+from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
 
@@ -142,6 +143,10 @@ class Rows:
         """Which nodes hold a host port that conflicts with a wanted one."""
         return self._marked(rows for port in wanted for rows in self._table.ports.holders(port))
 
+    def using(self, uses: Iterable[Use]) -> Mask:
+        """Which nodes have a pod that uses one of these claims or disks."""
+        return self._marked(self._table.volumes.rows(use) for use in uses)
+
     def holding(self, image: str) -> tuple[Mask, int, int]:
         """Which nodes hold an image, its size in bytes, and how many nodes hold it."""
         found = self._table.images.get(image)
@@ -196,6 +201,7 @@ class NodeTable(Rows):
         "requested_columns",
         "row_of",
         "taints",
+        "volumes",
     )
 
     def __init__(self, capacity: int = SMALLEST) -> None:
@@ -219,6 +225,7 @@ class NodeTable(Rows):
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
+        self.volumes = VolumeUses()
         self.images = Images()
         self.order = NodeOrder()
         self.changes = ChangeLog()
@@ -337,6 +344,8 @@ class NodeTable(Rows):
         self._book(row, usage, sign=1)
         if usage.ports:
             self.ports.add(row, usage.ports)
+        if usage.has_volumes:
+            self.volumes.add(row, pod)
         self.placements.add(row, pod)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
@@ -358,6 +367,8 @@ class NodeTable(Rows):
         self.pod_counts[row] -= 1
         self._book(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
+        if usage.has_volumes:
+            self.volumes.remove(row, placed.pod)
         self.placements.add(row, placed.pod, -1)
         self._release(row)
 

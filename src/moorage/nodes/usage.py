@@ -9,18 +9,23 @@ from typing import NamedTuple
 
 from moorage.api import requests
 from moorage.api.pod import Pod
+from moorage.nodes import volumes
 
 HostPort = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A pod's requests (cpu in milli, the rest in units), non-zero requests and host ports."""
+    """A pod's requests (cpu in milli, the rest in units), non-zero requests and host ports.
+
+    And whether it has volumes that say something about the node, which most pods have not.
+    """
 
     requested: tuple[tuple[str, int], ...]
     nonzero_cpu: int
     nonzero_memory: int
     ports: tuple[HostPort, ...]
+    has_volumes: bool
 
     @classmethod
     def of(cls, pod: Pod) -> "Usage":
@@ -31,6 +36,7 @@ class Usage:
             nonzero_cpu=cpu,
             nonzero_memory=memory,
             ports=requests.host_ports(pod),
+            has_volumes=volumes.are_telling(pod),
         )
 
 

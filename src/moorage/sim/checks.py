@@ -22,8 +22,16 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
+from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
-from moorage.framework.effects import BindPod, DeletePod, PatchPodStatus, Request
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    PatchClaim,
+    PatchPodStatus,
+    PatchVolume,
+    Request,
+)
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
 from moorage.sim.replica import MakeScheduler, Replica
@@ -106,6 +114,9 @@ class Checks:
         for cached in replica.scheduler.cache:
             if cached.assumed:
                 self._fail(cached.pod.uid, f"room is held on {cached.node} for {cached.pod.key}")
+        for assumption in replica.scheduler.cluster.assumed:
+            what = f"{type(assumption.obj).__name__} {assumption.obj.key}"
+            self._fail(assumption.holder, f"{what} is still seen as it was to be")
         self._check_fresh_eyes()
 
     def at_ease(self, replica: Replica) -> None:
@@ -175,8 +186,9 @@ class Checks:
         for _ in range(self._cluster.count(Pod)):
             for effect in scheduler.schedule_one(now):
                 request = effect.request
-                if isinstance(request, BindPod) and request.pod.uid not in (excused or ()):
-                    self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {request.node}")
+                node = _placed_on(request, scheduler)
+                if node and request.pod.uid not in (excused or ()):
+                    self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {node}")
                 elif excused is None and _evicts(request):
                     self._fail(request.pod.uid, f"{request.pod.key} has not made room for others")
 
@@ -190,6 +202,15 @@ class Checks:
         for replica in self._replicas:
             yield f"as scheduler {replica.number} tells it:"
             yield from (f"  {fact}" for fact in replica.scheduler.journal.story(uid))
+
+
+def _placed_on(request: Request, scheduler: Scheduler) -> str:
+    """The node that a pod is on its way to; its volumes may have to be there first."""
+    if isinstance(request, BindPod):
+        return request.node
+    cached = scheduler.cache.get(request.pod.uid)
+    is_first_step = isinstance(request, PatchVolume | PatchClaim)
+    return cached.node if cached is not None and is_first_step else ""
 
 
 def _evicts(request: Request) -> bool:

@@ -15,7 +15,9 @@ from moorage.framework.effects import (
     DeletePod,
     EmitEvent,
     LookUpPod,
+    PatchClaim,
     PatchPodStatus,
+    PatchVolume,
     Request,
 )
 
@@ -36,6 +38,12 @@ class Faults(Struct, frozen=True, kw_only=True):
     event_lost: float = 0.0
     delete_fails: float = 0.0
     look_up_fails: float = 0.0
+    volume_write_fails: float = 0.0
+    volume_write_unknown: float = 0.0
+    # What the volume controller does
+    provision_fails: float = 0.0
+    provision_hangs: float = 0.0
+    provision_seconds: float = 0.0
     answer_seconds: float = 0.0
     # What the scheduler is told
     late_seconds: float = 0.0
@@ -77,6 +85,11 @@ class Faults(Struct, frozen=True, kw_only=True):
             event_lost=perhaps("event_lost", 0.6),
             delete_fails=perhaps("delete_fails", 0.4),
             look_up_fails=perhaps("look_up_fails", 0.5),
+            volume_write_fails=perhaps("volume_write_fails", 0.4),
+            volume_write_unknown=perhaps("volume_write_unknown", 0.3),
+            provision_fails=perhaps("provision_fails", 0.5),
+            provision_hangs=perhaps("provision_hangs", 0.3),
+            provision_seconds=perhaps("provision_seconds", 20.0),
             answer_seconds=perhaps("answer_seconds", 6.0),
             late_seconds=perhaps("late_seconds", latest),
             duplicated=perhaps("duplicated", 0.4),
@@ -97,6 +110,14 @@ class Fate(Struct, frozen=True):
     carried_out: bool = True
     failed: str = ""
     unknown: str = ""
+
+
+class Provisioning(Struct, frozen=True):
+    """How much longer than usual it takes to make a volume (for ever, if infinite), or whether it
+    cannot be made at all."""
+
+    seconds: float = 0.0
+    fails: bool = False
 
 
 GOOD = Fate()
@@ -153,7 +174,21 @@ class Trouble:
                 fails = faults.delete_fails
             case LookUpPod():
                 fails = faults.look_up_fails
+            case PatchVolume() | PatchClaim():
+                if self._happens(faults.volume_write_unknown):
+                    return "", LOST
+                fails = faults.volume_write_fails
         return (REFUSED if self._happens(fails) else ""), ""
+
+    def provisioning(self, now: float) -> "Provisioning":
+        """What becomes of a volume that is to be made."""
+        if self.is_over(now):
+            return Provisioning()
+        faults = self.faults
+        if self._happens(faults.provision_hangs):
+            return Provisioning(seconds=max(faults.until_seconds - now, 0.0))
+        seconds = self._up_to(faults.provision_seconds)
+        return Provisioning(seconds=seconds, fails=self._happens(faults.provision_fails))
 
     def lateness(self, now: float) -> float:
         """How long news is on its way."""

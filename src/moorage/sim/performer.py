@@ -2,16 +2,23 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
+from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.pod import Pod
+from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
 from moorage.framework.effects import (
     BindPod,
     DeletePod,
     EmitEvent,
     LookUpPod,
+    PatchClaim,
     PatchPodStatus,
+    PatchVolume,
     Request,
 )
+from moorage.sim import refusals
 from moorage.sim.cluster import Cluster
 from moorage.sim.faults import Fate
 from moorage.sim.refusals import Refusal
@@ -31,9 +38,16 @@ def perform(
 
 
 def _is_missing(cluster: Cluster, request: Request) -> bool:
-    """Whether the pod that a request is about is not there; a namesake is another pod."""
-    pod = cluster.get(Pod, request.pod.key)
-    return pod is None or pod.uid != request.pod.uid
+    """Whether the object that a request is about is not there; a namesake is another object."""
+    found: KubeObject | None
+    match request:
+        case PatchVolume(name=name, uid=uid):
+            found = cluster.get(PersistentVolume, name)
+        case PatchClaim(uid=uid):
+            found = cluster.get(PersistentVolumeClaim, request.key)
+        case _:
+            uid, found = request.pod.uid, cluster.get(Pod, request.pod.key)
+    return found is None or found.uid != uid
 
 
 def _carry_out(
@@ -52,6 +66,34 @@ def _carry_out(
         case LookUpPod(pod=ref):
             pod = cluster.get(Pod, ref.key)
             return pod if pod is not None and pod.uid == ref.uid else None
+        case PatchVolume():
+            _patch_volume(cluster, request)
+        case PatchClaim():
+            _patch_claim(cluster, request)
         case _:
             assert_never(request)
     return None
+
+
+def _patch_volume(cluster: Cluster, request: PatchVolume) -> None:
+    volume = cluster.get(PersistentVolume, request.name)
+    if volume is None:
+        raise refusals.not_found("persistentvolumes", request.name)
+    refusals.check_uid("persistentvolumes", volume, request.uid)
+    meta = _annotated(volume.metadata, request.annotations, request.version)
+    spec = replace(volume.spec, claim_ref=request.claim)
+    cluster.update(replace(volume, metadata=meta, spec=spec))
+
+
+def _patch_claim(cluster: Cluster, request: PatchClaim) -> None:
+    claim = cluster.get(PersistentVolumeClaim, request.key)
+    if claim is None:
+        raise refusals.not_found("persistentvolumeclaims", request.name)
+    refusals.check_uid("persistentvolumeclaims", claim, request.uid)
+    meta = _annotated(claim.metadata, request.annotations, request.version)
+    cluster.update(replace(claim, metadata=meta))
+
+
+def _annotated(meta: ObjectMeta, annotations: dict[str, str], version: str) -> ObjectMeta:
+    """The version that is asked for goes along: the cluster refuses one that is not the latest."""
+    return replace(meta, annotations=meta.annotations | annotations, resource_version=version)

@@ -19,6 +19,9 @@ def why_pending(scheduler: Scheduler, pod: Pod) -> str:
     waiting = scheduler.cluster.waiting.get(pod.uid)
     if waiting is not None:
         return f"waits on permit to go to {waiting.node}"
+    cached = scheduler.cache.get(pod.uid)
+    if cached is not None and cached.assumed:
+        return f"on its way to {cached.node}, and not bound yet"
     return _refusal(scheduler, pod) or "not tried yet"
 
 

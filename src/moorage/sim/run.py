@@ -22,7 +22,7 @@ from moorage.api.storage import StorageClass
 from moorage.core.journal import Journal
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
-from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals
+from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals, volumes
 from moorage.sim.checks import Checks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
@@ -33,6 +33,7 @@ from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
 from moorage.sim.trace import Trace
+from moorage.sim.volumes import VolumeController
 
 Manifest = Mapping[str, Any] | KubeObject
 Progress = Callable[[int, int], None]
@@ -69,6 +70,7 @@ class Simulation:
         self._clock: Clock[object] = Clock()
         self._kubelet = Kubelet(self.cluster, self._clock, start_seconds=start_seconds)
         self._trouble = Trouble(seed, faults or Faults.none())
+        self._volumes = VolumeController(self.cluster, self._clock, self._trouble)
         make_scheduler = MakeScheduler(self.config)
         self._checks = (
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
@@ -169,6 +171,9 @@ class Simulation:
         if isinstance(what, kubelet.Happening):
             self._kubelet.happen(what)
             self._patience.changed(relief=not isinstance(what, kubelet.Start))
+        elif isinstance(what, volumes.Happening):
+            self._volumes.happen(what)
+            self._patience.changed(relief=True)
         else:
             assert isinstance(what, Happening)
             self._replicas.happen(what)

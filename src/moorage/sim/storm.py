@@ -26,10 +26,14 @@ PRIORITIES = {"low": 10, "high": 1000}
 
 
 def run(
-    seed: int, config: configuration.Source = None, *, faults: Faults | None = None
+    seed: int,
+    config: configuration.Source = None,
+    *,
+    faults: Faults | None = None,
+    weather: "Weather | None" = None,
 ) -> Simulation:
     """Live through a storm; returns the simulation at rest."""
-    weather = Weather(seed)
+    weather = Weather(seed) if weather is None else weather
     sim = Simulation(
         weather.objects(),
         config,

@@ -10,7 +10,7 @@ What is not said is as a plain pod or node would have it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from moorage.api.meta import ObjectMeta
+from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
 from moorage.api.pod import (
     Container,
@@ -112,6 +112,16 @@ def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
         assert pod.node_name, f"pod {pod.key} runs nowhere: give it a `node`"
         table.add_pod(pod.node_name, pod, Usage.of(pod))
     return table
+
+
+def make_cluster(
+    nodes: Iterable[Node], pods: Iterable[Pod] = (), objects: Iterable[KubeObject] = ()
+) -> Cluster:
+    """A cluster of these nodes, with pods that run on them and objects of other kinds."""
+    cluster = Cluster(make_table(nodes, pods))
+    for obj in objects:
+        cluster.put(obj)
+    return cluster
 
 
 def make_state(pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0) -> CycleState:

@@ -22,10 +22,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from moorage.api.meta import NodeName
+from moorage.api.meta import KubeObject, NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.framework import events, hints, points
+from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.events import Action, ClusterEvent
 from moorage.framework.hints import Hint
@@ -35,7 +36,7 @@ from moorage.framework.status import SUCCESS, Status
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
 from moorage.testing import strategies
-from moorage.testing.builders import make_table
+from moorage.testing.builders import make_cluster, make_table
 from moorage.testing.cycle import Answers, Form, PluginCycle, active_rows, allow
 from moorage.testing.strategies import Example, Examples
 
@@ -55,6 +56,7 @@ _PROTOCOLS = (
     points.Permit,
     points.PreBindPreFlight,
     points.PreBind,
+    points.PreBindNext,
     points.Bind,
     points.PostBind,
     points.EventsToRegister,
@@ -77,15 +79,22 @@ class Ran(NamedTuple):
 
 
 def run_plugin(
-    plugin: Plugin, pod: Pod, node: Node, *, others: Iterable[Node] = (), pods: Iterable[Pod] = ()
+    plugin: Plugin,
+    pod: Pod,
+    node: Node,
+    *,
+    others: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    objects: Iterable[KubeObject] = (),
 ) -> Ran:
     """What a plugin says of a node, from pre_filter to the normalised score.
 
-    `others` are further nodes of the cluster, `pods` run on any of them. The score is normalised
-    among all these nodes and given even where the filter refuses, so that one example shows both.
+    `others` are further nodes of the cluster, `pods` run on any of them, `objects` are neither.
+    The score is normalised among all these nodes and given even where the filter refuses, so that
+    one example shows both.
     """
-    table = make_table([node, *others], pods)
-    cycle = PluginCycle(plugin, pod, table)
+    cluster = make_cluster([node, *others], pods, objects)
+    cycle, table = PluginCycle(plugin, pod, cluster), cluster.table
     row = table.row_of[node.name]
     if not cycle.scores:
         return Ran(cycle.status(row), None, None)
@@ -128,10 +137,10 @@ def check_plugin(
             ) from trouble
 
 
-def check_twins(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """Prove that the per-node form and the whole-cluster form agree for one pod and table."""
-    cycle = PluginCycle(plugin, pod, table)
-    rows = active_rows(table)
+def check_twins(plugin: Plugin, pod: Pod, cluster: Cluster | NodeTable) -> None:
+    """Prove that the per-node form and the whole-cluster form agree for one pod and cluster."""
+    cycle = PluginCycle(plugin, pod, cluster)
+    rows = active_rows(cycle.table)
     slices = [rows, rows[::-1], rows[::2], rows[:1], []]
     if cycle.filters:
         _compare_forms(cycle, "filter", cycle.statuses, slices)

@@ -12,6 +12,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework import points
+from moorage.framework.cluster import Cluster
 from moorage.framework.points import Plugin
 from moorage.framework.status import (
     REJECTED,
@@ -67,9 +68,12 @@ class Answers(NamedTuple):
 class PluginCycle:
     """One pod's way through a single plugin, up to the scores."""
 
-    def __init__(self, plugin: Plugin, pod: Pod, table: NodeTable, now: float = 0.0) -> None:
-        self.plugin, self.pod, self.table = plugin, pod, table
-        self.state = make_state(pod, table, now)
+    def __init__(
+        self, plugin: Plugin, pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0
+    ) -> None:
+        self.plugin, self.pod = plugin, pod
+        self.state = make_state(pod, cluster, now)
+        self.table = table = self.state.table
         self.found: Status | Narrowed = SUCCESS
         if isinstance(plugin, points.PreFilter):
             self.found = plugin.pre_filter(self.state, pod)

@@ -1,0 +1,166 @@
+"""In-tree volumes as the CSI volumes that Kubernetes turned them into.
+
+Clouds' disks were once built into Kubernetes; today their CSI drivers serve them. An old volume
+keeps its old spelling, so whoever compares or counts volumes reads it through these tables.
+"""
+
+import re
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from moorage.api.meta import LabelSelectorRequirement
+from moorage.api.pod import Volume
+from moorage.api.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+    VolumeNodeSelector,
+    VolumeNodeTerm,
+)
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+EBS = "kubernetes.io/aws-ebs"
+GCE = "kubernetes.io/gce-pd"
+AZURE_DISK = "kubernetes.io/azure-disk"
+CINDER = "kubernetes.io/cinder"
+PORTWORX = "kubernetes.io/portworx-volume"
+
+# In-tree plugin -> the CSI driver that serves its volumes now.
+DRIVERS = {
+    EBS: "ebs.csi.aws.com",
+    GCE: "pd.csi.storage.gke.io",
+    AZURE_DISK: "disk.csi.azure.com",
+    CINDER: "cinder.csi.openstack.org",
+    PORTWORX: "pxd.portworx.com",
+}
+# These could be moved to CSI drivers, but kube-scheduler counts them as not moved.
+NOT_MOVED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
+
+# The field of a volume -> the in-tree plugin.
+_FIELDS = {
+    "aws_elastic_block_store": EBS,
+    "gce_persistent_disk": GCE,
+    "azure_disk": AZURE_DISK,
+    "cinder": CINDER,
+    "portworx_volume": PORTWORX,
+    "azure_file": NOT_MOVED[0],
+    "vsphere_volume": NOT_MOVED[1],
+}
+_TOPOLOGY_KEYS = {
+    EBS: "topology.ebs.csi.aws.com/zone",
+    GCE: "topology.gke.io/zone",
+    CINDER: "topology.cinder.csi.openstack.org/zone",
+}
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+SEPARATOR = "__"
+
+_QUERY = re.compile(r"[?#]")
+_EBS_HANDLE = re.compile(r"vol-[^/]*")
+
+
+class MigrationError(ValueError):
+    """An in-tree volume that has no CSI spelling."""
+
+
+def plugin_of(source: Volume | PersistentVolumeSpec) -> str | None:
+    """The in-tree plugin that a volume was made for; None if it is none that CSI took over."""
+    for field, plugin in _FIELDS.items():
+        if getattr(source, field) is not None:
+            return plugin
+    return None
+
+
+def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
+    """The in-tree plugins whose volumes a node serves through CSI, as it says itself."""
+    if csi_node is None:
+        return frozenset()
+    return frozenset(csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","))
+
+
+def handle_of(source: Volume | PersistentVolumeSpec, labels: Iterable[tuple[str, str]] = ()) -> str:
+    """The handle under which a CSI driver knows an in-tree volume; labels are a volume's own."""
+    if (ebs := source.aws_elastic_block_store) is not None:
+        return _ebs_handle(ebs.volume_id)
+    if (gce := source.gce_persistent_disk) is not None:
+        return _gce_handle(gce.pd_name, dict(labels))
+    if (azure := source.azure_disk) is not None:
+        if azure.kind not in (None, "Managed"):
+            raise MigrationError(f"kind({azure.kind}) is not supported in csi migration")
+        return azure.disk_uri
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    if source.portworx_volume is not None:
+        return source.portworx_volume.volume_id
+    raise MigrationError("not a volume that a CSI driver took over")
+
+
+def _ebs_handle(volume_id: str) -> str:
+    if not volume_id.startswith("aws://"):
+        return volume_id
+    place = _QUERY.split(volume_id.removeprefix("aws://"), maxsplit=1)[0]
+    handle = place.partition("/")[2].strip("/")
+    if _EBS_HANDLE.fullmatch(handle) is None:
+        raise MigrationError(f"invalid disk format: {volume_id}")
+    return handle
+
+
+def _gce_handle(disk: str, labels: dict[str, str]) -> str:
+    place = labels.get(BETA_ZONE) or labels.get(ZONE) or "UNSPECIFIED"
+    zones = place.split(SEPARATOR)
+    if len(zones) > 1:
+        region = zones[0].rpartition("-")[0]
+        return f"projects/UNSPECIFIED/regions/{region}/disks/{disk}"
+    return f"projects/UNSPECIFIED/zones/{place}/disks/{disk}"
+
+
+def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
+    """The nodes that reach an in-tree volume, in terms of its CSI driver's own topology key."""
+    plugin = plugin_of(volume.spec)
+    handle_of(volume.spec, volume.labels.items())  # One without a handle cannot be read at all.
+    csi_key = _TOPOLOGY_KEYS.get(plugin or "")
+    if csi_key is None:
+        return volume.spec.node_affinity
+    terms = _terms(volume.spec.node_affinity)
+    keys = {e.key for term in terms for e in term.match_expressions if e.values}
+    found = (ZONE in keys, BETA_ZONE in keys, ZONE in volume.labels, BETA_ZONE in volume.labels)
+    beta = found.index(True) % 2 == 1 if any(found) else False
+    zone = BETA_ZONE if beta else ZONE
+    names = {BETA_REGION: REGION} if beta else {}
+    if zone in keys:
+        names[zone] = csi_key
+    renamed = tuple(_renamed(term, names) for term in terms)
+    if zone not in keys and zone in volume.labels:
+        renamed = _with_zones(renamed, csi_key, volume.labels[zone])
+    if not renamed and volume.spec.node_affinity is None:
+        return None
+    return VolumeNodeAffinity(required=VolumeNodeSelector(node_selector_terms=renamed))
+
+
+def _terms(affinity: VolumeNodeAffinity | None) -> tuple[VolumeNodeTerm, ...]:
+    required = None if affinity is None else affinity.required
+    return () if required is None else required.node_selector_terms
+
+
+def _renamed(term: VolumeNodeTerm, names: dict[str, str]) -> VolumeNodeTerm:
+    expressions = tuple(
+        structs.replace(expression, key=names.get(expression.key, expression.key))
+        for expression in term.match_expressions
+    )
+    return structs.replace(term, match_expressions=expressions)
+
+
+def _with_zones(
+    terms: tuple[VolumeNodeTerm, ...], key: str, label: str
+) -> tuple[VolumeNodeTerm, ...]:
+    zones = tuple(sorted({zone.strip() for zone in label.split(SEPARATOR)}))
+    wanted = LabelSelectorRequirement(key=key, operator="In", values=zones)
+    return tuple(
+        structs.replace(term, match_expressions=(*term.match_expressions, wanted))
+        for term in terms or (VolumeNodeTerm(),)
+    )

@@ -1,0 +1,92 @@
+"""Shapes of pods with volumes. Every node has a CSINode, every volume is one of a CSI driver's."""
+
+from moorage.api.claims import BIND_COMPLETED
+from moorage.api.meta import KubeObject, ObjectMeta
+from moorage.api.pod import ClaimVolume, Volume
+from moorage.api.storage import (
+    CSINode,
+    CSINodeAllocatable,
+    CSINodeDriver,
+    CSINodeSpec,
+    CSISource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    TypedReference,
+)
+from moorage.bench.objects import NAMESPACE, nodes_of, pod, pods_of
+from moorage.bench.workload import Workload, shape
+
+DRIVER = "ebs.csi.aws.com"
+VOLUMES_PER_NODE = 39
+STORAGE = {"storage": "1Gi"}
+ONE_NODE = ("ReadWriteOnce",)
+
+
+@shape(pods=5_000)
+def csi_volumes(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods with a bound CSI volume each; a node takes 39 of them."""
+    names = [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
+    made = [pod(name, volumes=(_claimed(name),)) for name in names]
+    others: list[KubeObject] = [_csi_node(f"node-{i}") for i in range(nodes)]
+    others += [obj for name in names for obj in _bound(name)]
+    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+
+
+@shape(pods=10_000)
+def secrets(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods with a secret and a config map, which no node is chosen for."""
+    volumes = (Volume(name="token"), Volume(name="settings"))
+    return Workload(
+        nodes_of(nodes),
+        pods_of("initial", initial, volumes=volumes),
+        pods_of("pod", pods, volumes=volumes),
+    )
+
+
+def _claimed(claim: str) -> Volume:
+    return Volume(name="data", persistent_volume_claim=ClaimVolume(claim_name=claim))
+
+
+def _csi_node(name: str) -> CSINode:
+    limit = CSINodeAllocatable(count=VOLUMES_PER_NODE)
+    driver = CSINodeDriver(name=DRIVER, node_id=name, allocatable=limit)
+    return CSINode(
+        api_version="storage.k8s.io/v1",
+        kind="CSINode",
+        metadata=ObjectMeta(name=name, uid=name, resource_version="1"),
+        spec=CSINodeSpec(drivers=(driver,)),
+    )
+
+
+def _bound(name: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+    """A claim and a volume that have found each other."""
+    claim = PersistentVolumeClaim(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        metadata=ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"claim-{name}",
+            annotations={BIND_COMPLETED: "true"},
+            resource_version="1",
+        ),
+        spec=PersistentVolumeClaimSpec(access_modes=ONE_NODE, volume_name=f"pv-{name}"),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+    volume = PersistentVolume(
+        api_version="v1",
+        kind="PersistentVolume",
+        metadata=ObjectMeta(name=f"pv-{name}", uid=f"pv-{name}", resource_version="1"),
+        spec=PersistentVolumeSpec(
+            capacity=dict(STORAGE),
+            access_modes=ONE_NODE,
+            claim_ref=TypedReference(namespace=NAMESPACE, name=name, uid=claim.uid),
+            csi=CSISource(driver=DRIVER, volume_handle=f"vol-{name}"),
+        ),
+        status=PersistentVolumeStatus(phase="Bound"),
+    )
+    return claim, volume

@@ -1,0 +1,128 @@
+"""VolumeUses: which rows hold pods that use which claims and disks.
+
+Kept along as pods come and go, for those few pods whose volumes say something about the node;
+secrets and config maps do not. What a claim is bound to is not known here, only who uses it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from moorage.api import claims
+from moorage.api.pod import Pod, Volume
+from moorage.nodes.changes import ChangeLog
+
+# What is used: a kind of thing and what tells it from others of its kind.
+Use = tuple[str, ...]
+
+CLAIM, EPHEMERAL = "claim", "ephemeral"
+READ_ONLY, READ_WRITE = "read-only", "read-write"
+
+
+@dataclass(slots=True)
+class VolumeUses:
+    """Uses by row with how many volumes there are of each, and the pods with such volumes."""
+
+    # Rows to which a pod with volumes came, or which one left.
+    changes: ChangeLog = field(default_factory=ChangeLog)
+    _rows: dict[Use, dict[int, int]] = field(default_factory=dict)
+    _pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
+
+    def add(self, row: int, pod: Pod) -> None:
+        """A pod with telling volumes came to a row."""
+        self._pods.setdefault(row, {})[pod.uid] = pod
+        self.changes.add(row)
+        for use in uses_of(pod):
+            rows = self._rows.setdefault(use, {})
+            rows[row] = rows.get(row, 0) + 1
+
+    def remove(self, row: int, pod: Pod) -> None:
+        """Such a pod left a row."""
+        pods = self._pods[row]
+        del pods[pod.uid]
+        if not pods:
+            del self._pods[row]
+        self.changes.add(row)
+        for use in uses_of(pod):
+            rows = self._rows[use]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+                if not rows:
+                    del self._rows[use]
+
+    def rows(self, use: Use) -> Collection[int]:
+        """The rows with a pod that uses something."""
+        return self._rows.get(use, {}).keys()
+
+    def pods(self, row: int) -> Mapping[str, Pod]:
+        """The pods of a row that have volumes which say something about the node, by UID."""
+        return self._pods.get(row, {})
+
+    def all_rows(self) -> Collection[int]:
+        """All rows that have such pods."""
+        return self._pods.keys()
+
+
+def is_bare(volume: Volume) -> bool:
+    """Whether a volume says nothing about the node."""
+    return volume == Volume(name=volume.name)
+
+
+def are_telling(pod: Pod) -> bool:
+    """Whether any volume of a pod says something about the node."""
+    return not all(map(is_bare, pod.spec.volumes))
+
+
+def claim_use(namespace: str, claim: str) -> Use:
+    """The use of a claim that the pod names."""
+    return (CLAIM, f"{namespace}/{claim}")
+
+
+def ephemeral_use(namespace: str, claim: str) -> Use:
+    """The use of a claim that was made for the pod alone."""
+    return (EPHEMERAL, f"{namespace}/{claim}")
+
+
+def uses_of(pod: Pod) -> Iterator[Use]:
+    """What the volumes of a pod use, volume by volume."""
+    for volume in pod.spec.volumes:
+        claim = claims.name_of(pod, volume)
+        if claim is None:
+            yield from disks(volume)
+        elif volume.ephemeral is None:
+            yield claim_use(pod.namespace, claim)
+        else:
+            yield ephemeral_use(pod.namespace, claim)
+
+
+# Disks that pods name themselves
+
+
+def disks(volume: Volume, mode: str = "") -> Iterator[Use]:
+    """The disk behind a volume, in the mode that it says unless another is given.
+
+    Several for RBD, one for each of its monitors: two volumes are of one disk if they have a
+    monitor in common.
+    """
+    if (gce := volume.gce_persistent_disk) is not None:
+        yield ("gce", gce.pd_name, mode or _mode(read_only=gce.read_only))
+    if (ebs := volume.aws_elastic_block_store) is not None:
+        yield ("ebs", ebs.volume_id)  # One pod of a node at a time, even to read.
+    if (iscsi := volume.iscsi) is not None:
+        yield ("iscsi", iscsi.iqn, mode or _mode(read_only=iscsi.read_only))
+    if (rbd := volume.rbd) is not None:
+        for monitor in rbd.monitors:
+            access = mode or _mode(read_only=rbd.read_only)
+            yield ("rbd", monitor, rbd.pool, rbd.image, access)
+
+
+def in_conflict(volume: Volume) -> Iterable[Use]:
+    """The uses of others that a volume cannot bear on its node: the same disk, unless both read."""
+    writing = list(disks(volume, READ_WRITE))
+    if list(disks(volume)) == writing:
+        return [*writing, *disks(volume, READ_ONLY)]
+    return writing
+
+
+def _mode(*, read_only: bool) -> str:
+    return READ_ONLY if read_only else READ_WRITE

@@ -1,0 +1,218 @@
+"""AttachedVolumes: for every row and driver, how many more volumes can be attached.
+
+The whole-cluster form's side of the bookkeeping. It is brought up to date when somebody asks: rows
+with other pods than before, another CSINode or VolumeAttachment, and those whose pods use a claim,
+volume or class that changed are worked out again, the others stay.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+from moorage.plugins.node_volume_limits import attachable
+from moorage.plugins.node_volume_limits.attachable import Attachable, Names
+from moorage.plugins.node_volume_limits.attachments import Attachments
+
+Ints = NDArray[np.int64]
+
+# More than any driver attaches: drivers that state no limit have none.
+UNLIMITED = 1 << 40
+
+KINDS = (
+    mp.PersistentVolumeClaim,
+    mp.PersistentVolume,
+    mp.StorageClass,
+    mp.CSINode,
+    mp.VolumeAttachment,
+)
+
+
+class AttachedVolumes:
+    """See the module."""
+
+    def __init__(self, cluster: mp.Cluster) -> None:
+        self._cluster = cluster
+        self._table = cluster.table
+        self._logs: list[Any] = [
+            self._table.volumes.changes,
+            self._table.node_changes,
+            *(cluster.changes_of(kind) for kind in KINDS),
+        ]
+        self._seen = [-1] * len(self._logs)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._capacity = 0
+        # By driver: what is left of the limit, for every row.
+        self._free: dict[str, Ints] = {}
+        # Rows that have a CSINode.
+        self.has_csi_node: mp.Mask = np.zeros(0, dtype=np.bool_)
+        # Rows on which a pod's volumes cannot be counted, and why.
+        self.troubles: dict[int, str] = {}
+        # Rows where pods use a volume, by the volume's name.
+        self._rows_of: dict[str, set[int]] = {}
+        # What is known of a row's pods, by UID.
+        self._names: dict[int, dict[str, Names]] = {}
+        # Rows to look at again when one of these changes; may name too many.
+        self._rows_by_volume: dict[str, set[int]] = {}
+        self._rows_by_class: dict[str, set[int]] = {}
+        self._rows_by_attachment: dict[str, set[int]] = {}
+
+    # What it says
+
+    def free(self, driver: str) -> Ints | None:
+        """How many more volumes of a driver each row takes; None if no row has a limit."""
+        return self._free.get(driver)
+
+    def more(self, names: Sequence[str]) -> Ints | int:
+        """How many of these volumes are not attached yet, if not the same for all rows.
+
+        None of them is no more than any row can take.
+        """
+        shared = [rows for name in names if (rows := self._rows_of.get(name))]
+        if not shared:
+            return len(names)
+        more = np.full(self._capacity, len(names), dtype=np.int64)
+        for rows in shared:
+            more[np.fromiter(rows, dtype=np.intp)] -= 1
+        more[more == 0] = -UNLIMITED
+        return more
+
+    # Bringing it up to date
+
+    def refresh(self) -> "AttachedVolumes":
+        """The same, as things are now."""
+        if self._capacity == self._table.capacity and self._seen == [
+            log.position for log in self._logs
+        ]:
+            return self
+        news = [log.since(seen) for log, seen in zip(self._logs, self._seen, strict=True)]
+        self._seen = [log.position for log in self._logs]
+        if not self._capacity or any(each is None for each in news):
+            self._start_over()
+        else:
+            if self._capacity != self._table.capacity:
+                self._grow()
+            self._catch_up(*news)
+        return self
+
+    def _start_over(self) -> None:
+        self._forget()
+        self._grow()
+        for node in self._cluster.all(mp.CSINode):
+            row = self._table.row_of.get(node.name)
+            if row is not None:
+                self._work_out(row)
+
+    def _grow(self) -> None:
+        more = self._table.capacity - self._capacity
+        for driver, free in self._free.items():
+            self._free[driver] = np.pad(free, (0, more), constant_values=UNLIMITED)
+        self.has_csi_node = np.pad(self.has_csi_node, (0, more))
+        self._capacity = self._table.capacity
+
+    def _catch_up(
+        self,
+        pods: list[int],
+        nodes: list[int],
+        claims: list[str],
+        volumes: list[str],
+        classes: list[str],
+        csi_nodes: list[str],
+        attachments: list[str],
+    ) -> None:
+        stale = set(nodes)
+        for key in claims:
+            for use in ((mp.volumes.CLAIM, key), (mp.volumes.EPHEMERAL, key)):
+                stale.update(self._table.volumes.rows(use))
+        for name in volumes:
+            stale.update(self._rows_by_volume.pop(name, ()))
+        for name in classes:
+            stale.update(self._rows_by_class.pop(name, ()))
+        names = list(csi_nodes)
+        for key in attachments:
+            stale.update(self._rows_by_attachment.pop(key, ()))
+            attachment = self._cluster.get(mp.VolumeAttachment, key)
+            names += [] if attachment is None else [attachment.spec.node_name]
+        stale.update(self._table.row_of[name] for name in names if name in self._table.row_of)
+        for row in stale:
+            self._drop(row)
+        for row in sorted(stale.union(pods)):
+            self._work_out(row)
+
+    # One row
+
+    def _drop(self, row: int) -> None:
+        for names in self._names.pop(row, {}).values():
+            self._unlist(row, names)
+        self.troubles.pop(row, None)
+
+    def _work_out(self, row: int) -> None:
+        name = self._table.name(row)
+        csi_node = self._cluster.get(mp.CSINode, name) if name else None
+        self.has_csi_node[row] = csi_node is not None
+        for free in self._free.values():
+            free[row] = UNLIMITED
+        limits = attachable.limits_of(csi_node)
+        if not limits:
+            self._drop(row)
+            return
+        self._read_pods(row)
+        attached: Names = {}
+        for names in self._names[row].values():
+            attached.update(names)
+        counts = Counter(attached.values()) + self._left_over(row, name, attached)
+        for driver, limit in limits.items():
+            if driver not in self._free:
+                self._free[driver] = np.full(self._capacity, UNLIMITED, dtype=np.int64)
+            self._free[driver][row] = limit - counts[driver]
+
+    def _read_pods(self, row: int) -> None:
+        """Read the volumes of pods that came, forget those of pods that left."""
+        pods = self._table.volumes.pods(row)
+        known = self._names.setdefault(row, {})
+        self.troubles.pop(row, None)
+        for uid in [uid for uid in known if uid not in pods]:
+            left = known.pop(uid)
+            self._unlist(row, left)
+        reader = Attachable(self._cluster, migrated=True, strict=False)
+        for uid, pod in pods.items():
+            if uid in known:  # A pod's volumes never change.
+                continue
+            try:
+                known[uid] = reader.names(pod)
+            except ValueError as trouble:
+                # Not kept, so that it is found again for as long as it lasts.
+                self.troubles.setdefault(row, str(trouble))
+                continue
+            for name in known[uid]:
+                self._rows_of.setdefault(name, set()).add(row)
+        for seen, rows in (
+            (reader.volumes_seen, self._rows_by_volume),
+            (reader.classes_seen, self._rows_by_class),
+        ):
+            for key in seen:
+                rows.setdefault(key, set()).add(row)
+
+    def _unlist(self, row: int, names: Names) -> None:
+        """A pod with these volumes left; another one of the row may still use them."""
+        others = self._names.get(row, {}).values()
+        for name in names:
+            rows = self._rows_of.get(name)
+            if rows is not None and not any(name in each for each in others):
+                rows.discard(row)
+                if not rows:
+                    del self._rows_of[name]
+
+    def _left_over(self, row: int, node: str, attached: Names) -> Counter[str]:
+        """Volumes by driver that are attached to a node though no pod there uses them."""
+        for attachment in self._cluster.derived(Attachments).on(node):
+            self._rows_by_attachment.setdefault(attachment.key, set()).add(row)
+            source = attachment.spec.source.persistent_volume_name
+            if source:
+                self._rows_by_volume.setdefault(source, set()).add(row)
+        return Counter(attachable.left_over(node, self._cluster, attached).values())

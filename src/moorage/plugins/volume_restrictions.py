@@ -1,0 +1,129 @@
+"""VolumeRestrictions: disks and claims that bear one pod only.
+
+A disk that a pod names itself (GCE PD, AWS EBS, iSCSI, RBD) cannot be shared on a node, unless all
+who use it just read; an EBS volume not even then. A claim in the mode ReadWriteOncePod is for one
+pod in the whole cluster: while somebody uses it every node is refused, and preempting its user
+helps on the user's node.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from moorage import plugin as mp
+
+NO_DISK = mp.unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = mp.unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+ONE_POD_ONLY = "ReadWriteOncePod"
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What a pod cannot share."""
+
+    # Uses by others that are in its way on the same node.
+    disks: frozenset[mp.volumes.Use]
+    # Its claims for one pod only, by name.
+    claims: frozenset[str]
+    # How many of them others use.
+    in_use: int
+
+
+WANTED = mp.StateKey[Wanted]("VolumeRestrictions.wanted")
+
+
+class VolumeRestrictions:
+    name = "VolumeRestrictions"
+    depends = mp.Depends.PLACEMENTS
+
+    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """A pod without volumes that matter is skipped for good."""
+        return None if state.template.usage.has_volumes else True
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        if not state.template.usage.has_volumes:
+            return mp.SKIP
+        disks = frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
+        exclusive = set()
+        for name in named_claims(pod):
+            claim = state.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
+            if claim is None:
+                return mp.unresolvable(mp.claims.not_found(name))
+            if ONE_POD_ONLY in claim.spec.access_modes:
+                exclusive.add(name)
+        in_use = sum(_is_used(state.table, pod.namespace, name) for name in exclusive)
+        if not disks and not in_use:
+            return mp.SKIP
+        state[WANTED] = Wanted(disks, frozenset(exclusive), in_use)
+        return mp.SUCCESS
+
+    def add_pod(
+        self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
+    ) -> None:
+        state[WANTED].in_use += _shared(state[WANTED], other.pod)
+
+    def remove_pod(
+        self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
+    ) -> None:
+        state[WANTED].in_use -= _shared(state[WANTED], other.pod)
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        wanted = state[WANTED]
+        if wanted.disks:
+            for other in node.placed().values():
+                if not wanted.disks.isdisjoint(mp.volumes.uses_of(other.pod)):
+                    return NO_DISK
+        return CLAIM_IN_USE if wanted.in_use > 0 else mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        wanted = state[WANTED]
+        otherwise = 2 if wanted.in_use > 0 else 0
+        codes = table.using(wanted.disks).astype("int64")
+        codes[codes == 0] = otherwise
+        return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__)
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.POD_DELETE: frees_a_volume,
+            mp.ClusterEvent.NODE_ADD: None,
+            mp.ClusterEvent.CLAIM_ADD: is_wanted,
+        }
+
+
+STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
+
+
+def named_claims(pod: mp.Pod) -> list[str]:
+    """The claims that a pod names; those made for it are nobody else's anyway."""
+    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return [claim.claim_name for claim in named if claim is not None]
+
+
+def _is_used(table: mp.NodeTable, namespace: str, claim: str) -> bool:
+    """Whether a pod on some node uses a claim; one whose node is gone is not seen."""
+    rows = table.volumes.rows(mp.volumes.claim_use(namespace, claim))
+    return any(table.nodes[row] is not None for row in rows)
+
+
+def _shared(wanted: Wanted, other: mp.Pod) -> int:
+    """How many volumes of another pod are of these claims.
+
+    Kubernetes compares names alone, so a pod of another namespace may count.
+    """
+    return sum(name in wanted.claims for name in named_claims(other))
+
+
+def frees_a_volume(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
+    if old.namespace != pod.namespace:
+        return mp.Hint.QUEUE_SKIP
+    wanted = {use for volume in pod.spec.volumes for use in mp.volumes.in_conflict(volume)}
+    wanted.update(mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod))
+    frees = not wanted.isdisjoint(mp.volumes.uses_of(old))
+    return mp.Hint.QUEUE if frees else mp.Hint.QUEUE_SKIP
+
+
+def is_wanted(pod: mp.Pod, old: None, new: mp.PersistentVolumeClaim) -> mp.Hint:
+    wants = new.namespace == pod.namespace and new.name in named_claims(pod)
+    return mp.Hint.QUEUE if wants else mp.Hint.QUEUE_SKIP

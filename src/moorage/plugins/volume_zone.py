@@ -1,0 +1,155 @@
+"""VolumeZone: a pod goes where its volumes are, as far as their labels say so.
+
+Volumes of old carry zone and region as labels, several values joined by `__`. A node that has none
+of the four labels is taken at its word: such a cluster has no zones. A volume's old (beta) label
+is also looked for under the node's new one, but not the other way round.
+"""
+
+from collections.abc import Hashable, Mapping
+
+from moorage import plugin as mp
+
+Requirement = mp.selectors.Requirement
+
+ELSEWHERE = mp.unresolvable("node(s) had no available volume zone")
+NO_NAME = mp.unresolvable("PersistentVolumeClaim had no name")
+NO_CLASS = mp.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+NO_VOLUME = mp.unresolvable("PersistentVolume had no name")
+
+SEPARATOR = "__"
+# Labels in the order in which they are asked for; the old ones with those that took their place.
+LABELS: Mapping[str, str | None] = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": None,
+    "topology.kubernetes.io/region": None,
+}
+ABSENT = [Requirement(key, "DoesNotExist") for key in LABELS]
+
+Places = tuple[Requirement, ...]
+PLACES = mp.StateKey[Places]("VolumeZone.places")
+
+
+class VolumeZone:
+    name = "VolumeZone"
+    depends = mp.Depends.PLACEMENTS
+
+    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """A pod without volumes that matter is skipped for good."""
+        return None if state.template.usage.has_volumes else True
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        if not state.template.usage.has_volumes:
+            return mp.SKIP
+        places: dict[Requirement, None] = {}
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            found = behind(volume.persistent_volume_claim.claim_name, pod, state.cluster)
+            if isinstance(found, mp.Status):
+                return found
+            if found is not None:
+                places.update(dict.fromkeys(places_of(found)))
+        if not places:
+            return mp.SKIP
+        state[PLACES] = tuple(places)
+        return mp.SUCCESS
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        labels = node.labels
+        if not any(key in labels for key in LABELS):
+            return mp.SUCCESS
+        for place in state[PLACES]:
+            value = labels.get(place.key)
+            newer = LABELS[place.key]
+            if value is None and newer is not None:
+                value = labels.get(newer)
+            if value not in place.values:
+                return ELSEWHERE
+        return mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        fits = None
+        for place in state[PLACES]:
+            here = table.meets(place)
+            newer = LABELS[place.key]
+            if newer is not None:
+                instead = table.meets(Requirement(newer, "In", place.values))
+                here = here | instead & table.meets(Requirement(place.key, "DoesNotExist"))
+            fits = here if fits is None else fits & here
+        assert fits is not None, "a pod whose volumes are everywhere is skipped"
+        if not table.all_of(fits):
+            zoneless = table.meets(ABSENT[0])
+            for absent in ABSENT[1:]:
+                zoneless = zoneless & table.meets(absent)
+            fits = fits | zoneless
+        return mp.Verdicts(fits=fits, otherwise=ELSEWHERE)
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.STORAGE_CLASS_ADD: binds_late,
+            mp.ClusterEvent.NODE_ADD: None,
+            mp.ClusterEvent.UPDATE_NODE_LABEL: None,
+            mp.ClusterEvent.CLAIM_ADD: is_used,
+            mp.ClusterEvent.CLAIM_UPDATE: is_used,
+            mp.ClusterEvent.VOLUME_ADD: None,
+            mp.ClusterEvent.VOLUME_UPDATE: moves,
+        }
+
+
+def behind(name: str, pod: mp.Pod, cluster: mp.Cluster) -> mp.PersistentVolume | mp.Status | None:
+    """The volume behind a claim; None if it is to be made where the pod goes; or a refusal."""
+    if not name:
+        return NO_NAME
+    claim = cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
+    if claim is None:
+        return mp.unresolvable(mp.claims.not_found(name))
+    if not claim.spec.volume_name:
+        return _unbound(claim, cluster)
+    volume = cluster.get(mp.PersistentVolume, claim.spec.volume_name)
+    if volume is None:
+        return mp.unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+    return volume
+
+
+def _unbound(claim: mp.PersistentVolumeClaim, cluster: mp.Cluster) -> mp.Status | None:
+    name = mp.claims.class_of(claim)
+    if not name:
+        return NO_CLASS
+    storage_class = cluster.get(mp.StorageClass, name)
+    if storage_class is None:
+        return mp.unresolvable(f'storageclass.storage.k8s.io "{name}" not found')
+    match storage_class.volume_binding_mode:
+        case None:
+            return mp.unresolvable(f'VolumeBindingMode not set for StorageClass "{name}"')
+        case mp.claims.WAIT_FOR_FIRST_CONSUMER:
+            return None
+    return NO_VOLUME
+
+
+def places_of(volume: mp.PersistentVolume) -> Places:
+    """Where a volume is; a label with an empty part between its `__` says nothing."""
+    places = []
+    for key in LABELS:
+        if key in volume.labels:
+            values = {value.strip() for value in volume.labels[key].split(SEPARATOR)}
+            if "" not in values:
+                places.append(Requirement(key, "In", tuple(sorted(values))))
+    return tuple(places)
+
+
+def binds_late(pod: mp.Pod, old: None, new: mp.StorageClass) -> mp.Hint:
+    late = new.volume_binding_mode == mp.claims.WAIT_FOR_FIRST_CONSUMER
+    return mp.Hint.QUEUE if late else mp.Hint.QUEUE_SKIP
+
+
+def is_used(
+    pod: mp.Pod, old: mp.PersistentVolumeClaim | None, new: mp.PersistentVolumeClaim
+) -> mp.Hint:
+    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    used = any(claim is not None and claim.claim_name == new.name for claim in named)
+    return mp.Hint.QUEUE if used and pod.namespace == new.namespace else mp.Hint.QUEUE_SKIP
+
+
+def moves(pod: mp.Pod, old: mp.PersistentVolume, new: mp.PersistentVolume) -> mp.Hint:
+    return mp.Hint.QUEUE if places_of(old) != places_of(new) else mp.Hint.QUEUE_SKIP

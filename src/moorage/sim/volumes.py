@@ -1,0 +1,345 @@
+"""Volumes are bound, made and given back, as Kubernetes' controllers and drivers do.
+
+One object stands for the volume controller, the provisioners of all classes, and the controller
+of generic ephemeral volumes. It watches the cluster, and does things after a while.
+
+    seen                                       and then, after a while
+    a claim without a volume, or a volume that Bind: the claim gets the volume that is reserved for
+    may be for one                             it; if it need not wait for a pod, any that suits it
+    no such volume, and the class makes some,  Make: a volume that the node reaches, and bind it;
+    once the claim has a node if it must wait  if it cannot be made, the claim loses its node
+    a pod with a generic ephemeral volume      MakeClaim
+    a claim is deleted                         its volume is deleted, or Released
+"""
+
+import math
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from moorage.api import claims, selectors, volume_matching
+from moorage.api.meta import LabelSelectorRequirement, ObjectMeta, OwnerReference
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.storage import (
+    CSINode,
+    CSISource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    TypedReference,
+    VolumeNodeAffinity,
+    VolumeNodeSelector,
+    VolumeNodeTerm,
+)
+from moorage.core.observations import Added, Deleted, Observation, Updated
+from moorage.sim.clock import Clock
+from moorage.sim.cluster import Cluster
+from moorage.sim.faults import Trouble
+
+BIND_SECONDS = 0.2
+MAKE_SECONDS = 2.0
+RETRY_SECONDS = 5.0
+
+
+class Bind(Struct, frozen=True):
+    """A claim is looked at: is there a volume for it?"""
+
+    claim: str
+
+
+class Make(Struct, frozen=True):
+    """A volume was made for a claim, where a node reaches it, or could not be."""
+
+    claim: str
+    uid: str
+    node: str | None
+    fails: bool
+
+
+class MakeClaim(Struct, frozen=True):
+    """The claims of a pod's generic ephemeral volumes are made."""
+
+    pod: str
+    uid: str
+
+
+Happening = Bind | Make | MakeClaim
+
+
+class VolumeController:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster, clock: Clock[object], trouble: Trouble) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._trouble = trouble
+        # Claims without a volume, those that are about to be looked at, and those (by UID and
+        # node) for which a volume is being made.
+        self._unbound: dict[str, None] = {}
+        self._looking: set[str] = set()
+        self._making: set[tuple[str, str | None]] = set()
+        cluster.watch(self._notice)
+
+    def happen(self, what: Happening) -> None:
+        """Do what was put on the clock, if it still makes sense."""
+        match what:
+            case Bind():
+                self._looking.discard(what.claim)
+                self._bind(what.claim)
+            case Make():
+                self._making.discard((what.uid, what.node))
+                self._make(what)
+            case MakeClaim():
+                self._make_claims(what)
+
+    def _notice(self, observation: Observation) -> None:
+        match observation:
+            case Added(obj=PersistentVolumeClaim() as claim):
+                self._notice_claim(claim)
+            case Updated(obj=PersistentVolumeClaim() as claim):
+                self._notice_claim(claim)
+            case Deleted(obj=PersistentVolumeClaim() as claim):
+                self._unbound.pop(claim.key, None)
+                self._give_back(claim)
+            case Added(obj=PersistentVolume() as volume):
+                self._notice_volume(volume)
+            case Updated(obj=PersistentVolume() as volume):
+                self._notice_volume(volume)
+            case Added(obj=StorageClass()):
+                self._look_at(*self._unbound)
+            case Added(obj=Pod() as pod):
+                if any(volume.ephemeral is not None for volume in pod.spec.volumes):
+                    self._clock.in_(BIND_SECONDS, MakeClaim(pod.key, pod.uid))
+            case Deleted(obj=Pod() as pod):
+                self._drop_claims(pod)
+
+    def _notice_claim(self, claim: PersistentVolumeClaim) -> None:
+        if claims.is_fully_bound(claim):
+            self._unbound.pop(claim.key, None)
+        else:
+            self._unbound[claim.key] = None
+            self._look_at(claim.key)
+
+    def _notice_volume(self, volume: PersistentVolume) -> None:
+        given = volume.spec.claim_ref
+        if given is None:
+            self._look_at(*self._unbound)
+        elif f"{given.namespace}/{given.name}" in self._unbound:
+            self._look_at(f"{given.namespace}/{given.name}")
+
+    def _look_at(self, *keys: str) -> None:
+        for key in keys:
+            if key not in self._looking:
+                self._looking.add(key)
+                self._clock.in_(BIND_SECONDS, Bind(key))
+
+    # Volumes that are there
+
+    def _bind(self, key: str) -> None:
+        claim = self._cluster.get(PersistentVolumeClaim, key)
+        if claim is None or claims.is_fully_bound(claim):
+            return
+        storage_class = self._cluster.get(StorageClass, claims.class_of(claim))
+        volume = self._volume_for(claim, waits=_waits(storage_class))
+        if volume is not None:
+            self._complete(volume, claim)
+        elif storage_class is not None and not claim.spec.volume_name:
+            self._order(claim, storage_class)
+
+    def _volume_for(self, claim: PersistentVolumeClaim, *, waits: bool) -> PersistentVolume | None:
+        """The volume that a claim names, that is reserved for it, or else any that suits it."""
+        if claim.spec.volume_name:
+            named = self._cluster.get(PersistentVolume, claim.spec.volume_name)
+            return named if named is not None and _is_free_for(named, claim) else None
+        volumes = list(self._cluster.all(PersistentVolume))
+        for volume in volumes:
+            if volume.spec.claim_ref is not None and _is_free_for(volume, claim):
+                return volume
+        if waits:
+            return None
+        try:
+            want = volume_matching.wanted(claim)
+        except selectors.SelectorError:
+            return None
+        suiting = [
+            volume
+            for volume in volumes
+            if volume.spec.claim_ref is None
+            and claims.class_of(volume) == want.storage_class
+            and want.suits(volume)
+        ]
+        return min(suiting, key=claims.capacity_nano, default=None)
+
+    def _complete(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+        """Volume and claim have found each other."""
+        self._cluster.update(
+            replace(
+                volume,
+                spec=replace(volume.spec, claim_ref=_reference(claim)),
+                status=PersistentVolumeStatus(phase="Bound"),
+            )
+        )
+        marks = claim.metadata.annotations | {claims.BIND_COMPLETED: "yes"}
+        self._cluster.update(
+            replace(
+                claim,
+                metadata=replace(claim.metadata, annotations=marks),
+                spec=replace(claim.spec, volume_name=volume.name),
+                status=replace(claim.status, phase="Bound"),
+            )
+        )
+
+    # Volumes that have to be made
+
+    def _order(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
+        node = claim.metadata.annotations.get(claims.SELECTED_NODE)
+        made_by_hand = storage_class.provisioner in ("", claims.NO_PROVISIONER)
+        if made_by_hand or (_waits(storage_class) and node is None):
+            return
+        if (claim.uid, node) in self._making:
+            return
+        fate = self._trouble.provisioning(self._clock.now)
+        self._making.add((claim.uid, node))
+        if fate.seconds < math.inf:
+            what = Make(claim.key, claim.uid, node, fate.fails)
+            self._clock.in_(MAKE_SECONDS + fate.seconds, what)
+
+    def _make(self, what: Make) -> None:
+        claim = self._cluster.get(PersistentVolumeClaim, what.claim)
+        if claim is None or claim.uid != what.uid or claims.is_fully_bound(claim):
+            return
+        storage_class = self._cluster.get(StorageClass, claims.class_of(claim))
+        node = None if what.node is None else self._cluster.get(Node, what.node)
+        if what.node != claim.metadata.annotations.get(claims.SELECTED_NODE):
+            self._look_at(claim.key)  # It is wanted elsewhere by now.
+        elif what.fails or storage_class is None or (what.node is not None and node is None):
+            self._fail(claim)
+        else:
+            volume = self._cluster.create(
+                self._new_volume(claim, storage_class, node), self._clock.now
+            )
+            self._complete(volume, claim)
+
+    def _fail(self, claim: PersistentVolumeClaim) -> None:
+        """Let the scheduler choose another node, or else try again by and by."""
+        marks = dict(claim.metadata.annotations)
+        if marks.pop(claims.SELECTED_NODE, None) is None:
+            self._looking.add(claim.key)
+            self._clock.in_(RETRY_SECONDS, Bind(claim.key))
+        else:
+            self._cluster.update(
+                replace(claim, metadata=replace(claim.metadata, annotations=marks))
+            )
+
+    def _new_volume(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node | None
+    ) -> PersistentVolume:
+        name = f"pvc-{claim.uid}"
+        spec = PersistentVolumeSpec(
+            capacity=claim.spec.resources.requests,
+            access_modes=claim.spec.access_modes,
+            storage_class_name=storage_class.name,
+            volume_mode=claim.spec.volume_mode,
+            volume_attributes_class_name=claim.spec.volume_attributes_class_name,
+            claim_ref=_reference(claim),
+            persistent_volume_reclaim_policy="Delete",
+            csi=CSISource(driver=storage_class.provisioner, volume_handle=name),
+            node_affinity=self._affinity(storage_class, node),
+        )
+        status = PersistentVolumeStatus(phase="Bound")
+        return PersistentVolume(metadata=ObjectMeta(name=name), spec=spec, status=status)
+
+    def _affinity(
+        self, storage_class: StorageClass, node: Node | None
+    ) -> VolumeNodeAffinity | None:
+        """The nodes that reach a new volume: those that are to its driver where this node is."""
+        if node is None:
+            terms = tuple(
+                tuple((e.key, e.values) for e in term.match_label_expressions)
+                for term in storage_class.allowed_topologies
+            )
+        else:
+            keys = self._topology_keys(node.name, storage_class.provisioner)
+            terms = (tuple((key, (node.labels[key],)) for key in keys if key in node.labels),)
+        if not any(terms):
+            return None
+        return VolumeNodeAffinity(
+            required=VolumeNodeSelector(
+                node_selector_terms=tuple(
+                    VolumeNodeTerm(
+                        match_expressions=tuple(
+                            LabelSelectorRequirement(key=key, operator="In", values=values)
+                            for key, values in term
+                        )
+                    )
+                    for term in terms
+                )
+            )
+        )
+
+    def _topology_keys(self, node: str, driver: str) -> tuple[str, ...]:
+        csi_node = self._cluster.get(CSINode, node)
+        drivers = () if csi_node is None else csi_node.spec.drivers
+        return next((each.topology_keys for each in drivers if each.name == driver), ())
+
+    # Claims that come and go with others
+
+    def _make_claims(self, what: MakeClaim) -> None:
+        pod = self._cluster.get(Pod, what.pod)
+        if pod is None or pod.uid != what.uid:
+            return
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+        )
+        for volume in pod.spec.volumes:
+            template = None if volume.ephemeral is None else volume.ephemeral.volume_claim_template
+            name = f"{pod.name}-{volume.name}"
+            key = f"{pod.namespace}/{name}"
+            if template is None or self._cluster.get(PersistentVolumeClaim, key) is not None:
+                continue
+            meta = ObjectMeta(name=name, namespace=pod.namespace, owner_references=(owner,))
+            new = PersistentVolumeClaim(metadata=meta, spec=template.spec)
+            self._cluster.create(new, self._clock.now)
+
+    def _drop_claims(self, pod: Pod) -> None:
+        for volume in pod.spec.volumes:
+            key = f"{pod.namespace}/{pod.name}-{volume.name}"
+            claim = self._cluster.get(PersistentVolumeClaim, key)
+            if volume.ephemeral is not None and claim and claims.is_made_for(claim, pod):
+                self._cluster.remove(claim)
+
+    def _give_back(self, claim: PersistentVolumeClaim) -> None:
+        volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
+        given = None if volume is None else volume.spec.claim_ref
+        if volume is None or given is None or given.uid != claim.uid:
+            return
+        if volume.spec.persistent_volume_reclaim_policy == "Delete":
+            self._cluster.remove(volume)
+        else:
+            released = PersistentVolumeStatus(phase="Released")
+            self._cluster.update(replace(volume, status=released))
+
+
+def _waits(storage_class: StorageClass | None) -> bool:
+    """Whether claims of a class get no volume before a pod needs it."""
+    mode = None if storage_class is None else storage_class.volume_binding_mode
+    return mode == claims.WAIT_FOR_FIRST_CONSUMER
+
+
+def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    given = volume.spec.claim_ref
+    return given is None or claims.refers_to(given, claim)
+
+
+def _reference(claim: PersistentVolumeClaim) -> TypedReference:
+    return TypedReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )

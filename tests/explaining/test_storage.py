@@ -1,0 +1,185 @@
+"""What is behind a refusal by storage: claim, volume and who has it are named."""
+
+import pytest
+
+from moorage import explain
+
+ZONE = "topology.kubernetes.io/zone"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def node(name, zone):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {ZONE: zone}},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+    }
+
+
+def pod(name="web", *volumes, on=None):
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": list(volumes)}
+    if on:
+        spec["nodeName"] = on
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def claimed(claim):
+    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def claim(name="data", *, volume=None, mode="ReadWriteOnce", annotations=None, **spec):
+    meta = {"name": name, "annotations": BOUND if volume else annotations or {}}
+    spec |= {"accessModes": [mode], "volumeName": volume or ""}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def volume(name="pv-7", labels=None, **spec):
+    meta = {"name": name, "labels": labels or {}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": meta,
+        "spec": {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], **spec},
+        "status": {"phase": "Available"},
+    }
+
+
+def storage_class(name, provisioner="x", mode="WaitForFirstConsumer"):
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+    }
+
+
+def csi_node(name, limit):
+    driver = {"name": "x", "nodeID": name, "allocatable": {"count": limit}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": [driver]},
+    }
+
+
+def only_in(*zones):
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+
+
+CSI = {"csi": {"driver": "x", "volumeHandle": "vol-7"}}
+DISK = {"name": "disk", "gcePersistentDisk": {"pdName": "disk-1"}}
+SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
+AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+NOTHING = "node(s) didn't find available persistent volumes to bind"
+
+
+@pytest.mark.parametrize(
+    ("volumes", "objects", "line"),
+    [
+        pytest.param(
+            [claimed("data")],
+            [claim(volume="pv-7"), volume(**only_in("z2"))],
+            f"{AFFINITY}: claim data is bound to pv-7, which only {ZONE} In [z2] reaches.",
+            id="a volume in another zone",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim(volume="pv-7"), volume(labels={ZONE: "z2"})],
+            "node(s) had no available volume zone: claim data is bound to pv-7, which is in "
+            f"{ZONE}=z2; here it is {ZONE}=z1 (2 nodes).",
+            id="a volume with a label of another zone",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim(volume="pv-7")],
+            'persistentvolume "pv-7" not found: claim data is bound to pv-7, which does not exist.',
+            id="a volume that is gone",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [],
+            'persistentvolumeclaim "data" not found: the pod uses claim data, not there in '
+            "namespace default.",
+            id="a claim that is not there",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim()],
+            f"{UNBOUND}: claim data is not bound: it has no class, so a volume has to be made for "
+            "it by hand.",
+            id="an unbound claim without a class",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim(storageClassName="fast")],
+            f"{UNBOUND}: claim data is not bound: its class fast does not exist.",
+            id="a class that is not there",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim(storageClassName="fast"), storage_class("fast", mode="Immediate")],
+            f"{UNBOUND}: claim data is not bound: its class fast does not wait for a pod, and no "
+            "volume has come yet.",
+            id="a volume that is still being made",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [
+                claim(storageClassName="local", **SIZE),
+                storage_class("local", "kubernetes.io/no-provisioner"),
+                volume("far", storageClassName="local", **only_in("z2")),
+            ],
+            f"{NOTHING}: claim data wants 1Gi of class local, and free of that class: far; none is "
+            "made on demand.",
+            id="local volumes elsewhere",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [
+                claim(
+                    storageClassName="fast",
+                    annotations={"volume.kubernetes.io/selected-node": "elsewhere"},
+                ),
+                storage_class("fast"),
+            ],
+            f"{NOTHING}: the volume of claim data is being made for node elsewhere.",
+            id="a volume that is being made for another node",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [
+                claim(volume="pv-7", mode="ReadWriteOncePod"),
+                volume(**CSI),
+                pod("user", claimed("data"), on="n1"),
+            ],
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+            "already in-use by another pod: claim data is for one pod at a time, now default/user "
+            "on n1.",
+            id="a claim for one pod",
+        ),
+        pytest.param(
+            [DISK],
+            [pod(name, DISK, on=on) for name, on in (("a", "n1"), ("b", "n2"))],
+            "node(s) had no available disk: in use: gce disk-1 by default/a on n1, "
+            "gce disk-1 by default/b on n2.",
+            id="a disk that others have",
+        ),
+        pytest.param(
+            [claimed("data")],
+            [claim(volume="pv-7"), volume(**CSI), csi_node("n1", 0), csi_node("n2", 0)],
+            "node(s) exceed max volume count: claim data is pv-7 of x; attached at most: "
+            "0 of x (2 nodes).",
+            id="drivers that are full",
+        ),
+    ],
+)
+def test_lines(volumes, objects, line):
+    asked = pod("web", *volumes)
+    told = explain([node("n1", "z1"), node("n2", "z1"), asked, *objects], "default/web")
+    assert told.advice == [line]
+    assert line.split(":")[0] in told.message

@@ -1,0 +1,464 @@
+"""Volumes are taken, written, waited for, and given up; a scheduler is turned by hand."""
+
+import pickle
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.api import claims, config
+from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
+from moorage.core.effects import Done, Failed, Unknown
+from moorage.core.observations import Added, Deleted, Listed, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.framework.effects import BindPod, EmitEvent, PatchClaim, PatchVolume
+from moorage.testing import make_node, make_pod
+from moorage.testing.storage import (
+    HOSTNAME,
+    claimed,
+    make_class,
+    make_free_volume,
+    make_waiting_claim,
+    reaching,
+)
+
+BY_HAND = make_class(provisioner="kubernetes.io/no-provisioner")
+CLAIM, VOLUME = make_waiting_claim(), make_free_volume(on=["n1"])
+POD = make_pod("p", volumes=(claimed("data"),))
+WRITES = (PatchVolume, PatchClaim)
+
+
+class Run:
+    """A scheduler, and what it asks for."""
+
+    def __init__(self, *objects, timeout_seconds=600):
+        args = {"bindTimeoutSeconds": timeout_seconds}
+        profile = {"pluginConfig": [{"name": "VolumeBinding", "args": args}]}
+        settings = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [profile]}
+        self.scheduler = Scheduler(config.load(settings))
+        self.now = 0.0
+        self.effects = []
+        nodes = [make_node(name, labels={HOSTNAME: name}) for name in ("n1", "n2")]
+        self.add(*nodes, *objects)
+
+    def _take(self, effects):
+        self.effects += effects
+        self.scheduler.check_invariants()
+
+    def add(self, *objects):
+        for obj in objects:
+            self._take(self.scheduler.observe(Added(obj), self.now))
+
+    def update(self, obj):
+        self._take(self.scheduler.observe(Updated(obj), self.now))
+
+    def delete(self, obj):
+        self._take(self.scheduler.observe(Deleted(obj), self.now))
+
+    def schedule(self, pod=POD):
+        self.add(pod)
+        self._take(self.scheduler.schedule_one(self.now))
+
+    def advance(self, seconds):
+        self.now += seconds
+        self._take(self.scheduler.advance(self.now))
+
+    def answer(self, kind, outcome=None):
+        effect = next(effect for effect in self.effects if isinstance(effect.request, kind))
+        self.effects.remove(effect)
+        self._take(self.scheduler.complete(effect.ticket, outcome or Done(), self.now))
+        return effect.request
+
+    @property
+    def asked(self):
+        kinds = (BindPod, *WRITES)
+        return [e.request for e in self.effects if isinstance(e.request, kinds)]
+
+    @property
+    def assumed(self):
+        return [(a.obj.name, a.holder) for a in self.scheduler.cluster.assumed]
+
+    @property
+    def trouble(self):
+        """What people read of the last failure."""
+        notes = [e.request.note for e in self.effects if isinstance(e.request, EmitEvent)]
+        return notes[-1] if notes else ""
+
+    def is_retried(self, pod=POD):
+        return self.scheduler.queue.where(pod.uid) in ("active", "backoff", "unschedulable")
+
+    def shown(self, obj, version, **changes):
+        """An object as the world has it in a newer version."""
+        meta = replace(obj.metadata, resource_version=str(version))
+        self.update(replace(obj, metadata=meta, **changes))
+
+
+def given(volume=VOLUME, claim=CLAIM):
+    reference = TypedReference(namespace=claim.namespace, name=claim.name, uid=claim.uid)
+    return replace(volume.spec, claim_ref=reference)
+
+
+def marked(claim=CLAIM, version="3", **marks):
+    return replace(
+        claim, metadata=replace(claim.metadata, resource_version=version, annotations=marks)
+    )
+
+
+def bound(claim=CLAIM, volume="pv", version="9", **marks):
+    done = marked(claim, version, **marks, **{claims.BIND_COMPLETED: "yes"})
+    return replace(done, spec=replace(done.spec, volume_name=volume))
+
+
+# A volume that is there
+
+
+def matched(**settings):
+    run = Run(BY_HAND, CLAIM, VOLUME, **settings)
+    run.schedule()
+    return run
+
+
+def test_a_volume_is_taken_written_and_waited_for():
+    run = matched()
+    (request,) = run.asked
+    assert (request.name, request.version, request.claim.uid) == ("pv", "1", CLAIM.uid)
+    assert request.claim.kind == "PersistentVolumeClaim"
+    assert request.annotations == {claims.BOUND_BY_CONTROLLER: "yes"}
+    assert run.assumed == [("pv", POD.uid)]
+    run.answer(PatchVolume)
+    assert (run.asked, run.assumed) == ([], [("pv", "")])
+    run.shown(VOLUME, 2, spec=given())
+    assert (run.asked, run.assumed) == ([], [])
+    run.update(bound())
+    (request,) = run.asked
+    assert isinstance(request, BindPod)
+    assert request.node == "n1"
+    run.answer(BindPod)
+    assert run.trouble == "Successfully assigned default/p to n1"
+
+
+def test_the_news_may_come_before_the_answer():
+    run = matched()
+    run.shown(VOLUME, 2, spec=given())
+    run.update(bound())
+    assert run.assumed == []
+    run.answer(PatchVolume)
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+def test_nobody_else_gets_what_is_taken():
+    run = matched()
+    other = make_waiting_claim("other")
+    run.add(other)
+    rival = make_pod("rival", volumes=(claimed("other"),))
+    run.schedule(rival)
+    assert len(run.asked) == 1
+    assert "didn't find available persistent volumes to bind" in run.trouble
+    assert run.is_retried(rival)
+
+
+def test_nor_does_another_profile():
+    profiles = [{"schedulerName": name} for name in ("one", "two")]
+    settings = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": profiles}
+    run = Run()
+    run.scheduler = Scheduler(config.load(settings))
+    run.add(make_node("n1", labels={HOSTNAME: "n1"}), BY_HAND, CLAIM, VOLUME)
+    run.add(make_waiting_claim("other"))
+    run.schedule(make_pod("p", volumes=(claimed("data"),), scheduler_name="one"))
+    run.schedule(make_pod("q", volumes=(claimed("other"),), scheduler_name="two"))
+    assert len(run.asked) == 1
+    assert "didn't find available persistent volumes to bind" in run.trouble
+
+
+def test_a_reserved_volume_is_completed_and_not_marked():
+    reserved = replace(
+        VOLUME,
+        spec=replace(VOLUME.spec, claim_ref=TypedReference(namespace="default", name="data")),
+    )
+    run = Run(BY_HAND, CLAIM, reserved)
+    run.schedule()
+    (request,) = run.asked
+    assert (request.claim.uid, request.annotations) == (CLAIM.uid, {})
+
+
+def test_what_is_so_already_is_not_written():
+    run = Run(BY_HAND, CLAIM, replace(VOLUME, spec=given()))
+    run.schedule()
+    assert (run.asked, run.assumed) == ([], [])
+    run.update(bound())
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+def test_a_pod_whose_claims_have_volumes_is_bound_at_once():
+    run = Run(BY_HAND, bound(), VOLUME)
+    run.schedule()
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+FAILURE = 'running PreBind plugin "VolumeBinding": '
+
+
+@pytest.mark.parametrize(
+    "outcome", [Failed("conflict"), Unknown("conflict")], ids=["refused", "unknown"]
+)
+def test_a_write_that_fails(outcome):
+    run = matched()
+    run.answer(PatchVolume, outcome)
+    assert run.assumed == []
+    assert run.trouble == FAILURE + "conflict"
+    assert run.is_retried()
+
+
+def test_16_what_was_written_stays_and_the_rest_is_given_up():
+    run = Run(BY_HAND, make_waiting_claim("a"), make_waiting_claim("b", "2Gi"))
+    run.add(make_free_volume("one", "1Gi"), make_free_volume("two", "2Gi"))
+    run.schedule(make_pod("p", volumes=(claimed("a"), claimed("b"))))
+    assert [name for name, _ in run.assumed] == ["one", "two"]
+    run.answer(PatchVolume)
+    run.answer(PatchVolume, Failed("no"))
+    assert run.assumed == [("one", "")]
+    run.shown(make_free_volume("one"), 5, spec=given(make_free_volume("one")))
+    assert run.assumed == []
+
+
+def test_13_a_version_that_is_not_known_any_more():
+    run = Run(BY_HAND, CLAIM, VOLUME)
+    cluster = run.scheduler.cluster
+    with pytest.raises(Exception, match=r'"pv" is out of sync \(stored: 1, assume: 7\)'):
+        cluster.assume(make_free_volume(version="7"), "uid")
+    with pytest.raises(Exception, match='persistentvolumes "other" not found'):
+        cluster.assume(make_free_volume("other"), "uid")
+    with pytest.raises(Exception, match='persistentvolumeclaims "default/x" not found'):
+        cluster.assume(make_waiting_claim("x"), "uid")
+    assert run.assumed == []
+
+
+def test_14_news_ends_what_was_assumed_and_an_older_restore_leaves_a_newer_one():
+    run = matched()
+    run.shown(VOLUME, 2)
+    assert run.assumed == []
+    cluster = run.scheduler.cluster
+    newer = make_free_volume(version="2", on=["n1"])
+    cluster.assume(newer, POD.uid)
+    cluster.restore(VOLUME)
+    assert cluster.latest(PersistentVolume, "pv") is newer
+    cluster.restore(newer)
+    assert run.assumed == []
+
+
+def test_a_repeated_version_is_no_news():
+    run = matched()
+    run.update(VOLUME)
+    assert run.assumed == [("pv", POD.uid)]
+
+
+WAITING = FAILURE + "binding volumes: "
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param(
+            lambda run: run.shown(VOLUME, 5, spec=replace(VOLUME.spec, claim_ref=None)),
+            'ClaimRef got reset for pv "pv"',
+            id="15: the volume is nobody's",
+        ),
+        pytest.param(
+            lambda run: run.shown(
+                VOLUME, 5, spec=replace(given(), claim_ref=TypedReference(name="data"))
+            ),
+            'ClaimRef got reset for pv "pv"',
+            id="15: without the claim's UID",
+        ),
+        pytest.param(
+            lambda run: run.shown(
+                VOLUME, 5, spec=replace(given(), node_affinity=reaching(HOSTNAME, "n2"))
+            ),
+            'pv "pv" node affinity doesn\'t match node "n1": no matching NodeSelectorTerms',
+            id="15: out of reach",
+        ),
+        pytest.param(
+            lambda run: run.delete(VOLUME),
+            'failed to check binding: persistentvolume "pv" not found',
+            id="the volume is gone",
+        ),
+        pytest.param(
+            lambda run: run.delete(CLAIM),
+            'failed to check binding: persistentvolumeclaim "data" not found',
+            id="15: the claim is gone",
+        ),
+        pytest.param(
+            lambda run: run._take(run.scheduler.observe(Listed(PersistentVolumeClaim, ()), 0.0)),
+            'failed to check binding: persistentvolumeclaim "data" not found',
+            id="the claim is missing from a list",
+        ),
+        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="too long"),
+    ],
+)
+def test_what_ends_the_wait(change, why):
+    run = matched()
+    run.answer(PatchVolume)
+    change(run)
+    assert run.trouble == WAITING + why
+    assert (run.asked, [holder for _, holder in run.assumed if holder]) == ([], [])
+    assert run.is_retried()
+
+
+def test_the_wait_has_a_deadline():
+    run = matched(timeout_seconds=7)
+    run.answer(PatchVolume)
+    assert run.scheduler.deadline == 7.0
+    run.advance(6.9)
+    assert run.trouble == ""
+    run.advance(0.1)
+    assert run.trouble == WAITING + "context deadline exceeded"
+
+
+def test_without_patience_it_ends_with_the_writes():
+    run = matched(timeout_seconds=0)
+    run.answer(PatchVolume)
+    assert run.trouble == WAITING + "context deadline exceeded"
+
+
+def test_a_node_that_goes_away_ends_the_wait():
+    run = matched()
+    run.answer(PatchVolume)
+    run.shown(VOLUME, 2, spec=given())
+    run.delete(run.scheduler.cluster.table.node("n1"))
+    assert run.trouble == WAITING + 'failed to get node "n1": node "n1" not found'
+
+
+def test_a_pod_that_is_deleted_ends_the_wait():
+    run = matched()
+    run.answer(PatchVolume)
+    run.delete(POD)
+    assert run.scheduler.deadline is None
+    assert [holder for _, holder in run.assumed] == [""]
+    run.shown(VOLUME, 2, spec=given())
+    assert run.assumed == []
+
+
+# A volume that has to be made
+
+
+def ordered(**settings):
+    run = Run(make_class(), CLAIM, **settings)
+    run.schedule(make_pod("p", volumes=(claimed("data"),), node_selector={HOSTNAME: "n2"}))
+    return run
+
+
+PINNED = {claims.SELECTED_NODE: "n2"}
+
+
+def test_a_volume_is_ordered_and_waited_for():
+    run = ordered()
+    (request,) = run.asked
+    assert (request.key, request.version) == ("default/data", "1")
+    assert request.annotations == PINNED
+    assert run.assumed == [("data", POD.uid)]
+    run.answer(PatchClaim)
+    run.update(marked(**PINNED))
+    assert run.assumed == []
+    run.update(bound(volume="made", **PINNED))
+    assert run.asked == []  # The news of the volume itself is still on the way.
+    run.add(make_free_volume("made"))
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param(
+            lambda run: run.update(marked()),
+            'selectedNode annotation reset for PVC "data"',
+            id="15: no annotations left",
+        ),
+        pytest.param(
+            lambda run: run.update(marked(other="mark")),
+            'provisioning failed for PVC "data"',
+            id="the provisioner gave up",
+        ),
+        pytest.param(
+            lambda run: run.update(marked(**{claims.SELECTED_NODE: "n1"})),
+            'provisioning failed for PVC "data"',
+            id="somebody chose another node",
+        ),
+        pytest.param(
+            lambda run: run.delete(CLAIM),
+            'failed to check provisioning pvc: persistentvolumeclaim "data" not found',
+            id="the claim is gone",
+        ),
+        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="it hangs"),
+        pytest.param(
+            lambda run: (
+                run.add(make_free_volume("made", on=["n1"])),
+                run.update(bound(volume="made", **PINNED)),
+            ),
+            'pv "made" node affinity doesn\'t match node "n2": no matching NodeSelectorTerms',
+            id="made out of reach",
+        ),
+    ],
+)
+def test_what_ends_the_wait_for_a_new_volume(change, why):
+    run = ordered()
+    run.answer(PatchClaim)
+    change(run)
+    assert run.trouble == WAITING + why
+    assert [holder for _, holder in run.assumed if holder] == []
+    assert run.is_retried()
+
+
+def test_a_claim_that_is_pinned_already_is_not_written_again():
+    run = Run(make_class(), marked(version="1", **PINNED))
+    run.schedule()
+    assert (run.asked, run.assumed) == ([], [])
+    assert run.scheduler.cache.get(POD.uid).node == "n2"
+    run.update(bound(volume="made", **PINNED))
+    run.add(make_free_volume("made"))
+    assert [type(request) for request in run.asked] == [BindPod]
+
+
+# Claims that pods share
+
+SHARER = make_pod("q", volumes=(claimed("data"),))
+
+
+def test_a_pod_that_shares_a_claim_waits_for_the_other_one_s_write():
+    run = matched()
+    run.schedule(SHARER)
+    assert len(run.asked) == 1
+    assert run.scheduler.cache.get(SHARER.uid).node == "n1"
+    run.answer(PatchVolume)
+    run.shown(VOLUME, 2, spec=given())
+    run.update(bound())
+    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+
+
+def test_a_pod_that_shares_a_claim_goes_where_its_volume_is_made():
+    run = ordered()
+    run.schedule(SHARER)
+    assert len(run.asked) == 1
+    assert run.scheduler.cache.get(SHARER.uid).node == "n2"
+    run.answer(PatchClaim)
+    run.update(marked(**PINNED))
+    run.add(make_free_volume("made"))
+    run.update(bound(volume="made", **PINNED))
+    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+
+
+def test_a_write_that_nobody_will_do_any_more_is_not_waited_for():
+    run = matched()
+    run.schedule(SHARER)
+    run.answer(PatchVolume, Failed("no"))
+    assert run.assumed == []
+    run.update(make_waiting_claim(version="2"))
+    assert run.trouble == WAITING + 'ClaimRef got reset for pv "pv"'
+    assert run.is_retried(SHARER)
+
+
+def test_a_scheduler_that_waits_for_volumes_can_be_copied():
+    run = pickle.loads(pickle.dumps(matched()))
+    assert run.assumed == [("pv", POD.uid)]
+    run.answer(PatchVolume)
+    run.shown(VOLUME, 2, spec=given())
+    run.update(bound())
+    assert [type(request) for request in run.asked] == [BindPod]

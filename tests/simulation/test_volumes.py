@@ -1,0 +1,260 @@
+"""Pods with volumes in a cluster that binds and makes them, and that sometimes does not.
+
+MOORAGE_SEED=7 runs one seed of the storms, MOORAGE_SEEDS=1000 that many.
+"""
+
+import os
+
+import pytest
+
+from moorage import Simulation
+from moorage.sim import storm, trace
+from moorage.sim.faults import Faults
+from moorage.sim.volume_storm import VolumeWeather
+
+DEFAULT_SEEDS = 40
+COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
+SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
+
+
+def meta(name, **more):
+    return {"name": name, "namespace": "default", **more}
+
+
+def node(name):
+    labels = {"kubernetes.io/hostname": name, "zone": name}
+    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": room},
+    }
+
+
+def storage_class(name, provisioner="csi.example.com", mode="WaitForFirstConsumer", **more):
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        **more,
+    }
+
+
+def disk(name, on, size="10Gi"):
+    here = {"key": "zone", "operator": "In", "values": [on]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+    }
+
+
+def claim_spec(class_name):
+    return {
+        "storageClassName": class_name,
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
+
+
+def claim(name, class_name):
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta(name),
+        "spec": claim_spec(class_name),
+    }
+
+
+def pod(name, *volumes):
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta(name),
+        "spec": {"containers": containers, "volumes": list(volumes)},
+    }
+
+
+def uses(name):
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+
+LOCAL = storage_class("local", provisioner="kubernetes.io/no-provisioner")
+MADE = storage_class("made")
+NODES = [node("a"), node("b")]
+
+
+def simulate(*objects, **settings):
+    return Simulation([*NODES, *objects], check=True, trace=True, **settings)
+
+
+def claim_of(sim, name="data"):
+    return sim.read("PersistentVolumeClaim", "default", name)
+
+
+def notes(sim):
+    return [event.note for event in sim.events]
+
+
+def assumed(sim):
+    return list(sim._replicas.leader.scheduler.cluster.assumed)
+
+
+# How it should be
+
+
+def test_a_disk_that_is_there():
+    sim = simulate(LOCAL, disk("far", "c"), disk("near", "b"), claim("data", "local"))
+    sim.create([pod("p", uses("data"))])
+    sim.run()
+    assert sim.placements == {"default/p": "b"}
+    assert claim_of(sim)["spec"]["volumeName"] == "near"
+    assert sim.read("PersistentVolume", "", "near")["status"]["phase"] == "Bound"
+
+
+def test_two_pods_do_not_get_one_disk():
+    objects = [LOCAL, disk("one", "a"), claim("x", "local"), claim("y", "local")]
+    sim = simulate(*objects, pod("p", uses("x")), pod("q", uses("y")))
+    sim.run()
+    assert sorted(map(str, sim.placements.values())) == ["None", "a"]
+    sim.create([disk("two", "b")])
+    sim.run()
+    assert sorted(sim.placements.values()) == ["a", "b"]
+
+
+def test_a_disk_is_made_where_the_pod_goes():
+    zones = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
+    sim = simulate(storage_class("made", allowedTopologies=zones), claim("data", "made"))
+    sim.create([pod("p", uses("data"))])
+    sim.run()
+    assert sim.placements == {"default/p": "b"}
+    marks = claim_of(sim)["metadata"]["annotations"]
+    assert marks["volume.kubernetes.io/selected-node"] == "b"
+    assert 2.0 < sim.now < 10.0
+
+
+def test_a_claim_that_need_not_wait_has_its_disk_before_any_pod():
+    sim = simulate(storage_class("now", mode="Immediate"), claim("data", "now"))
+    sim.run()
+    assert claim_of(sim)["status"]["phase"] == "Bound"
+    sim.create([pod("p", uses("data"))])
+    sim.run()
+    assert sim.pending == {}
+
+
+def test_a_claim_that_is_made_for_a_pod_goes_with_it():
+    template = {"volumeClaimTemplate": {"spec": claim_spec("made")}}
+    sim = simulate(MADE, pod("p", {"name": "scratch", "ephemeral": template}))
+    sim.run()
+    assert sim.pending == {}
+    volume = claim_of(sim, "p-scratch")["spec"]["volumeName"]
+    sim.delete("Pod", "default", "p")
+    sim.run()
+    for kind, name in (("PersistentVolumeClaim", "p-scratch"), ("PersistentVolume", volume)):
+        with pytest.raises(Exception, match="not found"):
+            sim.read(kind, "default", name)
+
+
+def test_a_disk_by_hand_is_not_given_to_the_next_claim():
+    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", uses("data")))
+    sim.run()
+    sim.delete("PersistentVolumeClaim", "default", "data")
+    sim.run()
+    assert sim.read("PersistentVolume", "", "one")["status"]["phase"] == "Released"
+
+
+# How it may go wrong
+
+
+def test_a_disk_that_cannot_be_made():
+    faults = Faults(provision_fails=1.0, until_seconds=20)
+    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim.run(until=5)
+    assert any("selectedNode annotation reset" in note for note in notes(sim))
+    assert (assumed(sim), sim.placements) == ([], {"default/p": None})
+    sim.run()
+    assert (assumed(sim), sim.pending) == ([], {})
+
+
+def test_a_disk_that_is_never_made():
+    faults = Faults(provision_hangs=1.0)
+    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim.run(until=599)
+    assert sim.pending
+    assert notes(sim) == []
+    sim.run(until=601)
+    late = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+    assert notes(sim) == [late]
+    assert assumed(sim) == []
+    # The claim is pinned, so the pod is tried again, and waits again, where it was.
+    sim.run(until=620)
+    assert sim._replicas.leader.scheduler.cache.is_assumed(
+        sim.read("Pod", "", "p")["metadata"]["uid"]
+    )
+    sim.run()
+    assert "default/p" in sim.pending
+
+
+def test_a_disk_that_is_made_late():
+    faults = Faults(provision_hangs=1.0, until_seconds=700)
+    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim.run()
+    assert (assumed(sim), sim.pending) == ([], {})
+    assert sim.now > 700
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_disk_that_somebody_else_takes_meanwhile(seed):
+    objects = [LOCAL, disk("one", "a"), claim("data", "local"), pod("p", uses("data"))]
+    sim = simulate(*objects, faults=Faults(answer_seconds=20, until_seconds=40), seed=seed)
+    sim.run(until=0.001)
+    assert [assumption.obj.name for assumption in assumed(sim)] == ["one"]
+    volume = sim.read("PersistentVolume", "", "one")
+    thief = {"namespace": "default", "name": "thief", "uid": "thief"}
+    sim.update({**volume, "spec": {**volume["spec"], "claimRef": thief}})
+    sim.run()
+    assert any("Operation cannot be fulfilled on persistentvolumes" in n for n in notes(sim))
+    assert assumed(sim) == []
+    assert any("didn't find available persistent volumes to bind" in note for note in notes(sim))
+    sim.create([disk("two", "b")])
+    sim.run()
+    assert sim.placements == {"default/p": "b"}
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param({"volume_write_fails": 0.8}, id="writes fail"),
+        pytest.param({"volume_write_unknown": 0.8}, id="nobody knows"),
+        pytest.param({"provision_fails": 0.8, "provision_seconds": 10}, id="provisioning fails"),
+        pytest.param({"provision_hangs": 0.8}, id="provisioning hangs"),
+        pytest.param({"late_seconds": 20, "answer_seconds": 10}, id="late news"),
+        pytest.param({"restarts": 5, "overlap_seconds": 30}, id="two leaders"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_one_trouble_alone(seed, faults):
+    faults = Faults(until_seconds=40, **faults)
+    storm.run(seed, faults=faults, weather=VolumeWeather(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_storm(seed):
+    storm.run(seed, weather=VolumeWeather(seed))
+
+
+def test_a_storm_can_be_replayed():
+    sim = storm.run(3, weather=VolumeWeather(3))
+    lines = list(sim.trace.lines())
+    assert any("PatchVolume" in line or "PatchClaim" in line for line in lines)
+    assert list(trace.replay(lines)) == lines
