@@ -14,6 +14,11 @@ def text(now: float) -> str:
     return _rendered(int(now))
 
 
+def micro_text(now: float) -> str:
+    """An instant as leases and newer events have it."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def seconds(written: object, otherwise: float = 0.0) -> float:
     """The instant that a text names; `otherwise` where there is none, or none that can be read."""
     if not isinstance(written, str) or not written:
