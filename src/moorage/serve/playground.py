@@ -6,6 +6,7 @@ it sleeps until a change or the next deadline.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -30,16 +31,18 @@ def steady_clock() -> Callable[[], float]:
 class Playground:
     """Controllers, kubelets and, if there is one, the scheduler of one API server."""
 
-    def __init__(self, api: ApiServer, scheduler: Scheduler | None = None) -> None:
+    def __init__(
+        self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Callable[[], float]
+    ) -> None:
         now = api.now
         self._now = now
         performer = Performer(api, now)
         self._events = performer.events
-        self.loop = Loop(performer, now=now, stopwatch=time.perf_counter)
+        self.loop = Loop(performer, now=now, stopwatch=stopwatch)
         self.scheduling = (
             None
             if scheduler is None
-            else Scheduling(scheduler, api.store, performer, now=now, stopwatch=time.perf_counter)
+            else Scheduling(scheduler, api.store, performer, now=now, stopwatch=stopwatch)
         )
         self._wake = asyncio.Event()
         for resource in api.catalog:
@@ -62,28 +65,34 @@ class Playground:
         """Go on until cancelled."""
         while True:
             self._wake.clear()
-            self._turn()
-            if self._has_work:
+            self.turn()
+            if self.has_work:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Do some of what there is to do, for a few milliseconds."""
         self._events.expire(self._now())
         self.loop.turn(TURN_SECONDS / 2)
         if self.scheduling is not None:
             self.scheduling.turn(TURN_SECONDS / 2)
 
     @property
-    def _has_work(self) -> bool:
+    def has_work(self) -> bool:
         return self.loop.has_work or (self.scheduling is not None and self.scheduling.has_work)
 
+    @property
+    def deadline(self) -> float | None:
+        """When something happens by the mere passing of time."""
+        deadlines = [self.loop.deadline]
+        if self.scheduling is not None:
+            deadlines.append(self.scheduling.deadline)
+        return min((each for each in deadlines if each is not None), default=None)
+
     async def _sleep(self) -> None:
-        deadlines = [self.loop.deadline, self.scheduling and self.scheduling.deadline]
-        now = self._now()
-        at = min((each for each in deadlines if each), default=now + LONGEST_SLEEP_SECONDS)
-        try:
-            async with asyncio.timeout(max(0.001, min(at - now, LONGEST_SLEEP_SECONDS))):
+        deadline, now = self.deadline, self._now()
+        wait = LONGEST_SLEEP_SECONDS if deadline is None else deadline - now
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.001, min(wait, LONGEST_SLEEP_SECONDS))):
                 await self._wake.wait()
-        except TimeoutError:
-            pass

@@ -109,6 +109,9 @@ def _of_pod(obj: Object, old: Object | None, new: Object | None, view: View) -> 
     for version in (old, new):
         if version is not None:
             yield from _controller(version, view)
+    owner = view.by_uid(ownership.controller_uid(obj))
+    if owner is not None and (new is None or pods.is_ended(new)):
+        yield from _controller(owner, view)  # It may wait for the last of its old pods to end.
     if new is not None and ownership.controller(new) is None:
         fresh = old is None or ownership.controller(old) is not None
         if fresh or objects.labels(old or {}) != objects.labels(new):
