@@ -10,6 +10,7 @@ awaits `store.settled()` first.
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,8 @@ from moorage.serve import refusals
 from moorage.serve.catalog import Catalog
 from moorage.serve.change_log import Object
 from moorage.serve.objects import complaints, names
+from moorage.serve.patches import apply
+from moorage.serve.patches.apply import Manager
 from moorage.serve.refusals import BadRequest
 from moorage.serve.resources import (
     DEFINITIONS,
@@ -31,6 +34,7 @@ from moorage.serve.verbs import binding, creation, deletion, eviction, founding,
 from moorage.serve.verbs.binding import Binding
 from moorage.serve.verbs.deletion import DeleteOptions
 
+Managed = list[dict[str, Any]] | None
 _TRIES = 8  # of a generated name
 
 
@@ -53,8 +57,10 @@ class ApiServer:
             raise BadRequest(f'no matches for kind "{kind}" in version "{version}"')
         return found
 
-    def create(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object:
-        """Let a new object in."""
+    def create(
+        self, resource: Resource, obj: Object, *, managed: Managed = None, dry_run: bool = False
+    ) -> Object:
+        """Let a new object in; `managed` are its `managedFields`, if it is being applied."""
         obj = own_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         meta = obj.setdefault("metadata", {})
         if resource.namespaced:
@@ -67,6 +73,8 @@ class ApiServer:
             if self.store.find(resource, meta.get("namespace", ""), meta["name"]) is None:
                 break
         obj = creation.prepare(self.store, self.random, resource, obj)
+        if managed:
+            obj["metadata"]["managedFields"] = managed
         if dry_run:
             self._check_free(resource, obj)
             return founding.as_if_born(self.store, obj)
@@ -74,9 +82,19 @@ class ApiServer:
         return founding.established(self.store, created) if resource is DEFINITIONS else created
 
     def update(
-        self, resource: Resource, obj: Object, *, subresource: str = "", dry_run: bool = False
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        manager: str = "",
+        managed: Managed = None,
+        dry_run: bool = False,
     ) -> Object:
-        """Replace an object, or the part of it that the subresource stands for."""
+        """Replace an object, or the part of it that the subresource stands for.
+
+        Changed fields are booked on the manager, unless `managed` says whose they are.
+        """
         meta = obj["metadata"]
         before = self.store.stored(resource, meta.get("namespace", ""), meta["name"])
         updating.check_precondition(resource, before, obj)
@@ -89,6 +107,11 @@ class ApiServer:
                 new = updating.resize(resource, before.object, obj)
             case _:
                 new = updating.main(resource, before.object, own_copy(obj))
+        if managed is not None:
+            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+        elif "managedFields" in before.object["metadata"]:
+            who = Manager(manager or "unknown", "Update", subresource)
+            new = apply.book(before.object, new, who, self.store.clock())
         return new if dry_run else self._write(resource, new)
 
     def put(self, resource: Resource, obj: Object, *, expect_version: str | None = None) -> Object:

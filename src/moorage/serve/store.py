@@ -17,12 +17,15 @@ import msgspec
 
 from moorage.serve import refusals
 from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, ChangeLog, Object, Stored
+from moorage.serve.refusals import TooLarge
 from moorage.serve.resources import Resource
 
 Place = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
 LOG_SIZE = 16_384
+OBJECT_LIMIT = 1_500_000
+"""Bytes of JSON: as much as etcd would take."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -236,9 +239,11 @@ class Store:
         return self._shelves.setdefault(resource.storage_key, {})
 
     def _put(self, resource: Resource, place: Place, obj: Object, before: Stored | None) -> Object:
+        obj = _at_version(obj, self.version + 1)
+        stored = Stored(obj, encode(obj), self.version + 1)
+        if len(stored.body) > OBJECT_LIMIT:
+            raise TooLarge(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
         self.version += 1
-        obj = _at_version(obj, self.version)
-        stored = Stored(obj, encode(obj), self.version)
         self._shelf(resource)[place] = stored
         self._tell(ADDED if before is None else MODIFIED, resource, stored, before)
         return obj
@@ -301,7 +306,7 @@ def _check_version(resource: Resource, before: Stored, expected: str | int | Non
 
 
 def _same(new: Object, old: Object) -> bool:
-    """Whether nothing differs but versions and who is said to have managed which field when."""
+    """Whether nothing differs but the version."""
     if new is old:
         return True
     if new.keys() != old.keys() or any(new[k] != old[k] for k in new if k != "metadata"):
@@ -310,7 +315,7 @@ def _same(new: Object, old: Object) -> bool:
 
 
 def _telling(meta: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in meta.items() if k not in ("resourceVersion", "managedFields")}
+    return {k: v for k, v in meta.items() if k != "resourceVersion"}
 
 
 def _undo(shelf: dict[Place, Stored], change: Change) -> None:

@@ -28,7 +28,15 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 # What only the server decides, whatever a request says.
-_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink")
+_SERVERS_OWN = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+)
 
 
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
@@ -86,7 +94,6 @@ def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
         raise complaints.required(resource, "", "metadata.name", "name or generateName is required")
     if not resource.namespaced:
         meta.pop("namespace", None)
-    meta.pop("deletionGracePeriodSeconds", None)
     return meta
 
 

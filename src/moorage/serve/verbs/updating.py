@@ -19,6 +19,7 @@ _KEPT = (
     "generation",
     "generateName",
     "selfLink",
+    "managedFields",
 )
 
 
