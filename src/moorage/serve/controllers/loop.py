@@ -20,8 +20,11 @@ from moorage.serve.controllers.writes import Again, Create, Delete, Update, Writ
 from moorage.serve.events import Note
 from moorage.serve.refusals import Conflict, NotFound, Refusal
 
-# After a look that took t seconds, the same task rests for so many times t.
-REST_FACTOR = 10
+# After a look that took t seconds to decide, the same task rests for so many times t.
+REST_FACTOR = 4
+SHORTEST_REST_SECONDS = 0.01
+# So many writes at a time; whoever wants more is asked again at once, when others had their turn.
+MOST_WRITES = 40
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 60.0
 
 
@@ -59,6 +62,7 @@ class Loop:
         self._rests_until: dict[Task, float] = {}
         self._retries: dict[Task, int] = {}
         self._serial = 0
+        self._deciding = 0.0  # how long the present look has taken to decide
 
     def notice(self, old: Object | None, new: Object | None) -> None:
         """Something changed; it is looked at in the next turn."""
@@ -128,7 +132,7 @@ class Loop:
             self._retries.pop(task, None)
             self._rests_until.pop(task, None)
             return
-        began, now = self._stopwatch(), self._now()
+        now, self._deciding = self._now(), 0.0
         try:
             failed = self._carry_out(task, self._reconcilers.reconcile(name, obj, self.view, now))
         except Exception:  # A controller that stumbles over one object goes on with the others.
@@ -140,16 +144,24 @@ class Loop:
             self._at(now + wait, task)
         else:
             self._retries.pop(task, None)
-        cost = self._stopwatch() - began
-        if cost * REST_FACTOR > 0.01:
-            self._rests_until[task] = now + cost * REST_FACTOR
+        rest = self._deciding * REST_FACTOR
+        if rest > SHORTEST_REST_SECONDS:
+            self._rests_until[task] = now + rest
         else:
             self._rests_until.pop(task, None)
 
     def _carry_out(self, task: Task, writes: Iterator[Write]) -> bool:
         """Do what a controller wants done; says whether something was refused."""
         failed = False
-        for write in writes:
+        for count in range(MOST_WRITES + 1):
+            began = self._stopwatch()
+            write = next(writes, None)
+            self._deciding += self._stopwatch() - began
+            if write is None:
+                return failed
+            if count == MOST_WRITES:
+                self._ready[task] = None
+                return failed
             try:
                 self._write(task, write)
             except (NotFound, Conflict):

@@ -8,8 +8,6 @@ from moorage.serve.controllers.view import View
 from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
 
 KINDS = ("apps/ReplicaSet", "ReplicationController")
-# So many pods are made or deleted at a time, as in Kubernetes; the rest follows at once.
-BURST = 500
 
 
 def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
@@ -36,10 +34,10 @@ def decide(
     wanted = replicas(workload)
     if not objects.is_terminating(workload):
         template = objects.spec(workload).get("template")
-        for _ in range(min(wanted - len(active), BURST)):
+        for _ in range(wanted - len(active)):
             yield Create(pods.from_template(workload, template))
         if len(active) > wanted:
-            surplus = pods.dispensable_first(active, related)[: min(len(active) - wanted, BURST)]
+            surplus = pods.dispensable_first(active, related)[: len(active) - wanted]
             for pod in surplus:
                 yield Delete(pod)
             gone = {objects.uid(pod) for pod in surplus}
