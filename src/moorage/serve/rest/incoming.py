@@ -6,7 +6,7 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from moorage.serve.change_log import Object
-from moorage.serve.objects import bodies
+from moorage.serve.objects import bodies, protobuf
 from moorage.serve.refusals import BadRequest, TooLarge, UnsupportedMedia
 from moorage.serve.resources import Resource
 from moorage.serve.rest.paths import Place
@@ -34,6 +34,8 @@ async def value(request: web.Request) -> Any:
     media, body = media_type(request.headers), await read(request)
     if media in _YAML:
         return bodies.without_nulls(bodies.decode_yaml(body))
+    if media == protobuf.MEDIA_TYPE:
+        return protobuf.decode(body)
     if media not in _JSON and body:
         raise UnsupportedMedia(
             "the body of the request was in an unknown format - accepted media types include: "
