@@ -12,6 +12,10 @@ from moorage.serve.rest import paths
 
 Answer = dict[str, Any]
 
+# How kubectl asks for it, and how it is answered.
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+PROTOBUF_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
 
 def index(catalog: Catalog) -> Answer:
     """`/openapi/v3`: where the documents are."""
@@ -50,6 +54,20 @@ def swagger(catalog: Catalog) -> Answer:
         "paths": {},
         "definitions": {_name(each): _schema(each) for each in catalog},
     }
+
+
+def protobuf() -> bytes:
+    """The same for kubectl, which reads this form only: a document without any schema.
+
+    kubectl looks here for kinds that no API has, such as List, and checks nothing where it
+    finds nothing. Fields 1, 2 and 8 are the version, the title and the paths.
+    """
+    info = _field(1, b"moorage") + _field(2, b"v1")
+    return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes((number << 3 | 2, len(value))) + value
 
 
 def _path(resource: Resource) -> str:
