@@ -52,17 +52,23 @@ def make_app(api: ApiServer, settings: Settings | None = None) -> web.Applicatio
     app = web.Application(
         client_max_size=settings.request_limit, middlewares=[_refusals, _bearer(settings.token)]
     )
-    app.router.add_route("*", "/{path:.*}", Server(api).answer)
+    server = Server(api)
+    app.router.add_route("*", "/{path:.*}", server.answer)
 
     async def start(app: web.Application) -> None:
         del app
         api.store.start()
+
+    async def shut_down(app: web.Application) -> None:
+        del app
+        server.close()
 
     async def stop(app: web.Application) -> None:
         del app
         api.store.close()
 
     app.on_startup.append(start)
+    app.on_shutdown.append(shut_down)
     app.on_cleanup.append(stop)
     return app
 
@@ -108,6 +114,10 @@ class Server:
         self._api = api
         self._reads = Reads(api)
         self._writes = Writes(api)
+
+    def close(self) -> None:
+        """End what would go on for long."""
+        self._reads.watches.close()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer any request."""
@@ -172,6 +182,9 @@ class Server:
             case ["apis", group, name]:
                 return answers.json(discovery.resources(catalog, group, name))
             case ["openapi", "v2"]:
+                if openapi.PROTOBUF in request.headers.get("Accept", ""):
+                    found = openapi.protobuf()
+                    return web.Response(body=found, content_type=openapi.PROTOBUF_ANSWER)
                 negotiation.wanted(request.headers.get("Accept", ""), ())
                 return answers.json(openapi.swagger(catalog))
             case ["openapi", "v3"]:

@@ -22,6 +22,9 @@ _ANNOTATIONS_LIMIT = 256 * 1024
 def check(resource: Resource, obj: Object) -> KubeObject:
     """The object as its struct; raises BadRequest for a wrong type, Invalid for a wrong value."""
     try:
+        for part in ("spec", "status"):  # Structs that do not know a part do not look at it.
+            if not isinstance(obj.get(part, {}), dict):
+                raise msgspec.ValidationError(f"Expected `object` - at `$.{part}`")
         read = msgspec.convert(obj, struct_of(resource))
     except msgspec.ValidationError as error:
         raise BadRequest(

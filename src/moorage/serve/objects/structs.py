@@ -5,6 +5,7 @@ from typing import Any
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import PodSpec
+from moorage.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from moorage.serve.resources import Resource
 
 
@@ -49,6 +50,23 @@ class MapSelectorSpec(Data):
 
 class MapSelectorWorkload(KubeObject):
     spec: MapSelectorSpec = MapSelectorSpec()
+    status: dict[str, Any] = {}
+
+
+class BudgetStatus(PodDisruptionBudgetStatus):
+    observed_generation: Int64 = 0
+
+
+class Budget(PodDisruptionBudget):
+    status: BudgetStatus = BudgetStatus()
+
+
+class NamespaceSpec(Data):
+    finalizers: tuple[str, ...] = ()
+
+
+class OpenNamespace(KubeObject):
+    spec: NamespaceSpec = NamespaceSpec()
     status: dict[str, Any] = {}
 
 
@@ -131,6 +149,8 @@ _STRUCTS: dict[str, type[KubeObject]] = (
     | {
         "ReplicationController": MapSelectorWorkload,
         "CustomResourceDefinition": Definition,
+        "Namespace": OpenNamespace,
+        "PodDisruptionBudget": Budget,
         "ConfigMap": TextData,
         "Secret": TextData,
         "Event": Event,

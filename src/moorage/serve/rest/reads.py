@@ -6,12 +6,12 @@ from aiohttp import web
 
 from moorage.serve.api_server import ApiServer
 from moorage.serve.change_log import Object, Stored
-from moorage.serve.rest import answers, field_paths, lists, negotiation, query, views, watches
+from moorage.serve.rest import answers, field_paths, lists, negotiation, query, views
 from moorage.serve.rest.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, Form
 from moorage.serve.rest.paths import Place
 from moorage.serve.rest.query import Reading
 from moorage.serve.rest.tables import table
-from moorage.serve.rest.watches import Render, Watch
+from moorage.serve.rest.watches import Render, Watch, Watches
 from moorage.serve.store import encode
 from moorage.serve.verbs import scale
 
@@ -24,6 +24,7 @@ class Reads:
     def __init__(self, api: ApiServer) -> None:
         self._api = api
         self._random = Random(api.random.random())
+        self.watches = Watches(api.store)
 
     async def get(self, request: web.Request, place: Place) -> web.StreamResponse:
         """Answer a GET of a resource, an object or a part of one."""
@@ -74,7 +75,7 @@ class Reads:
             timeout_seconds=timeout,
             render=self._render(place, reading, form),
         )
-        return await watches.stream(request, self._api.store, watch)
+        return await self.watches.stream(request, watch)
 
     def _render(self, place: Place, reading: Reading, form: Form, *, one: bool = False) -> Render:
         resource = place.resource

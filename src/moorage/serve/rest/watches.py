@@ -5,13 +5,14 @@ client that is too slow for the log is told so, and lists again; it never holds 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, Stored
-from moorage.serve.refusals import Gone, Refusal
+from moorage.serve.refusals import Gone
 from moorage.serve.resources import Resource
 from moorage.serve.rest.field_paths import Choice
 from moorage.serve.store import Store, encode
@@ -19,6 +20,7 @@ from moorage.serve.store import Store, encode
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 BOOKMARK_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 10.0  # whether the client is still there
 _BATCH = 256  # changes per write: large enough to be cheap, small enough to let others in
 
 Render = Callable[[Stored], bytes]
@@ -38,29 +40,85 @@ class Watch(NamedTuple):
     render: Render
 
 
-async def stream(request: web.Request, store: Store, watch: Watch) -> web.StreamResponse:
-    """Answer a watch for as long as it lasts."""
-    await store.settled()
-    try:
-        lines, position = _beginning(store, watch)
-    except Gone as error:
-        lines, position = [_line(ERROR, encode(error.to_status()))], None
-    response = web.StreamResponse(headers={"Content-Type": "application/json"})
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    woken = asyncio.Event()
-    unsubscribe = store.on_durable(woken.set)
-    try:
-        if lines:
-            await response.write(b"".join(lines))
-        if position is not None:
-            await _follow(response, store, watch, position, woken)
-        await response.write_eof()
-    except (ConnectionError, asyncio.CancelledError):
-        pass  # The client has enough, or the server ends: both are ordinary.
-    finally:
-        unsubscribe()
-    return response
+class Watches:
+    """All watches of a server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._woken: set[asyncio.Event] = set()
+        self._closing = False
+
+    def close(self) -> None:
+        """End them all: the server goes."""
+        self._closing = True
+        for woken in self._woken:
+            woken.set()
+
+    async def stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+        """Answer a watch for as long as it lasts."""
+        store = self._store
+        await store.settled()
+        position: int | None = None
+        try:
+            lines, position = _beginning(store, watch)
+        except Gone as error:
+            lines = [_line(ERROR, encode(error.to_status()))]
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        woken = asyncio.Event()
+        self._woken.add(woken)
+        unsubscribe = store.on_durable(woken.set)
+        try:
+            if lines:
+                await response.write(b"".join(lines))
+            if position is not None:
+                await self._follow(request, response, watch, position, woken)
+            await response.write_eof()
+        except ConnectionError:
+            pass  # The client has enough.
+        finally:
+            unsubscribe()
+            self._woken.discard(woken)
+        return response
+
+    async def _follow(
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        watch: Watch,
+        position: int,
+        woken: asyncio.Event,
+    ) -> None:
+        clock, store = asyncio.get_running_loop().time, self._store
+        log = store.log(watch.resource)
+        ends_at = clock() + watch.timeout_seconds
+        bookmark_at = clock() + BOOKMARK_SECONDS
+        while not self._closing:
+            woken.clear()
+            lines: list[bytes] = []
+            upto = store.durable_version
+            try:
+                while len(lines) < _BATCH and (change := log.at(position)) is not None:
+                    if change.version > upto:
+                        break
+                    position += 1
+                    lines += _lines(watch, change)
+            except Gone as error:  # Too slow for the log.
+                await response.write(_line(ERROR, encode(error.to_status())))
+                return
+            if lines:
+                await response.write(b"".join(lines))
+                continue
+            now = clock()
+            if now >= ends_at or request.transport is None or request.transport.is_closing():
+                return
+            if watch.bookmarks and now >= bookmark_at:
+                await response.write(_bookmark(watch, upto))
+                bookmark_at = now + BOOKMARK_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(ends_at - now, LOOK_AGAIN_SECONDS)):
+                    await woken.wait()
 
 
 def _beginning(store: Store, watch: Watch) -> tuple[list[bytes], int]:
@@ -81,47 +139,6 @@ def _beginning(store: Store, watch: Watch) -> tuple[list[bytes], int]:
     if watch.initial_events:
         lines.append(_bookmark(watch, store.version, INITIAL_EVENTS_END))
     return lines, log.end
-
-
-async def _follow(
-    response: web.StreamResponse,
-    store: Store,
-    watch: Watch,
-    position: int,
-    woken: asyncio.Event,
-) -> None:
-    clock = asyncio.get_running_loop().time
-    log = store.log(watch.resource)
-    ends_at = clock() + watch.timeout_seconds
-    bookmark_at = clock() + BOOKMARK_SECONDS
-    while True:
-        woken.clear()
-        lines: list[bytes] = []
-        upto = store.durable_version
-        try:
-            while len(lines) < _BATCH and (change := log.at(position)) is not None:
-                if change.version > upto:
-                    break
-                position += 1
-                lines += _lines(watch, change)
-        except Refusal as error:  # Too slow for the log.
-            await response.write(_line(ERROR, encode(error.to_status())))
-            return
-        if lines:
-            await response.write(b"".join(lines))
-            continue
-        now = clock()
-        if now >= ends_at:
-            return
-        if watch.bookmarks and now >= bookmark_at:
-            await response.write(_bookmark(watch, upto))
-            bookmark_at = now + BOOKMARK_SECONDS
-        until = min(ends_at, bookmark_at) if watch.bookmarks else ends_at
-        try:
-            async with asyncio.timeout(max(until - now, 0)):
-                await woken.wait()
-        except TimeoutError:
-            continue
 
 
 def _lines(watch: Watch, change: Change) -> Iterator[bytes]:
