@@ -47,9 +47,10 @@ class Access:
         with _private_file(self.certificate + b"\n" + self.key) as path:
             try:
                 context.load_cert_chain(path)
-            except (ssl.SSLError, OSError) as error:
-                why = getattr(error, "reason", None) or error
-                raise InputError(f"--tls-cert, --tls-key: cannot be used: {why}") from None
+            except (ssl.SSLError, OSError):
+                raise InputError(
+                    "--tls-cert, --tls-key: must be a certificate and its key, as PEM files"
+                ) from None
         return context
 
 

@@ -36,7 +36,7 @@ class SqliteJournal:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(
-                folder / "moorage.db", check_same_thread=False, isolation_level=None
+                folder / "moorage.db", timeout=0.5, check_same_thread=False, isolation_level=None
             )
             self._database.execute("PRAGMA locking_mode=EXCLUSIVE")  # One server per folder.
             self._database.execute("PRAGMA journal_mode=WAL")

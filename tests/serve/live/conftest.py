@@ -38,6 +38,8 @@ class Served:
             self.greeting += line
             if line.startswith("Ctrl-C"):
                 break
+        if "Ctrl-C" not in self.greeting:
+            self.stop()
         assert "Ctrl-C" in self.greeting, self.complaints()
         self.url = re.search(r"https?://\S+", self.greeting)[0]
 
