@@ -63,6 +63,8 @@ class Served:
         await runner.cleanup()
 
     def close(self):
+        if not self._thread.is_alive():  # A test may have ended it already.
+            return
         self._loop.call_soon_threadsafe(self._enough.set)
         self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive()

@@ -284,7 +284,7 @@ def test_any_request(server, method, place, query, body, media, accept):
         check(answer)
 
 
-@QUIET
+@settings(QUIET, max_examples=60)
 @given(made=objects(), patch=json_patches | values, media=st.sampled_from(PATCHES), query=queries)
 def test_objects_and_patches(server, made, patch, media, query):
     resource, obj = made

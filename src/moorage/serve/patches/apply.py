@@ -47,8 +47,8 @@ def apply(live: Object | None, wanted: Any, manager: Manager, *, at: str, force:
         owned[other] = owned[other] - set(taken)
     before = owned.get(manager, set())
     others = set().union(*(paths for other, paths in owned.items() if other != manager))
-    # The longest first: fields of an item, then the item.
-    for path in sorted(before - said - others, key=len, reverse=True):
+    # The shortest first: an item that nobody else has a part in goes whole, its keys with it.
+    for path in sorted(before - said - others, key=len):
         if field_sets.find(merged, path) is not ABSENT:
             merged = field_sets.remove(merged, path)
     owned[manager] = said
