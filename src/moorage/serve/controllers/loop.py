@@ -24,7 +24,7 @@ from moorage.serve.refusals import Conflict, NotFound, Refusal
 REST_FACTOR = 4
 SHORTEST_REST_SECONDS = 0.01
 # So many writes at a time; whoever wants more is asked again at once, when others had their turn.
-MOST_WRITES = 40
+MOST_WRITES = 100
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 60.0
 
 

@@ -100,11 +100,12 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
     return with_metadata(obj, finalizers=[each for each in finalizers(obj) if each != finalizer])
 
 
-def condition(obj: Object, type_: str) -> dict[str, Any]:
+def condition(obj: Object, type_: str) -> Mapping[str, Any]:
     """A condition of the object's status; empty if it has none of that type."""
     for each in status(obj).get("conditions") or ():
         if each.get("type") == type_:
-            return dict(each)
+            found: Mapping[str, Any] = each
+            return found
     return {}
 
 

@@ -19,11 +19,12 @@ def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
     yield from decide(workload, mine, kin(workload, view), now)
 
 
-def kin(workload: Object, view: View) -> list[Object]:
+def kin(workload: Object, view: View) -> Iterator[Object]:
     """The pods of all sets of the same owner: they crowd nodes for each other."""
     owner = ownership.controller_uid(workload)
     siblings = view.controlled("apps/ReplicaSet", owner) if owner else [workload]
-    return [pod for each in siblings for pod in view.controlled("Pod", objects.uid(each))]
+    for each in siblings:
+        yield from view.controlled("Pod", objects.uid(each))
 
 
 def decide(
@@ -49,17 +50,20 @@ def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[
     min_ready = int(objects.spec(workload).get("minReadySeconds") or 0)
     template = objects.spec(workload).get("template") or {}
     wanted = ((template.get("metadata") or {}).get("labels") or {}).items()
+    ready = [pod for pod in active if pods.is_ready(pod)]
     changed = objects.with_status(
         workload,
         replicas=len(active),
         fullyLabeledReplicas=sum(wanted <= objects.labels(pod).items() for pod in active),
-        readyReplicas=sum(map(pods.is_ready, active)),
-        availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in active),
+        readyReplicas=len(ready),
+        availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in ready)
+        if min_ready
+        else len(ready),
         observedGeneration=workload["metadata"].get("generation", 0),
     )
     if changed["status"] != objects.status(workload):
         yield Update(changed)
-    at = pods.available_next_at(active, min_ready, now)
+    at = pods.available_next_at(ready, min_ready, now)
     if at is not None:
         yield Again(at)
 

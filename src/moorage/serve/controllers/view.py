@@ -26,6 +26,7 @@ class View:
         self._namespaces: Index = {}
         self._uids: dict[str, Key] = {}
         self._dependents: Index = {}
+        self._controlled: Index = {}
         self._orphans: Index = {}
         self._on_node: Index = {}
 
@@ -68,8 +69,11 @@ class View:
             yield self._namespaces, namespace
         for owner in ownership.owners(obj):
             yield self._dependents, owner.get("uid", "")
-        if ownership.controller(obj) is None:
+        controller = ownership.controller(obj)
+        if controller is None:
             yield self._orphans, (kind, namespace)
+        else:
+            yield self._controlled, (kind, controller.get("uid", ""))
         if kind == "Pod":
             yield self._on_node, pods.node_name(obj)
 
@@ -100,11 +104,7 @@ class View:
 
     def controlled(self, kind: str, uid: str) -> list[Object]:
         """Objects of a kind whose controller this is."""
-        return [
-            obj
-            for obj in self.dependents(uid)
-            if objects.kind_of(obj) == kind and ownership.controller_uid(obj) == uid
-        ]
+        return [self._objects[key] for key in self._controlled.get((kind, uid), ())]
 
     def orphans(self, kind: str, namespace: str) -> list[Object]:
         """Objects of a kind that nobody controls."""
