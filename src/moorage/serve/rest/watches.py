@@ -20,6 +20,7 @@ from moorage.serve.store import Store, encode
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 BOOKMARK_SECONDS = 60.0
+CROWD_SECONDS = 0.002
 LOOK_AGAIN_SECONDS = 10.0  # whether the client is still there
 _BATCH = 256  # changes per write: large enough to be cheap, small enough to let others in
 
@@ -109,6 +110,8 @@ class Watches:
                 return
             if lines:
                 await response.write(b"".join(lines))
+                # Changes often come in crowds: those of a moment share a write.
+                await asyncio.sleep(0 if len(lines) >= _BATCH else CROWD_SECONDS)
                 continue
             now = clock()
             if now >= ends_at or request.transport is None or request.transport.is_closing():
