@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from moorage.errors import InputError
-from moorage.serve.refusals import AlreadyExists, Conflict, Gone, NotFound, TooLarge
+from moorage.serve.refusals import AlreadyExists, Conflict, Gone, NotFound, TooLarge, Unavailable
 from moorage.serve.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, PODS
 from moorage.serve.sqlite import LEAP, SqliteJournal
 from moorage.serve.store import OBJECT_LIMIT, Store
@@ -235,9 +235,9 @@ def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
         store = make_store(Failing(tmp_path))
         store.start()
         store.create(CONFIG_MAPS, cm("a"))
-        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
             await store.settled()
-        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
             await store.settled()  # And so it stays.
         store._journal._database.close()
 

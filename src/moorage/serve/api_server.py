@@ -142,6 +142,8 @@ class ApiServer:
         if dry_run:
             return ending.marked, ending.gone
         if ending.gone:
+            if resource is DEFINITIONS:
+                self._delete_defined(obj)
             return self.store.delete(resource, namespace, name), True
         return self.store.update(resource, ending.marked), False
 
@@ -180,6 +182,13 @@ class ApiServer:
         if updating.is_finished(resource, new):
             return self.store.delete(resource, meta.get("namespace", ""), meta["name"])
         return self.store.update(resource, new)
+
+    def _delete_defined(self, definition: Object) -> None:
+        """What a definition defines goes with it, whatever its finalizers say."""
+        for resource in self.catalog.defined_by(definition)[:1]:  # All versions share a shelf.
+            for each in list(self.store.each(resource)):
+                meta = each["metadata"]
+                self.store.delete(resource, meta.get("namespace", ""), meta["name"])
 
     def _check_free(self, resource: Resource, obj: Object) -> None:
         meta = obj["metadata"]

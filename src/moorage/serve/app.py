@@ -1,16 +1,18 @@
 """The HTTP application: what comes in goes to its room, what goes wrong becomes a Status."""
 
 import hmac
+import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.refusals import BadRequest, MethodNotAllowed, Refusal, Unauthorized
+from moorage.serve.refusals import BadRequest, Forbidden, MethodNotAllowed, Refusal, Unauthorized
 from moorage.serve.resources import PODS
 from moorage.serve.rest import answers, discovery, incoming, negotiation, openapi, paths
 from moorage.serve.rest.negotiation import DISCOVERY_V2
@@ -32,13 +34,6 @@ class Settings:
     request_limit: int = 3 * 1024 * 1024
 
 
-class StorageTrouble(Refusal):
-    """The journal cannot be written: nothing can be acknowledged any more."""
-
-    code = 503
-    reason = "ServiceUnavailable"
-
-
 class Unexpected(Refusal):
     """A mistake of ours."""
 
@@ -50,7 +45,8 @@ def make_app(api: ApiServer, settings: Settings | None = None) -> web.Applicatio
     """The application that serves an API server's verbs over HTTP."""
     settings = settings or Settings()
     app = web.Application(
-        client_max_size=settings.request_limit, middlewares=[_refusals, _bearer(settings.token)]
+        client_max_size=settings.request_limit,
+        middlewares=[_refusals, _origin, _bearer(settings.token)],
     )
     server = Server(api)
     app.router.add_route("*", "/{path:.*}", server.answer)
@@ -92,6 +88,32 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     except Exception:
         _log.exception("%s %s", request.method, request.path)
         return answers.refusal(Unexpected("an internal error; the server's log has more"))
+
+
+@web.middleware
+async def _origin(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Keep out pages of other sites, which a browser on this machine may be showing.
+
+    No client but a browser says where it comes from. A page can claim our address for its own
+    name, but then that name stands in the request.
+    """
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        host = urlsplit(origin).netloc
+        if host != request.host or not _is_address(host):
+            raise Forbidden(f"a page of {origin[:100]!r} may not ask anything here")
+    return await handler(request)
+
+
+def _is_address(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _bearer(token: str) -> Middleware:
@@ -158,9 +180,8 @@ class Server:
         catalog = self._api.catalog
         match path.strip("/").split("/"):
             case ["healthz" | "livez" | "readyz"]:
-                failure = self._api.store.failure
-                if failure is not None:
-                    raise StorageTrouble(f"the journal cannot be written: {failure}")
+                if self._api.store.failure is not None:
+                    raise self._api.store.failure
                 return web.Response(text="ok")
             case ["version"]:
                 return answers.json(version())

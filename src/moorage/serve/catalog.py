@@ -7,7 +7,7 @@ show one storage; there is no conversion between them but the `apiVersion`.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from moorage.serve.change_log import Change, Object
+from moorage.serve.change_log import DELETED, Change, Object
 from moorage.serve.resources import BUILT_IN, CLUSTER, DEFINITIONS, NAMESPACED, Resource
 
 GroupVersion = tuple[str, str]
@@ -40,6 +40,10 @@ class Catalog:
         """The resource of an object."""
         return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))
 
+    def defined_by(self, definition: Object) -> list[Resource]:
+        """The resources that a definition adds, one per version."""
+        return self._custom.get(definition["metadata"]["name"], [])
+
     def versions(self) -> dict[GroupVersion, list[Resource]]:
         """All group versions with their resources, in the order of their coming."""
         found: dict[GroupVersion, list[Resource]] = {}
@@ -51,7 +55,7 @@ class Catalog:
         """Follow the definitions in a store."""
         if change.resource is DEFINITIONS:
             self._forget(change.object["metadata"]["name"])
-            if change.type != "DELETED":
+            if change.type != DELETED:
                 self._define(change.object)
 
     def _add(self, resource: Resource) -> None:
@@ -65,8 +69,8 @@ class Catalog:
 
     def _define(self, definition: Object) -> None:
         rows = list(_rows(definition))
-        taken = {place for place, found in self._by_place.items() if not found.custom}
-        rows = [row for row in rows if (row.group, row.version, row.plural) not in taken]
+        built_in = {resource.api_version for resource in BUILT_IN}
+        rows = [row for row in rows if row.api_version not in built_in]
         self._custom[definition["metadata"]["name"]] = rows
         for row in rows:
             self._add(row)

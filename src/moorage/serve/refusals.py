@@ -13,7 +13,8 @@ Refusal
 ├── TooLarge          413   more than anybody needs to send
 ├── UnsupportedMedia  415   a body in a format that is not read here
 ├── Invalid           422   a field that does not hold; names the field
-└── TooManyRequests   429   a disruption budget is in the way
+├── TooManyRequests   429   a disruption budget is in the way
+└── Unavailable       503   nothing can be made durable any more
 """
 
 from collections.abc import Iterable
@@ -175,6 +176,13 @@ class TooManyRequests(Refusal):
 
     code = 429
     reason = "TooManyRequests"
+
+
+class Unavailable(Refusal):
+    """The journal cannot be written: nothing can be acknowledged any more."""
+
+    code = 503
+    reason = "ServiceUnavailable"
 
 
 def not_found(resource: Resource, name: str) -> NotFound:

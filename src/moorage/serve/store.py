@@ -17,7 +17,7 @@ import msgspec
 
 from moorage.serve import refusals
 from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, ChangeLog, Object, Stored
-from moorage.serve.refusals import TooLarge
+from moorage.serve.refusals import TooLarge, Unavailable
 from moorage.serve.resources import Resource
 
 Place = tuple[str, str]
@@ -66,7 +66,7 @@ class Store:
         self.uid = uid
         self.version = 1
         self.durable_version = 1
-        self.failure: Exception | None = None
+        self.failure: Unavailable | None = None
         self._shelves: dict[str, dict[Place, Stored]] = {}
         self._logs: dict[str, ChangeLog] = {}
         self._log_size = log_size
@@ -201,7 +201,7 @@ class Store:
         return lambda: self._on_durable.remove(callback)
 
     async def settled(self) -> None:
-        """Wait until all that has happened so far would survive a crash."""
+        """Wait until all that has happened so far would survive a crash; raises Unavailable."""
         if self.failure is not None:
             raise self.failure
         if self.version > self.durable_version:
@@ -272,14 +272,15 @@ class Store:
             self._announce()
 
     def _settle(self, version: int, failure: Exception | None) -> None:
-        self.failure = failure
+        if failure is not None:
+            self.failure = Unavailable(f"the journal cannot be written: {failure}")
         self.durable_version = max(version, self.durable_version)
         still_waiting = []
         for wanted, future in self._waiting:
             if future.done():
                 continue
-            if failure is not None:
-                future.set_exception(failure)
+            if self.failure is not None:
+                future.set_exception(self.failure)
             elif wanted <= self.durable_version:
                 future.set_result(None)
             else:

@@ -383,6 +383,34 @@ def test_custom_resources(server):
     refused(server.patch(f"{groups}/a", {}, strategic), 415, "UnsupportedMediaType")
     server.delete(f"{definitions}/podgroups.example.com")
     assert server.get(groups).status == 404
+    server.post(definitions, definition)
+    assert server.get(groups).json["items"] == []  # They went with their definition.
+
+
+def test_a_definition_cannot_take_the_place_of_a_built_in_kind(server):
+    names = {"kind": "Event", "plural": "others"}
+    spec = {"group": "events.k8s.io", "scope": "Namespaced", "names": names}
+    spec["versions"] = [{"name": "v1", "served": True, "storage": True}]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    body = {"metadata": {"name": "others.events.k8s.io"}, "spec": spec}
+    assert server.post(definitions, body).status == 201
+    assert server.get("/apis/events.k8s.io/v1/others").status == 404
+    assert server.get("/apis/events.k8s.io/v1/events").status == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "code"),
+    [
+        pytest.param("http://evil.example", None, 403, id="a page of another site"),
+        pytest.param("http://evil.example", "evil.example", 403, id="that claims our address"),
+        pytest.param("http://127.0.0.1:6440", "127.0.0.1:6440", 200, id="a page of ours"),
+        pytest.param("http://localhost:6440", "localhost:6440", 200, id="by name"),
+        pytest.param("null", None, 403, id="a page of nowhere"),
+    ],
+)
+def test_pages_of_other_sites_are_kept_out(server, origin, host, code):
+    headers = {"Origin": origin} | ({"Host": host} if host else {})
+    assert server.get("/api", **headers).status == code
 
 
 def test_apply_creates_changes_and_removes(server):

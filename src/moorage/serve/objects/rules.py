@@ -11,7 +11,12 @@ from moorage.api.pod import Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import SelectorError
 from moorage.serve.objects import names
-from moorage.serve.objects.structs import Definition, MapSelectorWorkload, Workload
+from moorage.serve.objects.structs import (
+    Definition,
+    MapSelectorWorkload,
+    Workload,
+    WorkloadSpec,
+)
 
 Problems = Iterable[tuple[str, Any, str]]
 
@@ -83,6 +88,8 @@ def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
     spec = read.spec
     if spec.replicas is not None and spec.replicas < 0:
         yield "spec.replicas", spec.replicas, "must be greater than or equal to 0"
+    if isinstance(spec, WorkloadSpec):
+        yield from _numbers(spec)
     if spec.template is None:
         yield "spec.template", "", ""
         return
@@ -115,8 +122,47 @@ def _selected_workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
     if read.spec.selector is None:
         yield "spec.selector", "", ""
     elif not read.spec.selector.match_labels and not read.spec.selector.match_expressions:
-        yield "spec.selector", {}, "empty selector is invalid for deployment"
+        yield "spec.selector", {}, "empty selector is invalid here"
     yield from _workload(read)
+
+
+_SHARE = "must be a whole number or a percentage (e.g. '1', '50%')"
+
+
+def _is_share(value: int | str | None) -> bool:
+    """Whether it is a number, or a percentage that can be read; nothing is fine, too."""
+    if isinstance(value, str):
+        return value.endswith("%") and value[:-1].isascii() and value[:-1].isdecimal()
+    return value is None or value >= 0
+
+
+def _numbers(spec: WorkloadSpec) -> Iterator[tuple[str, Any, str]]:
+    """What controllers reckon with."""
+    for name, strategy in (("strategy", spec.strategy), ("updateStrategy", spec.update_strategy)):
+        rolling, path = strategy.rolling_update, f"spec.{name}.rollingUpdate"
+        for field, share in (
+            ("maxSurge", rolling.max_surge),
+            ("maxUnavailable", rolling.max_unavailable),
+        ):
+            if not _is_share(share):
+                yield f"{path}.{field}", share, _SHARE
+        if rolling.partition is not None and rolling.partition < 0:
+            yield f"{path}.partition", rolling.partition, "must be greater than or equal to 0"
+    for field, number in (
+        ("minReadySeconds", spec.min_ready_seconds),
+        ("revisionHistoryLimit", spec.revision_history_limit),
+        ("parallelism", spec.parallelism),
+        ("completions", spec.completions),
+        ("backoffLimit", spec.backoff_limit),
+        ("activeDeadlineSeconds", spec.active_deadline_seconds),
+        ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished),
+        ("ordinals.start", spec.ordinals.start),
+    ):
+        if number is not None and number < 0:
+            yield f"spec.{field}", number, "must be greater than or equal to 0"
+    for index, claim in enumerate(spec.volume_claim_templates):
+        if not claim.metadata.name:
+            yield f"spec.volumeClaimTemplates[{index}].metadata.name", "", ""
 
 
 def _budget(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
@@ -128,9 +174,8 @@ def _budget(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
         ("minAvailable", spec.min_available),
         ("maxUnavailable", spec.max_unavailable),
     ):
-        wrong = isinstance(value, str) and not (value[:-1].isdecimal() and value.endswith("%"))
-        if wrong or (isinstance(value, int) and value < 0):
-            yield f"spec.{field}", value, "must be a whole number or a percentage (e.g. '1', '50%')"
+        if not _is_share(value):
+            yield f"spec.{field}", value, _SHARE
     try:
         selectors.compile_label_selector(spec.selector)
     except SelectorError as error:

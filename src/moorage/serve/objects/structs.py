@@ -6,6 +6,7 @@ from moorage.api.kinds import KINDS
 from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import PodSpec
 from moorage.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from moorage.api.storage import PersistentVolumeClaimSpec
 from moorage.serve.resources import Resource
 
 
@@ -14,6 +15,34 @@ class PodTemplate(Data):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
+
+
+class RollingUpdate(Data):
+    """How far a rollout may go; numbers, or shares such as 25%."""
+
+    max_surge: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+    partition: Int32 | None = None
+
+
+class Strategy(Data):
+    """How pods of an old template are replaced."""
+
+    type: str = ""
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
+class Ordinals(Data):
+    """The number that a stateful set begins with."""
+
+    start: Int32 = 0
+
+
+class NamedClaim(Data):
+    """The claims that a stateful set makes for each of its pods."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class WorkloadSpec(Data):
@@ -32,8 +61,12 @@ class WorkloadSpec(Data):
     suspend: bool | None = None
     service_name: str = ""
     pod_management_policy: str = ""
-    strategy: dict[str, Any] = {}
-    update_strategy: dict[str, Any] = {}
+    strategy: Strategy = Strategy()
+    update_strategy: Strategy = Strategy()
+    ordinals: Ordinals = Ordinals()
+    volume_claim_templates: tuple[NamedClaim, ...] = ()
+    paused: bool | None = None
+    completion_mode: str | None = None
 
 
 class Workload(KubeObject):
