@@ -148,6 +148,19 @@ def test_going_back_finds_the_old_set_again_under_a_new_revision(world):
     assert world.get("Deployment", "web")["metadata"]["annotations"][revision] == "3"
 
 
+def test_empty_fields_that_a_client_adds_or_drops_make_no_new_template(world):
+    world.nodes(1)
+    bare = template({"app": "web"})
+    del bare["spec"]["containers"][0]["resources"]
+    world.create("Deployment", "web", **workload(replicas=1, template=bare))
+    world.run(5)
+    full = template({"app": "web"})
+    full["spec"]["containers"][0]["resources"] = {}
+    world.change("Deployment", "web", template=full)
+    world.run(5)
+    assert len(world.all("ReplicaSet")) == 1
+
+
 def test_scaled_in_the_middle_of_a_rollout_both_sets_grow_by_their_share(world):
     world.nodes(3)
     rolling = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}

@@ -61,6 +61,22 @@ def test_create_and_get_wide(server):
         assert row[head.index("NODE")].startswith("node-")
 
 
+def test_create_by_name_change_and_undo(server):
+    """The typed commands speak protobuf in newer versions."""
+    server.kubectl("create", "deployment", "quick", "--image=web:1", "--replicas=1")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    server.kubectl("set", "image", "deployment/quick", "web=web:2")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    server.kubectl("rollout", "undo", "deployment/quick")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    sets = server.json("get", "replicasets", "-l", "app=quick")["items"]
+    got = {
+        each["spec"]["template"]["spec"]["containers"][0]["image"]: each["spec"]["replicas"]
+        for each in sets
+    }
+    assert got == {"web:1": 1, "web:2": 0}
+
+
 def test_create_twice_is_refused(server):
     server.kubectl("create", "-f", "-", manifest=pod("twin"))
     printed = server.kubectl("create", "-f", "-", manifest=pod("twin"), code=1)

@@ -93,7 +93,7 @@ def template_of(obj: Object) -> Object:
 
 
 def same_template(deployment: Object, other: Object) -> bool:
-    return template_of(deployment) == template_of(other)
+    return bool(objects.essence(template_of(deployment)) == objects.essence(template_of(other)))
 
 
 def new_set(deployment: Object, old: Sequence[Object], size: int) -> Object:

@@ -143,11 +143,28 @@ def compiled(wanted: Mapping[str, Any] | None) -> Selector:
         return selectors.NOTHING
 
 
-def fingerprint(value: Any) -> str:
-    """A short name for a value: the same for equal ones, whatever the order of their keys."""
-    digest = hashlib.blake2b(
-        msgspec.json.encode(value, order="deterministic"), digest_size=HASH_LETTERS
-    )
+# Where something empty says something: a volume that is just there, a selector of everything.
+_TELLING_WHEN_EMPTY = ("emptyDir", "labelSelector", "namespaceSelector")
+
+
+def essence(value: Any) -> Any:
+    """What a template says, without empty fields: clients add and drop those as they please."""
+    if isinstance(value, list):
+        return [essence(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: essence(each) for key, each in value.items()}
+    return {
+        key: each
+        for key, each in found.items()
+        if each not in (None, {}, []) or (each == {} and key in _TELLING_WHEN_EMPTY)
+    }
+
+
+def fingerprint(template: Any) -> str:
+    """A short name for a template: the same for those that say the same."""
+    told = msgspec.json.encode(essence(template), order="deterministic")
+    digest = hashlib.blake2b(told, digest_size=HASH_LETTERS)
     return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest.digest())
 
 
