@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moorage.serve import refusals
 from moorage.serve.catalog import Catalog
@@ -169,10 +170,10 @@ class ApiServer:
             return
         if verdict.budget is not None:
             self.store.update(DISRUPTION_BUDGETS, verdict.budget)
-        if options is not None and options.preconditions is not None:
-            version = options.preconditions.resource_version
-            if version is not None:  # Seen to above; our own mark is about to change it.
-                options = DeleteOptions(grace_period_seconds=options.grace_period_seconds)
+        if options is not None and (wanted := options.preconditions) is not None:
+            # The version was seen to above, and our own mark is about to change it.
+            wanted = replace(wanted, resource_version=None)
+            options = replace(options, preconditions=wanted)
         if pod["spec"].get("nodeName"):
             self.store.update(PODS, eviction.leaving(pod, self.store.clock()))
         self.delete(PODS, namespace, name, options)

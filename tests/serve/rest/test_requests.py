@@ -1,6 +1,9 @@
 """Requests and their answers, one row each."""
 
 import json
+import threading
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -447,6 +450,49 @@ def test_a_token_is_asked_for(serve):
     refused(server.get("/api"), 401, "Unauthorized")
     refused(server.get("/api", Authorization="Bearer other"), 401, "Unauthorized")
     assert server.get("/api", Authorization="Bearer secret-token").status == 200
+
+
+class SlowDisk:
+    """A journal that writes nothing until it is told to."""
+
+    def __init__(self):
+        self.rows = []
+        self.written = threading.Event()
+
+    def load(self):
+        return [], 1, 1
+
+    def start(self, notify):
+        self.notify = notify
+        self.flush()  # What the server itself put in.
+
+    def write(self, row):
+        self.rows.append(row)
+        self.written.set()
+
+    def flush(self):
+        self.notify(self.rows[-1].version, None)
+
+    def close(self):
+        pass
+
+
+def test_nobody_sees_what_is_not_durable(serve, make_pod):
+    disk = SlowDisk()
+    server = serve(journal=disk)
+    server.get("/api/v1/namespaces")
+    disk.written.clear()
+    with ThreadPoolExecutor() as pool:
+        created = pool.submit(server.post, PODS, make_pod("a"))
+        assert disk.written.wait(10)  # The pod is in the store, and on no disk.
+        listed = pool.submit(server.get, PODS)
+        watched = pool.submit(server.watch, f"{PODS}?watch=1&timeoutSeconds=0")
+        done, _ = futures.wait([created, listed, watched], timeout=0.3)
+        assert not done
+        disk.flush()
+        pod = created.result(10).json
+        assert listed.result(10).json["items"] == [pod]
+        assert [each["object"] for each in watched.result(10)] == [pod]
 
 
 def test_what_is_acknowledged_is_on_the_disk(serve, make_pod, tmp_path):

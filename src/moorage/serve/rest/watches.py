@@ -125,23 +125,21 @@ class Watches:
 
 
 def _beginning(store: Store, watch: Watch) -> tuple[list[bytes], int]:
-    """What is sent at once, and the position in the log to go on from."""
-    log = store.log(watch.resource)
-    from_now = watch.version in (None, 0)
-    if not from_now and not watch.initial_events:
-        assert watch.version is not None
-        if watch.version > store.version:
-            raise Gone(f"Too large resource version: {watch.version}, current: {store.version}")
-        return [], log.position_after(watch.version)
-    found = store.snapshot(watch.resource, watch.namespace)
+    """What is sent at once, and the position in the log to go on from; raises Gone."""
+    log, upto = store.log(watch.resource), store.durable_version
+    wanted = watch.version or 0
+    if wanted > upto:
+        raise Gone(f"Too large resource version: {wanted}, current: {upto}")
+    if wanted and not watch.initial_events:
+        return [], log.position_after(wanted)
     lines = [
         _line(ADDED, watch.render(stored))
-        for _, stored in found
+        for _, stored in store.snapshot(watch.resource, watch.namespace, upto)
         if watch.choice.matches(stored.object)
     ]
     if watch.initial_events:
-        lines.append(_bookmark(watch, store.version, INITIAL_EVENTS_END))
-    return lines, log.end
+        lines.append(_bookmark(watch, upto, INITIAL_EVENTS_END))
+    return lines, log.position_after(upto)
 
 
 def _lines(watch: Watch, change: Change) -> Iterator[bytes]:

@@ -27,6 +27,7 @@ _GATED = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
+_TRIES = 100  # of an address
 # What only the server decides, whatever a request says.
 _SERVERS_OWN = (
     "uid",
@@ -128,10 +129,11 @@ def _service(store: Store, random: Random, obj: Object) -> None:
     if spec.get("type") == "ExternalName" or spec.get("clusterIP"):
         return
     taken = {each["spec"].get("clusterIP") for each in store.each(SERVICES)}
-    while (address := f"10.96.{random.randrange(1, 255)}.{random.randrange(1, 255)}") in taken:
-        pass
-    spec["clusterIP"] = address
-    spec["clusterIPs"] = [address]
+    for _ in range(_TRIES):  # A service goes without one rather than for ever without an answer.
+        address = f"10.96.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
+        if address not in taken:
+            spec["clusterIP"], spec["clusterIPs"] = address, [address]
+            return
 
 
 def _job(random: Random, obj: Object) -> None:
