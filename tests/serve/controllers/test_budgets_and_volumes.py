@@ -148,6 +148,23 @@ def test_the_schedulers_annotation_selects_a_node_too(world):
     assert phase(world, "data") == "Bound"
 
 
+def test_an_ephemeral_volume_brings_its_claim_along_and_takes_it_away(world):
+    world.nodes(1)
+    world.create("StorageClass", "fast", provisioner="moorage.dev/disk")
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    template = {"spec": {**wanted, "storageClassName": "fast"}}
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+    containers = [{"name": "c", "image": "a"}]
+    world.create("Pod", "user", spec={"containers": containers, "volumes": volumes})
+    world.run(5)
+    assert phase(world, "user-scratch") == "Bound"
+    assert world.get("Pod", "user")["status"]["phase"] == "Running"
+    world.delete("Pod", "user")
+    world.run(5)
+    assert not world.exists("PersistentVolumeClaim", "user-scratch")
+    assert world.all("PersistentVolume") == []
+
+
 def test_a_pod_does_not_start_before_its_volume_is_there(world):
     world.nodes(1)
     claim(world, "data", class_="none")

@@ -184,6 +184,18 @@ def test_a_taint_of_the_users_makes_pods_leave_at_once(world):
     assert taints(world, "n0") == [("out", "NoExecute")]
 
 
+def test_a_pod_that_comes_after_the_taint_has_its_time_from_then_on(world):
+    world.nodes(1)
+    world.change("Node", "n0", taints=[{"key": "out", "effect": "NoExecute"}])
+    world.run(100)
+    tolerated = {"key": "out", "operator": "Exists", "tolerationSeconds": 20}
+    pod(world, "web", tolerations=[tolerated])
+    world.run(15)
+    assert phase(world, "web") == "Running"
+    world.run(10)
+    assert not world.exists("Pod", "web")
+
+
 def test_a_cordoned_node_is_tainted_as_long_as_it_is(world):
     world.nodes(1)
     world.change("Node", "n0", unschedulable=True)

@@ -367,6 +367,17 @@ def test_a_job_ends_at_its_deadline_and_is_deleted_after_its_time_to_live(world)
     assert world.pods() == []
 
 
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_the_running_pods_of_a_deleted_job_go_too(world, propagation):
+    world.nodes(1)
+    world.create("Job", "sums", **job(run_seconds="100"))
+    world.run(2)
+    world.delete("Job", "sums", DeleteOptions(propagation_policy=propagation))
+    world.run(5)
+    assert not world.exists("Job", "sums")
+    assert world.pods() == []
+
+
 def test_a_suspended_job_has_no_pods(world):
     world.nodes(1)
     world.create("Job", "sums", **job(suspend=True))

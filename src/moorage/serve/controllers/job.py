@@ -58,6 +58,14 @@ def decide(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
     yield from _status(status, len(active) - len(doomed), active, now)
 
 
+def release(pod: Object, view: View, now: float) -> Iterator[Write]:
+    """Let a pod go whose Job is no longer there to count it."""
+    del now  # Nothing here depends on time.
+    owner = view.by_uid(ownership.controller_uid(pod))
+    if FINALIZER in objects.finalizers(pod) and owner is None:
+        yield Update(objects.without_finalizer(pod, FINALIZER))
+
+
 # Counting --------------------------------------------------------------------------------------
 
 

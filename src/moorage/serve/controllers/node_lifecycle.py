@@ -167,7 +167,9 @@ def leave_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
     told = msgspec.convert(objects.spec(pod).get("tolerations") or [], tuple[Toleration, ...])
     wanted = msgspec.convert(taint, Taint)
     matching = [each for each in told if selectors.tolerates(each, wanted)]
-    since = times.seconds(taint.get("timeAdded"), now)
+    # Whoever came after the taint has all of its time still before it.
+    arrived = objects.condition(pod, "PodScheduled").get("lastTransitionTime")
+    since = max(times.seconds(taint.get("timeAdded"), now), times.seconds(arrived))
     if not matching:
         return since
     limits = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]

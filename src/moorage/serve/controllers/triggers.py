@@ -10,6 +10,7 @@ from moorage.serve.controllers import (
     daemon_set,
     deployment,
     disruption_budget,
+    ephemeral_claims,
     job,
     namespaces,
     objects,
@@ -25,7 +26,8 @@ from moorage.serve.controllers.view import Key, View, key_of
 Task = tuple[str, Key]
 
 WORKLOAD, BUDGET, GARBAGE, NAMESPACE = "workload", "budget", "garbage", "namespace"
-LIFECYCLE, LOST, VOLUME = "lifecycle", "lost pod", "volume"
+LIFECYCLE, LOST, VOLUME, CLAIMS = "lifecycle", "lost pod", "volume", "ephemeral claims"
+RELEASE = "release by job"
 KUBELET_POD, KUBELET_NODE = "kubelet of pod", "kubelet of node"
 
 OWN_PODS = (
@@ -121,6 +123,10 @@ def _of_pod(obj: Object, old: Object | None, new: Object | None, view: View) -> 
             wanted = objects.selector(budget)
             if any(v is not None and wanted.matches(objects.labels(v)) for v in (old, new)):
                 yield BUDGET, key_of(budget)
+    if new is not None and ephemeral_claims.volumes(new):
+        yield CLAIMS, key_of(new)
+    if new is not None and owner is None and job.FINALIZER in objects.finalizers(new):
+        yield RELEASE, key_of(new)
     if new is not None and pods.node_name(new):
         yield KUBELET_POD, key_of(new)
         if old is None or not pods.node_name(old):
