@@ -176,6 +176,28 @@ def test_scaled_in_the_middle_of_a_rollout_both_sets_grow_by_their_share(world):
     assert sorted(each["spec"]["replicas"] for each in world.all("ReplicaSet")) == [7, 11]
 
 
+def test_a_rollout_that_gets_nowhere_fails_after_its_deadline_and_recovers(world):
+    world.nodes(1)
+    world.create("Deployment", "web", **workload(replicas=2, progressDeadlineSeconds=30))
+    world.run(5)
+    stuck = template({"app": "web"}, "web:2", nodeSelector={"no": "where"})
+    world.change("Deployment", "web", template=stuck)
+
+    def progress():
+        conditions = world.get("Deployment", "web")["status"]["conditions"]
+        return next(
+            (each["status"], each["reason"]) for each in conditions if each["type"] == "Progressing"
+        )
+
+    world.run(25)
+    assert progress() == ("True", "ReplicaSetUpdated")
+    world.run(10)
+    assert progress() == ("False", "ProgressDeadlineExceeded")
+    world.change("Deployment", "web", template=template({"app": "web"}, "web:3"))
+    world.run(20)
+    assert progress() == ("True", "NewReplicaSetAvailable")
+
+
 def test_old_sets_beyond_the_history_limit_are_deleted(world):
     world.nodes(1)
     world.create("Deployment", "web", **workload(replicas=1, revisionHistoryLimit=1))

@@ -8,14 +8,19 @@ done                          old sets beyond revisionHistoryLimit are deleted
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from moorage.serve import times
-from moorage.serve.controllers import objects, ownership, pods, replica_set, rollout
+from moorage.serve.controllers import (
+    deployment_status,
+    objects,
+    ownership,
+    pods,
+    replica_set,
+    rollout,
+)
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.rollout import Count, Limits
 from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Create, Delete, Update, Write
+from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
 
 KIND = "apps/Deployment"
 HASH_LABEL = "pod-template-hash"
@@ -77,7 +82,14 @@ def decide(
     for each in (*old, *([] if new is None else [new])):
         yield from _resized(deployment, each, sizes, is_new=each is new, old=old)
     yield from _tidied(deployment, new, old)
-    yield from _status(deployment, new, old, now)
+    number = next_revision(old) if new is None else max(revision(new), next_revision(old))
+    numbered = objects.with_annotations(deployment, **{REVISION: str(number)})
+    fewest = limits(deployment).fewest_available
+    changed = deployment_status.updated(numbered, new, old, fewest, now)
+    if changed != deployment:
+        yield Update(changed)
+    if (at := deployment_status.gives_up_at(changed)) is not None and at > now:
+        yield Again(at)
 
 
 # The sets --------------------------------------------------------------------------------------
@@ -169,7 +181,7 @@ def _tidied(deployment: Object, new: Object | None, old: Sequence[Object]) -> It
     """Old sets that nobody will want back."""
     kept = objects.spec(deployment).get("revisionHistoryLimit")
     kept = 10 if kept is None else int(kept)
-    if new is None or not is_complete(deployment, new, old):
+    if new is None or not deployment_status.is_complete(deployment, new, old):
         return
     empty = [each for each in old if not replica_set.replicas(each) and _is_settled(each)]
     for each in sorted(empty, key=revision)[: max(0, len(old) - kept)]:
@@ -235,76 +247,10 @@ def _scaled_sizes(deployment: Object, new: Object | None, old: Sequence[Object])
     active.sort(key=lambda each: (-replica_set.replicas(each), -pods.created_at(each)))
     sizes = [replica_set.replicas(each) for each in active]
     most = [int(objects.annotations(each).get(MOST, "0")) for each in active]
-    after = rollout.proportional(limit, sizes, most, int(_total(active, "replicas")))
+    after = rollout.proportional(limit, sizes, most, deployment_status.total(active, "replicas"))
     return {objects.name(each): size for each, size in zip(active, after, strict=True)}
 
 
 def _is_saturated(new: Object, limit: Limits) -> bool:
     available = int(objects.status(new).get("availableReplicas") or 0)
     return replica_set.replicas(new) == limit.replicas == available
-
-
-# The status ------------------------------------------------------------------------------------
-
-
-def is_complete(deployment: Object, new: Object, old: Sequence[Object]) -> bool:
-    wanted = replica_set.replicas(deployment)
-    return (
-        int(objects.status(new).get("replicas") or 0) == wanted
-        and int(objects.status(new).get("availableReplicas") or 0) == wanted
-        and _total(old, "replicas") == 0
-    )
-
-
-def _total(sets: Sequence[Object], field: str) -> int:
-    return sum(int(objects.status(each).get(field) or 0) for each in sets)
-
-
-def _status(
-    deployment: Object, new: Object | None, old: Sequence[Object], now: float
-) -> Iterator[Write]:
-    everybody = [*old, *([] if new is None else [new])]
-    counts: dict[str, Any] = {
-        "replicas": _total(everybody, "replicas"),
-        "updatedReplicas": 0 if new is None else _total([new], "replicas"),
-        "readyReplicas": _total(everybody, "readyReplicas"),
-        "availableReplicas": _total(everybody, "availableReplicas"),
-    }
-    wanted = sum(replica_set.replicas(each) for each in everybody)
-    counts["unavailableReplicas"] = max(0, wanted - counts["availableReplicas"])
-    changed = objects.with_status(
-        deployment,
-        observedGeneration=deployment["metadata"].get("generation", 0),
-        **{key: value or None for key, value in counts.items()},
-    )
-    changed = _conditions(changed, counts["availableReplicas"], new, old, times.text(now))
-    number = next_revision(old) if new is None else max(revision(new), next_revision(old))
-    changed = objects.with_annotations(changed, **{REVISION: str(number)})
-    if changed != deployment:
-        yield Update(changed)
-
-
-def _conditions(
-    changed: Object, available: int, new: Object | None, old: Sequence[Object], at: str
-) -> Object:
-    enough = available >= limits(changed).fewest_available
-    changed = objects.with_condition(
-        changed,
-        at,
-        type="Available",
-        status="True" if enough else "False",
-        reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
-        message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
-    )
-    name = objects.name(changed)
-    if new is None:
-        reason, message = "NewReplicaSetCreated", f'Created new replica set for "{name}"'
-    elif is_complete(changed, new, old):
-        reason = "NewReplicaSetAvailable"
-        message = f'ReplicaSet "{objects.name(new)}" has successfully progressed.'
-    else:
-        reason = "ReplicaSetUpdated"
-        message = f'ReplicaSet "{objects.name(new)}" is progressing.'
-    return objects.with_condition(
-        changed, at, type="Progressing", status="True", reason=reason, message=message
-    )
