@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from moorage.serve import kubelet
+from moorage.serve import heartbeats, kubelet
 from moorage.serve.controllers import (
     daemon_set,
     deployment,
@@ -90,7 +90,7 @@ def _workload(obj: Object, view: View, now: float) -> Iterator[Write]:
 
 def _node(node: Object, view: View, now: float) -> Iterator[Write]:
     lease = view.get(node_lifecycle.LEASE, node_lifecycle.LEASE_NAMESPACE, objects.name(node))
-    return kubelet.of_node(node, lease, view.count("Node"), now)
+    return heartbeats.of_node(node, lease, view.count("Node"), now)
 
 
 def _is_bound(claim: Object | None) -> bool:
