@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from moorage.serve import refusals
 from moorage.serve.catalog import Catalog
 from moorage.serve.change_log import Object
-from moorage.serve.objects import complaints, names
+from moorage.serve.objects import names
 from moorage.serve.patches import apply
 from moorage.serve.patches.apply import Manager
 from moorage.serve.refusals import BadRequest
@@ -210,11 +210,3 @@ def own_copy(obj: Object) -> Object:
     """A copy to fill defaults into; the fields of a template may be shared with many others."""
     copy: Object = msgspec.json.decode(encode(obj))
     return copy
-
-
-def name_of(resource: Resource, obj: Object) -> str:
-    """The name that an object states; raises Invalid if there is none."""
-    name = obj["metadata"].get("name")
-    if not name:
-        raise complaints.required(resource, "", "metadata.name")
-    return str(name)

@@ -32,10 +32,6 @@ class Catalog:
         """The resource at a place of the API."""
         return self._by_place.get((group, version, plural))
 
-    def of_kind(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of objects that state these two."""
-        return self._by_kind.get((api_version, kind))
-
     def of(self, obj: Object) -> Resource | None:
         """The resource of an object."""
         return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))

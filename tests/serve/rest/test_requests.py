@@ -166,6 +166,33 @@ def test_a_pod_gets_what_an_api_server_gives(server, make_pod):
     assert pod["metadata"]["generation"] == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        pytest.param("/api/v1/namespaces", {}, {"phase": "Active"}, id="a namespace"),
+        pytest.param("/api/v1/persistentvolumes", {}, {"phase": "Available"}, id="a volume"),
+        pytest.param(
+            "/api/v1/persistentvolumes",
+            {"spec": {"claimRef": {"uid": "1"}}},
+            {"phase": "Bound"},
+            id="a claimed volume",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            {},
+            {"phase": "Pending"},
+            id="a claim",
+        ),
+        pytest.param(
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets", {}, {}, id="a budget"
+        ),
+    ],
+)
+def test_nobody_brings_a_status(server, path, body, status):
+    brought = {"metadata": {"name": "x"}, "status": {"phase": "Terminating"}}
+    assert server.post(path, brought | body).json["status"] == status
+
+
 def test_priority_comes_from_the_class(server, make_pod):
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     server.post(classes, {"metadata": {"name": "high"}, "value": 1000})

@@ -11,6 +11,7 @@ from moorage.serve.refusals import BadRequest, Cause, Forbidden
 from moorage.serve.resources import (
     JOBS,
     NAMESPACES,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     PRIORITY_CLASSES,
@@ -49,9 +50,12 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
     if resource is SECRETS:
         _secret(resource, obj)
     read = shape.check(resource, obj)
+    if "status" in resource.subresources and resource is not NODES:
+        # An API server drops what a node brings, too. Here nobody else would say what it has.
+        obj.pop("status", None)
     defaults.fill(resource, obj)
-    if "status" in resource.subresources and resource is not PODS:
-        obj = _without_status(resource, obj)
+    if "status" in resource.subresources and not resource.custom:
+        obj.setdefault("status", {})
     meta["generation"] = 1
     if resource is PODS:
         admission.pod(store, obj, read)
@@ -96,21 +100,6 @@ def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
     if not resource.namespaced:
         meta.pop("namespace", None)
     return meta
-
-
-def _without_status(resource: Resource, obj: Object) -> Object:
-    """A new object has no status but the one it begins with; nodes may bring theirs.
-
-    An API server would drop a node's too. Here nobody else would say what the node has.
-    """
-    if resource.kind == "Node":
-        return obj
-    begins = {"Namespace": ("phase",), "PersistentVolume": ("phase",)}
-    kept = begins.get(resource.kind, ("phase",) if resource is PERSISTENT_VOLUME_CLAIMS else ())
-    if resource.custom:
-        return {key: value for key, value in obj.items() if key != "status"}
-    status = {key: obj["status"][key] for key in kept if key in obj.get("status", {})}
-    return {**obj, "status": status}
 
 
 def _pod(store: Store, obj: Object) -> None:
