@@ -46,10 +46,10 @@ class Served:
     def complaints(self) -> str:
         return (self.folder / "stderr.txt").read_text()
 
-    def stop(self) -> int:
-        """End it as Ctrl-C would; its exit code."""
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """End it as Ctrl-C would, or by another signal; its exit code."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(number)
         code = self.process.wait(timeout=PATIENCE_SECONDS)
         self.process.stdout.close()
         return code

@@ -50,7 +50,7 @@ async def first_line(url, version):
         return json.loads(await answer.content.readline())
 
 
-async def all_scheduled(url, until_seconds=30):
+async def all_scheduled(url, until_seconds=60):
     async with asyncio.timeout(until_seconds):
         while True:
             items = (await what_is_there(url))["items"]

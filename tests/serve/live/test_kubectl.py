@@ -278,6 +278,7 @@ def test_without_a_scheduler_nobody_schedules(serving, kubectl_is_there):
         started.kubectl("create", "-f", "-", manifest=pod("waits"))
         with pytest.raises(AssertionError, match="timed out"):
             started.kubectl("wait", "pod/waits", "--for=condition=Ready", "--timeout=1s")
+        assert started.stop(signal.SIGTERM) == 0
 
 
 def test_tls_and_a_token_for_other_addresses(serving, kubectl_is_there, tmp_path):
