@@ -8,7 +8,7 @@ SEED ?= 7
 SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt parity sim storms bench docs
+.PHONY: help demo test check fmt parity sim storms bench load docs kubectl
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its p
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
 
-test: .venv/.ready ## Run every test, as CI does
+test: .venv/.ready kubectl ## Run every test, as CI does
 	env -u PYTHONHASHSEED $(BIN)/pytest -n 2
 
 check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
@@ -42,8 +42,15 @@ storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEED
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)
 
+load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods over HTTP
+	MOORAGE_LOAD=full $(BIN)/pytest -s tests/serve/live/test_load.py
+
 docs: .venv/.docs-ready ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+# The tests of `moorage serve` use the real kubectl; without it they are skipped, and say so loudly.
+kubectl:
+	@command -v kubectl >/dev/null || sh tests/serve/live/install_kubectl.sh
 
 # The stamps say that the virtual environment has what pyproject.toml asks for.
 .venv/.ready: pyproject.toml

@@ -55,12 +55,23 @@ class Origin(NamedTuple):
 def load(paths: Iterable[str | Path]) -> Manifest:
     """All objects in these files and folders; `-` is standard input."""
     reading = _Reading()
+    _read_all(reading, paths)
+    return reading.manifest
+
+
+def documents(paths: Iterable[str | Path]) -> list[tuple[str, dict[str, Any]]]:
+    """The same, but whole objects of any kind, unread, and where each stands."""
+    reading = _Whole()
+    _read_all(reading, paths)
+    return reading.found
+
+
+def _read_all(reading: "_Reading", paths: Iterable[str | Path]) -> None:
     with _collector_at_rest():
         for path in paths:
             for source, data in _contents(path):
                 if not _read(reading, source, data) and not Path(path).is_dir():
                     raise ManifestError(f"{source}: holds no objects")
-    return reading.manifest
 
 
 @contextmanager
@@ -341,6 +352,32 @@ class _Reading:
         self._generated[key] += 1
         name = f"{meta.generate_name}{self._generated[key]:05}"
         return structs.replace(obj, metadata=structs.replace(meta, name=name))
+
+
+class _Whole(_Reading):
+    """Keeps whole objects, whatever their kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, Any]]] = []
+
+    def raw_document(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
+        """Take in a JSON text."""
+        self.document(origin, msgspec.json.decode(raw), api_version, kind)
+
+    def document(
+        self, origin: Origin, document: object, api_version: str = "", kind: str = ""
+    ) -> None:
+        """Take in a parsed document, which may be a list of others."""
+        if isinstance(document, Mapping) and "items" not in document:
+            api_version = _text(origin, document, "apiVersion") or api_version
+            kind = _text(origin, document, "kind") or kind
+            self._skip(origin, document, api_version, kind)  # For its complaints.
+            self.found.append(
+                (str(origin), {**_tidy(document), "apiVersion": api_version, "kind": kind})
+            )
+        else:
+            super().document(origin, document, api_version, kind)
 
 
 def _known(api_version: str, kind: str) -> Kind | None:

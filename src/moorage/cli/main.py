@@ -14,7 +14,7 @@ import click
 from moorage.errors import ConfigError, InputError
 from moorage.version import __version__
 
-COMMANDS = ("explain", "simulate", "bench", "config")
+COMMANDS = ("explain", "simulate", "serve", "bench", "config")
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT

@@ -24,6 +24,19 @@ def files(command: F) -> F:
     )(command)
 
 
+def optional_files(command: F) -> F:
+    """`-f PATH`, any number of times."""
+    return click.option(
+        "-f",
+        "--filename",
+        "paths",
+        metavar="PATH",
+        multiple=True,
+        help="Objects to begin with: a YAML or JSON file, a folder of them, or - for standard "
+        "input. May be repeated.",
+    )(command)
+
+
 def configuration(command: F) -> F:
     """`--config FILE`."""
     return click.option(

@@ -1,0 +1,103 @@
+"""`moorage serve`: a Kubernetes-style API with the scheduler inside, in one process."""
+
+from pathlib import Path
+
+import click
+
+from moorage.cli import options
+
+DEFAULT_PORT = 6440
+
+
+@click.command(short_help="Serve a Kubernetes API to play with; kubectl works on it.")
+@click.option(
+    "--nodes",
+    "node_count",
+    type=click.IntRange(0, 10_000),
+    default=None,
+    metavar="COUNT",
+    help="So many nodes to begin with; 10 unless -f or --data-dir bring some.",
+)
+@options.optional_files
+@options.configuration
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Where to listen; 0 takes any port that is free.",
+)
+@click.option(
+    "--bind-address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="For whom to listen. Others than this machine are let in over TLS and with a token only.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help="A file with the token that clients have to show.",
+)
+@click.option("--tls-cert", metavar="FILE", help="A certificate (PEM), for HTTPS; with --tls-key.")
+@click.option("--tls-key", metavar="FILE", help="The key of that certificate.")
+@click.option(
+    "--data-dir",
+    metavar="FOLDER",
+    help="Keep everything in this folder, and go on from there next time. Without it: in memory.",
+)
+@click.option(
+    "--kubeconfig-out",
+    metavar="FILE",
+    help="Where to write the kubeconfig. Without it: into the data folder, or moorage.kubeconfig.",
+)
+@click.option(
+    "--no-scheduler",
+    is_flag=True,
+    help="Schedule nothing, so that `moorage run` or kube-scheduler can do it.",
+)
+def serve(
+    node_count: int | None,
+    paths: tuple[str, ...],
+    config_file: str | None,
+    port: int,
+    bind_address: str,
+    token_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    data_dir: str | None,
+    kubeconfig_out: str | None,
+    *,
+    no_scheduler: bool,
+) -> None:
+    """Serve a Kubernetes-style API with controllers, kubelets that only pretend, and the scheduler.
+
+    It is a playground: objects, watches and what scheduling needs, in one process. A kubeconfig
+    is written, and kubectl and other clients work with it. Ctrl-C ends it.
+    """
+    import asyncio
+
+    from moorage.api import config as configurations
+    from moorage.api import manifests
+    from moorage.errors import InputError
+
+    try:
+        import aiohttp
+    except ImportError:
+        raise InputError("serve needs aiohttp: pip install 'moorage[serve]'") from None
+    del aiohttp
+    from moorage.serve import access, server
+
+    found = manifests.documents(paths)
+    configuration = None if no_scheduler else configurations.load(config_file)
+    folder = None if data_dir is None else Path(data_dir)
+    default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"
+    plan = server.Plan(
+        access=access.read(bind_address, port, token_file, tls_cert, tls_key),
+        node_count=node_count,
+        found=found,
+        configuration=configuration,
+        data_dir=folder,
+        kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
+    )
+    asyncio.run(server.serve(plan, say=click.echo))

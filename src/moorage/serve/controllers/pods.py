@@ -1,0 +1,115 @@
+"""Pods as controllers see them: whether one counts, whether it is ready, how one is made."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.serve import times
+from moorage.serve.controllers import objects, ownership
+from moorage.serve.controllers.objects import Object
+
+
+def phase(pod: Object) -> str:
+    return str(objects.status(pod).get("phase") or "Pending")
+
+
+def node_name(pod: Object) -> str:
+    return str(objects.spec(pod).get("nodeName") or "")
+
+
+def is_ended(pod: Object) -> bool:
+    return phase(pod) in ("Succeeded", "Failed")
+
+
+def is_active(pod: Object) -> bool:
+    """Neither ended nor on its way out."""
+    return not is_ended(pod) and not objects.is_terminating(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    return objects.condition(pod, "Ready").get("status") == "True"
+
+
+def ready_at(pod: Object) -> float:
+    """Since when it has been ready, or has not."""
+    return times.seconds(objects.condition(pod, "Ready").get("lastTransitionTime"))
+
+
+def created_at(pod: Object) -> float:
+    return times.seconds(pod["metadata"].get("creationTimestamp"))
+
+
+def is_available(pod: Object, min_ready_seconds: int, now: float) -> bool:
+    """Ready for long enough to be relied upon."""
+    return is_ready(pod) and (not min_ready_seconds or ready_at(pod) + min_ready_seconds <= now)
+
+
+def available_next_at(pods: Iterable[Object], min_ready_seconds: int, now: float) -> float | None:
+    """When the next of these pods becomes available by the mere passing of time."""
+    if not min_ready_seconds:
+        return None
+    moments = [ready_at(pod) + min_ready_seconds for pod in pods if is_ready(pod)]
+    return min((at for at in moments if at > now), default=None)
+
+
+def from_template(owner: Object, template: Any, *, name: str = "", **labels: str) -> Object:
+    """A pod of a workload; without a name of its own it is named after the workload."""
+    template = template or {}
+    meta = template.get("metadata") or {}
+    metadata: Object = {
+        "namespace": objects.namespace(owner),
+        "ownerReferences": [ownership.reference(owner)],
+    }
+    if name:
+        metadata["name"] = name
+    else:
+        metadata["generateName"] = f"{objects.name(owner)}-"
+    all_labels = {**(meta.get("labels") or {}), **labels}
+    if all_labels:
+        metadata["labels"] = all_labels
+    for key in ("annotations", "finalizers"):
+        if meta.get(key):
+            metadata[key] = meta[key]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": template.get("spec") or {},
+    }
+
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def dispensable_first(doomed: Iterable[Object], related: Iterable[Object]) -> list[Object]:
+    """Pods in the order in which a workload gives them up.
+
+    Without a node before with one, waiting before running, not ready before ready, cheap before
+    dear, crowded before alone on a node, then those that came last. `related` are the pods of
+    the workload's kin, which make a node crowded.
+    """
+    crowds: dict[str, int] = {}
+    for pod in related:
+        if is_active(pod):
+            crowds[node_name(pod)] = crowds.get(node_name(pod), 0) + 1
+
+    def rank(pod: Object) -> tuple[object, ...]:
+        ready = is_ready(pod)
+        return (
+            bool(node_name(pod)),
+            _PHASES.get(phase(pod), 2),
+            ready,
+            deletion_cost(pod),
+            -crowds.get(node_name(pod), 0),
+            -ready_at(pod) if ready else 0.0,
+            -created_at(pod),
+        )
+
+    return sorted(doomed, key=rank)
+
+
+def deletion_cost(pod: Object) -> int:
+    try:
+        return int(objects.annotations(pod).get(DELETION_COST, "0"))
+    except ValueError:
+        return 0

@@ -1,0 +1,73 @@
+"""Bytes become objects: JSON, or YAML where a client insists. Whatever is odd is a BadRequest."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from moorage.serve.refusals import BadRequest
+
+DEEPEST = 100
+"""Levels of nesting. Nothing real comes close, and what recurses over an object stays safe."""
+
+
+def decode(body: bytes) -> Any:
+    """The value of a JSON text."""
+    try:
+        value = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"the body of the request is not JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    # Counting brackets is quick; only what has many of them is worth a walk.
+    if body.count(b"{") + body.count(b"[") > DEEPEST and _depth(value) > DEEPEST:
+        raise _too_deep()
+    return value
+
+
+def decode_yaml(body: bytes) -> Any:
+    """The value of a YAML document, without aliases: they can blow up what is stored."""
+    try:
+        text = body.decode()
+        depth = 0
+        for event in yaml.parse(text, yaml.CSafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise BadRequest("the body of the request has YAML aliases; write them out")
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise _too_deep()
+        value = yaml.load(text, yaml.CSafeLoader)
+        # Back and forth through JSON: dates, sets and odd keys have no place in an object.
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (yaml.YAMLError, UnicodeDecodeError, msgspec.MsgspecError, TypeError, ValueError) as e:
+        line = " ".join(str(e).split())
+        raise BadRequest(f"the body of the request is not YAML: {line[:200]}") from None
+
+
+def without_nulls(value: Any) -> Any:
+    """The value with every field left out that is null: an API server takes both for the same."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value]
+    return value
+
+
+def _depth(value: Any) -> int:
+    deepest, layer = 0, [value]
+    while layer:
+        deepest += 1
+        if deepest > DEEPEST:
+            break
+        layer = [
+            inner
+            for each in layer
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return deepest
+
+
+def _too_deep() -> BadRequest:
+    return BadRequest(f"the body of the request is nested more than {DEEPEST} levels deep")

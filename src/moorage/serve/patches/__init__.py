@@ -1,0 +1,1 @@
+"""Four ways to change an object by telling what should be different."""

@@ -1,0 +1,1 @@
+"""The API on the wire: HTTP requests in, JSON out, by aiohttp."""

@@ -1,0 +1,124 @@
+"""Values of objects as people read them in a table. An odd value is shown, never a crash."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from moorage.serve import times
+
+Map = Mapping[str, Any]
+
+NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
+
+
+class Column(NamedTuple):
+    """A column's head; those of priority 1 are shown by `-o wide`."""
+
+    name: str
+    type: str = "string"
+    priority: int = 0
+    description: str = ""
+
+
+def wide(name: str) -> Column:
+    """A column for `-o wide`."""
+    return Column(name, priority=1)
+
+
+def at(obj: Any, *path: str) -> Any:
+    """What lies at a path, or None."""
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def text(obj: Any, *path: str, otherwise: str = "") -> str:
+    """What lies at a path, as text."""
+    value = at(obj, *path)
+    return otherwise if value in (None, "") else str(value)
+
+
+def number(obj: Any, *path: str) -> int:
+    """A whole number at a path; 0 for anything else."""
+    value = at(obj, *path)
+    return value if isinstance(value, int) else 0
+
+
+def maps(obj: Any, *path: str) -> list[Map]:
+    """A list of objects at a path; empty for anything else."""
+    value = at(obj, *path)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def condition(obj: Any, type_: str) -> Map:
+    """The condition of that type, or an empty one."""
+    for each in maps(obj, "status", "conditions"):
+        if each.get("type") == type_:
+            return each
+    return {}
+
+
+def age(written: Any, now: float) -> str:
+    """How long ago that was."""
+    then = times.seconds(written, otherwise=-1.0)
+    return UNKNOWN if then < 0 else span(now - then)
+
+
+def span(seconds: float) -> str:
+    """A span of time in the one or two units that matter, as kubectl writes it."""
+    seconds = int(seconds)
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 120:
+        return f"{seconds}s"
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    years = days // 365
+    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
+
+
+def selector(value: Any) -> str:
+    """A label selector, or a plain map of labels."""
+    if not isinstance(value, dict) or not value:
+        return NONE
+    labels = value.get("matchLabels")
+    expressions = maps(value, "matchExpressions")
+    if labels is None and not expressions:
+        labels = value
+    pieces = [f"{k}={v}" for k, v in sorted(labels.items())] if isinstance(labels, dict) else []
+    for each in expressions:
+        values = each.get("values")
+        inside = ",".join(map(str, values)) if isinstance(values, list) else ""
+        key, operator = each.get("key", ""), str(each.get("operator", "")).lower()
+        pieces.append(f"{key} {operator} ({inside})" if inside else f"{key} {operator}")
+    return ",".join(pieces) or NONE
+
+
+def joined(values: Any) -> str:
+    """A list, with commas."""
+    return ",".join(map(str, values)) if isinstance(values, list) and values else NONE
+
+
+def containers(template: Any) -> list[str]:
+    """Names and images of a template's containers."""
+    found = maps(template, "spec", "containers")
+    return [
+        ",".join(text(each, "name") for each in found),
+        ",".join(text(each, "image") for each in found),
+    ]

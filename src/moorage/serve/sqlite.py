@@ -1,0 +1,129 @@
+"""The journal in SQLite: one file, one row per object, one commit for all that came meanwhile.
+
+Each commit is flushed to the disk before anybody is told, so what was acknowledged survives
+`kill -9` and power cuts. While one commit is under way the next gathers: a thousand creates at
+once share a handful of flushes.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage.errors import InputError
+from moorage.serve.store import Row
+
+# After a crash, versions go on beyond any that was given out but never written.
+LEAP = 1_000_000
+FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+    shelf TEXT, namespace TEXT, name TEXT, version INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (shelf, namespace, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+"""
+_PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM objects WHERE shelf = ? AND namespace = ? AND name = ?"
+_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+
+
+class SqliteJournal:
+    """Durable storage in one file of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                folder / "moorage.db", timeout=0.5, check_same_thread=False, isolation_level=None
+            )
+            self._database.execute("PRAGMA locking_mode=EXCLUSIVE")  # One server per folder.
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"{folder}: cannot be used to store data: {error}") from None
+        self._changed = threading.Condition()
+        self._rows: list[Row] = []
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._notify: Callable[[int, Exception | None], None] = lambda version, failure: None
+
+    def load(self) -> tuple[list[Row], int, int]:
+        """All objects, the last version written, and the one to go on from."""
+        facts = dict(self._database.execute("SELECT name, value FROM facts"))
+        if facts.get("format", FORMAT) != FORMAT:
+            raise InputError(
+                f"the data folder has format {facts['format']}, this Moorage knows {FORMAT}"
+            )
+        rows = [
+            Row(version, shelf, namespace, name, body)
+            for shelf, namespace, name, version, body in self._database.execute(
+                "SELECT shelf, namespace, name, version, body FROM objects"
+            )
+        ]
+        last = facts.get("version", 1)
+        go_on = last if facts.get("clean", 1) else last + LEAP
+        with self._database:
+            self._database.execute("BEGIN")
+            self._remember(format=FORMAT, version=go_on, clean=0)
+        return rows, last if go_on == last else go_on, go_on
+
+    def start(self, notify: Callable[[int, Exception | None], None]) -> None:
+        """Begin to write; `notify` is called from the writing thread after each commit."""
+        self._notify = notify
+        self._thread = threading.Thread(target=self._run, name="moorage-journal", daemon=True)
+        self._thread.start()
+
+    def write(self, row: Row) -> None:
+        """Have a change written soon."""
+        with self._changed:
+            self._rows.append(row)
+            if len(self._rows) == 1:
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Write the rest and close the file; versions go on without a leap next time."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        elif self._rows:
+            self._commit(self._rows)
+        self._database.execute(_FACT, ("clean", 1))
+        self._database.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._rows or self._closing)
+                rows, self._rows = self._rows, []
+            if not rows:
+                return
+            try:
+                self._commit(rows)
+            except sqlite3.Error as error:
+                # Whatever was not written is not acknowledged, and nothing will be from now on.
+                self._notify(0, error)
+                return
+            self._notify(rows[-1].version, None)
+
+    def _commit(self, rows: list[Row]) -> None:
+        with self._database:
+            self._database.execute("BEGIN")
+            # Only the last change of each object matters, and its deletion must not be undone.
+            latest = {(row.shelf, row.namespace, row.name): row for row in rows}
+            put = [
+                (*place, row.version, row.body)
+                for place, row in latest.items()
+                if row.body is not None
+            ]
+            self._database.executemany(_PUT, put)
+            gone = [place for place, row in latest.items() if row.body is None]
+            self._database.executemany(_DROP, gone)
+            self._remember(version=rows[-1].version)
+
+    def _remember(self, **facts: int) -> None:
+        self._database.executemany(_FACT, list(facts.items()))

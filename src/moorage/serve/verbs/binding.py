@@ -1,0 +1,68 @@
+"""How a pod gets its node: refused if bound, being deleted, gated, or another pod is meant."""
+
+from typing import Any
+
+import msgspec
+
+from moorage.api.meta import ObjectMeta
+from moorage.serve import refusals
+from moorage.serve.change_log import Object
+from moorage.serve.objects import complaints
+from moorage.serve.refusals import BadRequest
+from moorage.serve.resources import PODS, Resource
+from moorage.serve.verbs import conditions
+
+BINDINGS = Resource("", "v1", "Binding", "bindings", "Namespaced")
+
+
+class Target(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class Binding(msgspec.Struct, frozen=True, rename="camel"):
+    """Which pod goes to which node."""
+
+    target: Target = Target()
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def read(body: Any, name: str = "") -> Binding:
+    """The binding that a request asks for; raises BadRequest or Invalid."""
+    try:
+        binding = msgspec.convert(body, Binding)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"Binding cannot be read: {error}") from None
+    target = binding.target
+    if target.kind not in ("", "Node"):
+        raise complaints.invalid(BINDINGS, name, "target.kind", target.kind, 'must be "Node"')
+    if not target.name:
+        raise complaints.required(BINDINGS, name, "target.name")
+    return binding
+
+
+def bound(pod: Object, binding: Binding, at: str) -> Object:
+    """The pod on its node; raises Conflict."""
+    meta, spec = pod["metadata"], pod["spec"]
+    name = meta["name"]
+    if binding.metadata.uid and binding.metadata.uid != meta["uid"]:
+        raise refusals.uid_differs(PODS, name, binding.metadata.uid, meta["uid"])
+    why = ""
+    if "deletionTimestamp" in meta:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise refusals.Conflict(
+            f'Operation cannot be fulfilled on pods/binding "{name}": {why}', PODS, name
+        )
+    status = {key: value for key, value in pod["status"].items() if key != "nominatedNodeName"}
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    status["conditions"] = conditions.with_condition(status.get("conditions", []), scheduled, at)
+    new = {**pod, "spec": {**spec, "nodeName": binding.target.name}, "status": status}
+    if binding.metadata.annotations:
+        annotations = {**meta.get("annotations", {}), **binding.metadata.annotations}
+        new["metadata"] = {**meta, "annotations": annotations}
+    return new

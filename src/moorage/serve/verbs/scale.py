@@ -1,0 +1,69 @@
+"""The `scale` subresource: how many, and of what."""
+
+from typing import Any
+
+from moorage.serve.change_log import Object
+from moorage.serve.objects import complaints
+from moorage.serve.refusals import BadRequest
+from moorage.serve.resources import Resource
+
+_MOST = 2**31 - 1
+
+
+def of(obj: Object) -> Object:
+    """The scale of a workload."""
+    meta = obj["metadata"]
+    told = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {field: meta[field] for field in told if field in meta},
+        "spec": {"replicas": obj.get("spec", {}).get("replicas", 0)},
+        "status": {
+            "replicas": obj.get("status", {}).get("replicas", 0),
+            "selector": _text(obj.get("spec", {}).get("selector")),
+        },
+    }
+
+
+def scaled(resource: Resource, obj: Object, scale: Any) -> Object:
+    """The workload with as many replicas as a scale says; raises BadRequest or Invalid."""
+    name = obj["metadata"]["name"]
+    spec = scale.get("spec", {}) if isinstance(scale, dict) else None
+    meta = scale.get("metadata", {}) if isinstance(scale, dict) else None
+    if not isinstance(spec, dict) or not isinstance(meta, dict):
+        raise BadRequest("a Scale is an object with metadata and spec")
+    replicas = spec.get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _MOST:
+        raise BadRequest(f"Scale: spec.replicas has to be a whole number, is {replicas!r:.60}")
+    if replicas < 0:
+        rule = "must be greater than or equal to 0"
+        raise complaints.invalid(resource, name, "spec.replicas", replicas, rule)
+    wanted = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], **wanted},
+        "spec": {**obj["spec"], "replicas": replicas},
+    }
+
+
+def _text(selector: Any) -> str:
+    """A selector as one writes it behind `-l`."""
+    if not isinstance(selector, dict):
+        return ""
+    labels = selector.get("matchLabels")
+    if labels is None and not selector.get("matchExpressions"):
+        labels = selector  # A replication controller's is a plain map.
+    pieces = [f"{key}={value}" for key, value in sorted((labels or {}).items())]
+    for each in selector.get("matchExpressions", ()):
+        key, values = each.get("key", ""), ",".join(sorted(each.get("values", ())))
+        match each.get("operator"):
+            case "In":
+                pieces.append(f"{key} in ({values})")
+            case "NotIn":
+                pieces.append(f"{key} notin ({values})")
+            case "Exists":
+                pieces.append(key)
+            case "DoesNotExist":
+                pieces.append(f"!{key}")
+    return ",".join(pieces)

@@ -1,0 +1,179 @@
+"""`moorage serve`: what it says when it cannot begin; tests/serve/live has the rest."""
+
+import socket
+
+import pytest
+import yaml
+
+from moorage.api import config, manifests
+from moorage.serve import kubeconfig, seeding, server
+
+
+def complaint(got):
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert got.stderr.count("\n") == 1
+    return got.stderr.removeprefix("moorage: ").rstrip("\n")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        pytest.param(
+            ["-f", "nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no such file"
+        ),
+        pytest.param(
+            ["--config", "nowhere.yaml"], "nowhere.yaml: no such file", id="no such configuration"
+        ),
+        pytest.param(
+            ["--bind-address", "here"],
+            '--bind-address: must be an IP address such as 127.0.0.1, is "here"',
+            id="no address",
+        ),
+        pytest.param(
+            ["--bind-address", "0.0.0.0"],
+            "--bind-address 0.0.0.0: is open to others, so clients have to show a token; "
+            "name a file that holds one: --token-file FILE",
+            id="open to others without a token",
+        ),
+        pytest.param(
+            ["--token-file", "short"],
+            "--token-file short: must hold one token of 8 letters or more and nothing else; "
+            "make one with: openssl rand -hex 16",
+            id="no token in the file",
+        ),
+        pytest.param(
+            ["--token-file", "none"], "--token-file none: No such file or directory", id="no file"
+        ),
+        pytest.param(
+            ["--tls-cert", "short"],
+            "--tls-key: is missing; --tls-cert needs it",
+            id="a certificate without a key",
+        ),
+        pytest.param(
+            ["--tls-cert", "short", "--tls-key", "short", "--port", "0"],
+            "--tls-cert, --tls-key: must be a certificate and its key, as PEM files",
+            id="no certificate in the file",
+        ),
+        pytest.param(
+            ["--data-dir", "short"],
+            "short: cannot be used to store data: [Errno 17] File exists: 'short'",
+            id="a file instead of a folder",
+        ),
+        pytest.param(
+            ["-f", "strange.yaml"],
+            'strange.yaml, document 1: no matches for kind "Boat" in version "sea/v1"',
+            id="a kind that nobody knows",
+        ),
+        pytest.param(
+            ["-f", "wrong.yaml"],
+            "wrong.yaml, document 1: Pod in version",
+            id="an object that is none",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(run, here, options, text):
+    (here / "short").write_text("abc\n")
+    boat = {"apiVersion": "sea/v1", "kind": "Boat", "metadata": {"name": "b"}}
+    (here / "strange.yaml").write_text(yaml.safe_dump(boat))
+    wrong = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": 1},
+    }
+    (here / "wrong.yaml").write_text(yaml.safe_dump(wrong))
+    assert complaint(run("serve", *options)).startswith(text)
+
+
+def test_a_port_in_use_is_one_line(run, here):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert complaint(run("serve", "--port", port)) == (
+            f"cannot listen on 127.0.0.1:{port}: the address is in use; "
+            "is one running already? --port 0 takes any that is free"
+        )
+    assert not (here / "moorage.kubeconfig").exists()
+
+
+# What a playground begins with -------------------------------------------------------------------
+
+
+def owner(name, uid):
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": uid}
+
+
+def test_a_dump_of_another_cluster_keeps_its_ties(here):
+    """UIDs are new here; references follow them, and those that lead nowhere are dropped."""
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}
+    items = [
+        pod
+        | {"metadata": {"name": "p0", "namespace": "shop", "ownerReferences": [owner("r", "1")]}},
+        pod
+        | {"metadata": {"name": "p1", "namespace": "shop", "ownerReferences": [owner("x", "9")]}},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "r", "namespace": "shop", "uid": "1", "resourceVersion": "5"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "v"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "claimRef": {"namespace": "shop", "name": "data", "uid": "7"},
+            },
+        },
+    ]
+    (here / "dump.yaml").write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+    api = server.open_api(None)
+    assert seeding.add(api, manifests.documents(["dump.yaml"])) == 4
+    by_name = {
+        obj["metadata"]["name"]: obj for place in api.catalog for obj in api.store.each(place)
+    }
+    (kept,) = by_name["p0"]["metadata"]["ownerReferences"]
+    assert kept["uid"] == by_name["r"]["metadata"]["uid"] != "1"
+    assert "ownerReferences" not in by_name["p1"]["metadata"]
+    assert "uid" not in by_name["v"]["spec"]["claimRef"]
+    assert "shop" in by_name
+    assert seeding.add(api, manifests.documents(["dump.yaml"])) == 0
+
+
+def test_nodes_of_its_own_lie_in_three_zones():
+    zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in seeding.nodes(4)]
+    assert zones == ["zone-a", "zone-b", "zone-c", "zone-a"]
+
+
+def test_the_demo_can_be_served():
+    api = server.open_api(None)
+    assert seeding.add(api, manifests.documents(["examples/demo"])) > 10
+
+
+def test_a_kubeconfig_for_everybody_and_one_with_secrets():
+    plain = yaml.safe_load(kubeconfig.text("http://127.0.0.1:1"))
+    assert plain["users"] == [{"name": "moorage", "user": {}}]
+    guarded = yaml.safe_load(kubeconfig.text("https://h:1", token="t", authority=b"pem"))
+    assert guarded["users"][0]["user"] == {"token": "t"}
+    assert guarded["clusters"][0]["cluster"]["certificate-authority-data"] == "cGVt"
+
+
+def test_without_a_configuration_nobody_schedules(tmp_path):
+    plan = server.Plan(access=None, kubeconfig=tmp_path)
+    assert server.scheduler(plan) is None
+    plan = server.Plan(access=None, kubeconfig=tmp_path, configuration=config.load(None))
+    assert "default-scheduler" in server.scheduler(plan).profiles

@@ -1,0 +1,141 @@
+"""An API server on a port of its own, in a thread, and a client as plain as can be."""
+
+import asyncio
+import http.client
+import json
+import threading
+import uuid
+from random import Random
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+
+from moorage.serve import times
+from moorage.serve.api_server import ApiServer
+from moorage.serve.app import Settings, make_app
+from moorage.serve.store import Store
+
+START = 1_800_000_000.0
+PATIENCE_SECONDS = 20.0
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Served:
+    """A server; its time stands still until a test moves it."""
+
+    def __init__(self, journal=None, settings=None, log_size=1000):
+        self.now = START
+        random = Random(7)
+        self.store = Store(
+            clock=lambda: times.text(self.now),
+            uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
+            journal=journal,
+            log_size=log_size,
+        )
+        self.api = ApiServer(self.store, now=lambda: self.now, random=random)
+        self._settings = settings or Settings()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_SECONDS)
+
+    async def _run(self):
+        self._loop = asyncio.get_running_loop()
+        self._enough = asyncio.Event()
+        runner = web.AppRunner(make_app(self.api, self._settings), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.port = runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._ready.set()
+        await self._enough.wait()
+        await runner.cleanup()
+
+    def close(self):
+        if not self._thread.is_alive():  # A test may have ended it already.
+            return
+        self._loop.call_soon_threadsafe(self._enough.set)
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive()
+
+    def request(self, method, path, body=None, *, media="application/json", **headers):
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        try:
+            if body is not None and not isinstance(body, bytes):
+                body = json.dumps(body).encode()
+            given = {"Content-Type": media} if body is not None else {}
+            given |= {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, given)
+            got = connection.getresponse()
+            return Answer(got.status, got.headers, got.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self.request("GET", path, **headers)
+
+    def post(self, path, body, **headers):
+        return self.request("POST", path, body, **headers)
+
+    def put(self, path, body, **headers):
+        return self.request("PUT", path, body, **headers)
+
+    def patch(self, path, body, media, **headers):
+        return self.request("PATCH", path, body, media=media, **headers)
+
+    def delete(self, path, body=None, **headers):
+        return self.request("DELETE", path, body, **headers)
+
+    def watch(self, path):
+        """All lines of a watch that ends by itself."""
+        lines = self.get(path).body.splitlines()
+        return [json.loads(line) for line in lines]
+
+    @property
+    def host(self):
+        return urlsplit(self.url).netloc
+
+
+@pytest.fixture
+def serve():
+    """Start servers; all of them end with the test."""
+    running = []
+
+    def start(**options):
+        running.append(Served(**options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.close()
+
+
+@pytest.fixture
+def server(serve):
+    return serve()
+
+
+@pytest.fixture
+def make_pod():
+    def make(name="web", **spec):
+        spec = {"containers": [{"name": "app", "image": "nginx"}], **spec}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": name}},
+            "spec": spec,
+        }
+
+    return make

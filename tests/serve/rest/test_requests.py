@@ -1,0 +1,533 @@
+"""Requests and their answers, one row each."""
+
+import json
+import threading
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from moorage.serve.app import Settings
+from moorage.serve.sqlite import SqliteJournal
+
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+MERGE = "application/merge-patch+json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+def deployment(name="web", replicas=2, **meta):
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, **meta},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "app", "image": "nginx"}]},
+            },
+        },
+    }
+
+
+def refused(answer, code, reason, text=""):
+    told = answer.json
+    assert (answer.status, told["code"], told["reason"]) == (code, code, reason), told
+    assert text in told["message"]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "reason", "text"),
+    [
+        pytest.param({"kind": "Node"}, 400, "BadRequest", "does not match the expected kind",
+                     id="another kind"),
+        pytest.param({"apiVersion": "v2"}, 400, "BadRequest", "does not match the expected API",
+                     id="another version"),
+        pytest.param({"metadata": {"name": "A b"}}, 422, "Invalid", "metadata.name: Invalid value",
+                     id="a name that is none"),
+        pytest.param({"metadata": {}}, 422, "Invalid", "name or generateName is required",
+                     id="no name"),
+        pytest.param({"metadata": {"name": "x", "namespace": "other"}}, 400, "BadRequest",
+                     "does not match the namespace sent on the request", id="another namespace"),
+        pytest.param({"metadata": {"name": "x", "labels": {"a": "b c"}}}, 422, "Invalid",
+                     "a valid label must be", id="a label that is none"),
+        pytest.param({"metadata": {"name": "x", "labels": ["a"]}}, 400, "BadRequest",
+                     "Expected `object`", id="labels of another type"),
+        pytest.param({"spec": {}}, 422, "Invalid", "spec.containers: Required value",
+                     id="no containers"),
+        pytest.param({"spec": "x"}, 400, "BadRequest", "$.spec", id="a text as spec"),
+        pytest.param({"metadata": []}, 400, "BadRequest", "metadata has to be an object",
+                     id="a list as metadata"),
+    ],
+)  # fmt: skip
+def test_objects_that_are_refused(server, make_pod, change, code, reason, text):
+    refused(server.post(PODS, make_pod() | change), code, reason, text)
+    assert server.get(PODS).json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "text"),
+    [
+        pytest.param({"cpu": "much"}, "is not a quantity", id="no quantity"),
+        pytest.param({"cpu": "1e999999999"}, "must fit into 64 bits", id="absurd"),
+        pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="negative"),
+        pytest.param({"cpu": "3"}, "must be less than or equal to cpu limit", id="above the limit"),
+    ],
+)
+def test_quantities_that_are_refused(server, make_pod, requests, text):
+    resources = {"requests": requests, "limits": {"cpu": "2"}}
+    container = {"name": "app", "image": "nginx", "resources": resources}
+    refused(server.post(PODS, make_pod(containers=[container])), 422, "Invalid", text)
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "code"),
+    [
+        pytest.param(b"{", "application/json", 400, id="half a body"),
+        pytest.param(b"[" * 100_000, "application/json", 400, id="deep beyond reading"),
+        pytest.param(b'{"a":' * 200 + b"1" + b"}" * 200, "application/json", 400, id="deep"),
+        pytest.param(b"a: &x [1]\nb: *x", "application/yaml", 400, id="YAML aliases"),
+        pytest.param(b"\xff\xfe", "application/yaml", 400, id="no text"),
+        pytest.param(b"k8s\x00\xff\xff\xff", "application/vnd.kubernetes.protobuf", 400,
+                     id="broken protobuf"),
+        pytest.param(b"x", "text/plain", 415, id="another format"),
+        pytest.param(b'"' + b"x" * 4_000_000 + b'"', "application/json", 413, id="too large"),
+    ],
+)  # fmt: skip
+def test_bodies_that_are_refused(server, body, media, code):
+    answer = server.request("POST", PODS, body, media=media)
+    assert (answer.status, answer.json["kind"]) == (code, "Status")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "reason"),
+    [
+        pytest.param("GET", f"{PODS}/none", 404, "NotFound", id="no such pod"),
+        pytest.param("GET", "/api/v1/unknown", 404, "NotFound", id="no such resource"),
+        pytest.param("GET", "/apis/unknown/v1", 404, "NotFound", id="no such group"),
+        pytest.param("GET", "/odd", 404, "NotFound", id="no such path"),
+        pytest.param("POST", f"{PODS}/web", 405, "MethodNotAllowed", id="create by name"),
+        pytest.param("PUT", PODS, 405, "MethodNotAllowed", id="update a collection"),
+        pytest.param("GET", f"{PODS}?labelSelector=a%20in", 400, "BadRequest", id="selector"),
+        pytest.param("GET", f"{PODS}?fieldSelector=spec.x=1", 400, "BadRequest", id="field"),
+        pytest.param("GET", f"{PODS}?limit=x", 400, "BadRequest", id="limit"),
+        pytest.param("GET", f"{PODS}?continue=abc", 400, "BadRequest", id="token"),
+        pytest.param("GET", f"{PODS}?resourceVersion=x", 400, "BadRequest", id="version"),
+        pytest.param("GET", f"{PODS}?resourceVersion=99999", 410, "Expired", id="in the future"),
+        pytest.param("DELETE", "/api/v1/namespaces/default", 403, "Forbidden", id="default"),
+        pytest.param("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+                     403, "Forbidden", id="a system priority class"),
+    ],
+)  # fmt: skip
+def test_requests_that_are_refused(server, method, path, code, reason):
+    refused(server.request(method, path), code, reason)
+
+
+def test_protobuf_is_not_spoken(server):
+    refused(server.get(PODS, Accept="application/vnd.kubernetes.protobuf"), 406, "NotAcceptable")
+
+
+def test_nothing_in_a_namespace_that_is_not_there(server, make_pod):
+    answer = server.post("/api/v1/namespaces/none/pods", make_pod())
+    refused(answer, 404, "NotFound", 'namespaces "none" not found')
+
+
+def test_a_namespace_ends_last(server, make_pod):
+    server.post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    server.delete("/api/v1/namespaces/shop")
+    ending = server.get("/api/v1/namespaces/shop").json
+    assert ending["status"]["phase"] == "Terminating"
+    answer = server.post("/api/v1/namespaces/shop/pods", make_pod())
+    refused(answer, 403, "Forbidden", "because it is being terminated")
+    ending["spec"]["finalizers"] = []
+    server.put("/api/v1/namespaces/shop/finalize", ending)
+    assert server.get("/api/v1/namespaces/shop").status == 404
+
+
+def test_a_pod_gets_what_an_api_server_gives(server, make_pod):
+    limits = {"cpu": "1", "memory": "1Gi"}
+    container = {"name": "app", "image": "nginx:1", "resources": {"limits": limits}}
+    pod = server.post(PODS, make_pod(containers=[container])).json
+    spec = pod["spec"]
+    assert spec["containers"][0]["resources"]["requests"] == limits
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    assert (spec["schedulerName"], spec["terminationGracePeriodSeconds"]) == (
+        "default-scheduler",
+        30,
+    )
+    assert {each["key"] for each in spec["tolerations"]} == {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    }
+    assert (pod["status"]["phase"], pod["status"]["qosClass"]) == ("Pending", "Guaranteed")
+    assert pod["metadata"]["generation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        pytest.param("/api/v1/namespaces", {}, {"phase": "Active"}, id="a namespace"),
+        pytest.param("/api/v1/persistentvolumes", {}, {"phase": "Available"}, id="a volume"),
+        pytest.param(
+            "/api/v1/persistentvolumes",
+            {"spec": {"claimRef": {"uid": "1"}}},
+            {"phase": "Bound"},
+            id="a claimed volume",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            {},
+            {"phase": "Pending"},
+            id="a claim",
+        ),
+        pytest.param(
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets", {}, {}, id="a budget"
+        ),
+    ],
+)
+def test_nobody_brings_a_status(server, path, body, status):
+    brought = {"metadata": {"name": "x"}, "status": {"phase": "Terminating"}}
+    assert server.post(path, brought | body).json["status"] == status
+
+
+def test_priority_comes_from_the_class(server, make_pod):
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    server.post(classes, {"metadata": {"name": "high"}, "value": 1000})
+    pod = server.post(PODS, make_pod(priorityClassName="high")).json
+    assert pod["spec"]["priority"] == 1000
+    answer = server.post(PODS, make_pod("b", priorityClassName="none"))
+    refused(answer, 403, "Forbidden", "no PriorityClass with name none was found")
+    answer = server.post(PODS, make_pod("c", priority=7))
+    refused(answer, 403, "Forbidden", "must not be provided in pod spec")
+
+
+def test_a_gated_pod_says_so(server, make_pod):
+    pod = server.post(PODS, make_pod(schedulingGates=[{"name": "wait"}])).json
+    assert pod["status"]["conditions"][0]["reason"] == "SchedulingGated"
+    more = {"spec": {"schedulingGates": [{"name": "wait"}, {"name": "more"}]}}
+    answer = server.patch(f"{PODS}/web", more, MERGE)
+    refused(answer, 422, "Invalid", "only deletion is allowed")
+    assert server.patch(f"{PODS}/web", {"spec": {"schedulingGates": None}}, MERGE).status == 200
+
+
+def test_a_generated_name(server, make_pod):
+    pod = make_pod()
+    pod["metadata"] = {"generateName": "web-"}
+    names = {server.post(PODS, pod).json["metadata"]["name"] for _ in range(5)}
+    assert len(names) == 5
+    assert all(len(name) == len("web-") + 5 for name in names)
+
+
+def test_dry_run_keeps_nothing(server, make_pod):
+    answer = server.post(f"{PODS}?dryRun=All", make_pod())
+    assert (answer.status, answer.json["status"]["phase"]) == (201, "Pending")
+    assert server.get(f"{PODS}/web").status == 404
+    server.post(PODS, make_pod())
+    server.delete(f"{PODS}/web?dryRun=All")
+    assert server.get(f"{PODS}/web").status == 200
+    refused(server.post(f"{PODS}?dryRun=Some", make_pod("b")), 422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        pytest.param({"spec": {"nodeName": "n1"}}, "pod updates may not change", id="node"),
+        pytest.param({"spec": {"nodeSelector": {"a": "b"}}}, "pod updates may", id="selector"),
+        pytest.param({"spec": {"tolerations": []}}, "pod updates may", id="fewer tolerations"),
+    ],
+)
+def test_what_a_pod_may_not_change(server, make_pod, change, text):
+    server.post(PODS, make_pod())
+    refused(server.patch(f"{PODS}/web", change, MERGE), 422, "Invalid", text)
+
+
+def test_status_and_spec_have_doors_of_their_own(server):
+    server.post(DEPLOYMENTS, deployment())
+    both = {"spec": {"replicas": 5}, "status": {"replicas": 3}}
+    new = server.patch(f"{DEPLOYMENTS}/web/status", both, MERGE).json
+    assert (new["spec"]["replicas"], new["status"]["replicas"]) == (2, 3)
+    assert new["metadata"]["generation"] == 1
+    new = server.patch(f"{DEPLOYMENTS}/web", both | {"status": {"replicas": 9}}, MERGE).json
+    assert (new["spec"]["replicas"], new["status"]["replicas"]) == (5, 3)
+    assert new["metadata"]["generation"] == 2
+
+
+def test_scale(server):
+    server.post(DEPLOYMENTS, deployment())
+    scale = server.get(f"{DEPLOYMENTS}/web/scale").json
+    assert (scale["spec"], scale["status"]["selector"]) == ({"replicas": 2}, "app=web")
+    scale["spec"]["replicas"] = 4
+    assert server.put(f"{DEPLOYMENTS}/web/scale", scale).json["spec"]["replicas"] == 4
+    refused(server.put(f"{DEPLOYMENTS}/web/scale", scale), 409, "Conflict")
+    patched = server.patch(f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": 0}}, MERGE)
+    assert patched.json["spec"]["replicas"] == 0
+    answer = server.patch(f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": -1}}, MERGE)
+    refused(answer, 422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    ("policy", "finalizers"),
+    [
+        pytest.param("Foreground", ["foregroundDeletion"], id="foreground"),
+        pytest.param("Orphan", ["orphan"], id="orphan"),
+        pytest.param("Background", None, id="background"),
+    ],
+)
+def test_propagation(server, policy, finalizers):
+    server.post(DEPLOYMENTS, deployment())
+    answer = server.delete(f"{DEPLOYMENTS}/web", {"propagationPolicy": policy})
+    if finalizers is None:
+        assert answer.json["status"] == "Success"
+        assert server.get(f"{DEPLOYMENTS}/web").status == 404
+    else:
+        assert answer.json["metadata"]["finalizers"] == finalizers
+        assert "deletionTimestamp" in answer.json["metadata"]
+
+
+def test_finalizers_hold_an_object_until_they_are_gone(server):
+    server.post(DEPLOYMENTS, deployment(finalizers=["example.com/wait"]))
+    server.delete(f"{DEPLOYMENTS}/web")
+    assert server.get(f"{DEPLOYMENTS}/web").json["metadata"]["deletionGracePeriodSeconds"] == 0
+    server.patch(f"{DEPLOYMENTS}/web", {"metadata": {"finalizers": None}}, MERGE)
+    assert server.get(f"{DEPLOYMENTS}/web").status == 404
+
+
+def test_preconditions(server, make_pod):
+    pod = server.post(PODS, make_pod()).json
+    for wrong in ({"uid": "x"}, {"resourceVersion": "1"}):
+        answer = server.delete(f"{PODS}/web", {"preconditions": wrong})
+        refused(answer, 409, "Conflict", "Precondition failed")
+    right = {"uid": pod["metadata"]["uid"]}
+    assert server.delete(f"{PODS}/web", {"preconditions": right}).status == 200
+
+
+def test_delete_many(server, make_pod):
+    for name in ("a", "b", "c"):
+        server.post(PODS, make_pod(name))
+    server.delete(f"{PODS}?labelSelector=app!=b")
+    assert [each["metadata"]["name"] for each in server.get(PODS).json["items"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        pytest.param("fieldSelector=spec.nodeName=n1", ["b"], id="by node"),
+        pytest.param("fieldSelector=spec.nodeName=", ["a", "c"], id="without a node"),
+        pytest.param("fieldSelector=metadata.name!=a,status.phase=Pending", ["b", "c"], id="two"),
+        pytest.param("labelSelector=app%20in%20(a,c)", ["a", "c"], id="by label"),
+        pytest.param("labelSelector=!app", [], id="without a label"),
+    ],
+)
+def test_selectors(server, make_pod, query, names):
+    server.post(PODS, make_pod("a"))
+    server.post(PODS, make_pod("b", nodeName="n1"))
+    server.post(PODS, make_pod("c"))
+    found = server.get(f"/api/v1/pods?{query}").json["items"]
+    assert [each["metadata"]["name"] for each in found] == names
+
+
+def test_watch_begins_with_what_is_there(server, make_pod):
+    server.post(PODS, make_pod("a"))
+    seen = server.watch(f"{PODS}?watch=1&timeoutSeconds=0&resourceVersion=0")
+    assert [(each["type"], each["object"]["metadata"]["name"]) for each in seen] == [("ADDED", "a")]
+
+
+def test_initial_events_end_with_a_bookmark(server, make_pod):
+    server.post(PODS, make_pod("a"))
+    query = "watch=1&timeoutSeconds=0&sendInitialEvents=true&allowWatchBookmarks=true"
+    seen = server.watch(f"{PODS}?{query}&resourceVersionMatch=NotOlderThan")
+    assert [each["type"] for each in seen] == ["ADDED", "BOOKMARK"]
+    meta = seen[1]["object"]["metadata"]
+    assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(meta["resourceVersion"]) == server.store.version
+
+
+def test_objects_come_into_view_and_leave_it(server, make_pod):
+    server.post(PODS, make_pod("a"))
+    version = server.store.version
+    server.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}}, MERGE)
+    server.patch(f"{PODS}/a", {"metadata": {"labels": {"y": "1"}}}, MERGE)
+    server.patch(f"{PODS}/a", {"metadata": {"labels": {"x": None}}}, MERGE)
+    server.delete(f"{PODS}/a")
+    query = f"watch=1&timeoutSeconds=0&resourceVersion={version}&labelSelector=x"
+    seen = server.watch(f"{PODS}?{query}")
+    assert [each["type"] for each in seen] == ["ADDED", "MODIFIED", "DELETED"]
+    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in seen]
+    assert versions == [version + 1, version + 2, version + 3]
+    assert seen[2]["object"]["metadata"]["labels"]["x"] == "1"
+
+
+def test_a_watch_from_the_future_is_gone(server):
+    seen = server.watch(f"{PODS}?watch=1&resourceVersion=99999")
+    assert [(each["type"], each["object"]["code"]) for each in seen] == [("ERROR", 410)]
+
+
+def test_a_table(server, make_pod):
+    server.post(PODS, make_pod("a", nodeName="n1"))
+    server.now += 65
+    table = server.get(PODS, Accept=TABLE).json
+    heads = [(each["name"], each["priority"]) for each in table["columnDefinitions"]]
+    assert heads == [
+        ("Name", 0), ("Ready", 0), ("Status", 0), ("Restarts", 0), ("Age", 0), ("IP", 1),
+        ("Node", 1), ("Nominated Node", 1), ("Readiness Gates", 1),
+    ]  # fmt: skip
+    assert [row["cells"] for row in table["rows"]] == [
+        ["a", "0/1", "Pending", "0", "65s", "<none>", "n1", "<none>", "<none>"]
+    ]
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+def test_custom_resources(server):
+    definition = {
+        "metadata": {"name": "podgroups.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "PodGroup", "plural": "podgroups", "shortNames": ["pg"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": [
+                        {"name": "Min", "type": "integer", "jsonPath": ".spec.minMember"}
+                    ],
+                }
+            ],
+        },
+    }
+    groups = "/apis/example.com/v1/namespaces/default/podgroups"
+    assert server.get(groups).status == 404
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    created = server.post(definitions, definition).json
+    conditions = {each["type"]: each["status"] for each in created["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    group = {"metadata": {"name": "a"}, "spec": {"minMember": 3}}
+    stored = server.post(groups, group).json
+    assert (stored["kind"], stored["spec"]) == ("PodGroup", {"minMember": 3})
+    assert server.get(groups, Accept=TABLE).json["rows"][0]["cells"] == ["a", 3]
+    strategic = "application/strategic-merge-patch+json"
+    refused(server.patch(f"{groups}/a", {}, strategic), 415, "UnsupportedMediaType")
+    server.delete(f"{definitions}/podgroups.example.com")
+    assert server.get(groups).status == 404
+    server.post(definitions, definition)
+    assert server.get(groups).json["items"] == []  # They went with their definition.
+
+
+def test_a_definition_cannot_take_the_place_of_a_built_in_kind(server):
+    names = {"kind": "Event", "plural": "others"}
+    spec = {"group": "events.k8s.io", "scope": "Namespaced", "names": names}
+    spec["versions"] = [{"name": "v1", "served": True, "storage": True}]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    body = {"metadata": {"name": "others.events.k8s.io"}, "spec": spec}
+    assert server.post(definitions, body).status == 201
+    assert server.get("/apis/events.k8s.io/v1/others").status == 404
+    assert server.get("/apis/events.k8s.io/v1/events").status == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "code"),
+    [
+        pytest.param("http://evil.example", None, 403, id="a page of another site"),
+        pytest.param("http://evil.example", "evil.example", 403, id="that claims our address"),
+        pytest.param("http://127.0.0.1:6440", "127.0.0.1:6440", 200, id="a page of ours"),
+        pytest.param("http://localhost:6440", "localhost:6440", 200, id="by name"),
+        pytest.param("null", None, 403, id="a page of nowhere"),
+    ],
+)
+def test_pages_of_other_sites_are_kept_out(server, origin, host, code):
+    headers = {"Origin": origin} | ({"Host": host} if host else {})
+    assert server.get("/api", **headers).status == code
+
+
+def test_apply_creates_changes_and_removes(server):
+    media, path = "application/apply-patch+yaml", f"{DEPLOYMENTS}/web?fieldManager=me"
+    assert server.patch(path, deployment(labels={"a": "1"}), media).status == 201
+    applied = server.patch(path, deployment(replicas=3), media)
+    assert (applied.status, applied.json["spec"]["replicas"]) == (200, 3)
+    assert "labels" not in applied.json["metadata"]
+    refused(
+        server.patch(f"{DEPLOYMENTS}/web?fieldManager=you", deployment(replicas=4), media),
+        409,
+        "Conflict",
+        'conflict with "me"',
+    )
+    forced = f"{DEPLOYMENTS}/web?fieldManager=you&force=true"
+    assert server.patch(forced, deployment(replicas=4), media).json["spec"]["replicas"] == 4
+
+
+def test_discovery(server):
+    v1 = server.get("/api/v1").json
+    pods = {each["name"]: each for each in v1["resources"]}
+    assert pods["pods"]["shortNames"] == ["po"]
+    assert pods["pods/eviction"]["kind"] == "Eviction"
+    groups = {each["name"] for each in server.get("/apis").json["groups"]}
+    assert {"apps", "policy", "storage.k8s.io", "events.k8s.io"} <= groups
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    assert server.get("/apis", Accept=accept).json["kind"] == "APIGroupDiscoveryList"
+    assert server.get("/version").json["minor"] == "36"
+    assert server.get("/healthz").body == b"ok"
+
+
+def test_a_token_is_asked_for(serve):
+    server = serve(settings=Settings(token="secret-token"))
+    refused(server.get("/api"), 401, "Unauthorized")
+    refused(server.get("/api", Authorization="Bearer other"), 401, "Unauthorized")
+    assert server.get("/api", Authorization="Bearer secret-token").status == 200
+
+
+class SlowDisk:
+    """A journal that writes nothing until it is told to."""
+
+    def __init__(self):
+        self.rows = []
+        self.written = threading.Event()
+
+    def load(self):
+        return [], 1, 1
+
+    def start(self, notify):
+        self.notify = notify
+        self.flush()  # What the server itself put in.
+
+    def write(self, row):
+        self.rows.append(row)
+        self.written.set()
+
+    def flush(self):
+        self.notify(self.rows[-1].version, None)
+
+    def close(self):
+        pass
+
+
+def test_nobody_sees_what_is_not_durable(serve, make_pod):
+    disk = SlowDisk()
+    server = serve(journal=disk)
+    server.get("/api/v1/namespaces")
+    disk.written.clear()
+    with ThreadPoolExecutor() as pool:
+        created = pool.submit(server.post, PODS, make_pod("a"))
+        assert disk.written.wait(10)  # The pod is in the store, and on no disk.
+        listed = pool.submit(server.get, PODS)
+        watched = pool.submit(server.watch, f"{PODS}?watch=1&timeoutSeconds=0")
+        done, _ = futures.wait([created, listed, watched], timeout=0.3)
+        assert not done
+        disk.flush()
+        pod = created.result(10).json
+        assert listed.result(10).json["items"] == [pod]
+        assert [each["object"] for each in watched.result(10)] == [pod]
+
+
+def test_what_is_acknowledged_is_on_the_disk(serve, make_pod, tmp_path):
+    server = serve(journal=SqliteJournal(tmp_path))
+    server.post(PODS, make_pod("a"))
+    pod = server.get(f"{PODS}/a").json
+    seen = server.watch(f"{PODS}?watch=1&timeoutSeconds=0")
+    assert seen == [{"type": "ADDED", "object": pod}]
+    server.close()
+    again = serve(journal=SqliteJournal(tmp_path))
+    assert json.loads(again.get(f"{PODS}/a").body) == pod

@@ -1,0 +1,196 @@
+"""What `kubectl get` shows of each kind, one row per thing worth seeing."""
+
+import pytest
+
+from moorage.serve import times
+from moorage.serve.rest.tables import cells, others, pods, storage, workloads
+
+NOW = times.seconds("2026-01-01T01:00:00Z")
+META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def obj(**fields):
+    return {"metadata": META, **fields}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"), (119, "119s"), (120, "2m"), (125, "2m5s"), (600, "10m"), (10_799, "179m"),
+        (10_800, "3h"), (11_000, "3h3m"), (100_000, "27h"), (172_800, "2d"), (180_000, "2d2h"),
+        (86_400 * 10, "10d"), (86_400 * 730, "2y"), (86_400 * 800, "2y70d"),
+        (86_400 * 365 * 9, "9y"), (-1, "0s"), (-60, "<invalid>"),
+    ],
+)  # fmt: skip
+def test_spans_of_time(seconds, text):
+    assert cells.span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("pod", "word"),
+    [
+        pytest.param({"status": {"phase": "Pending"}}, "Pending", id="pending"),
+        pytest.param({}, "Unknown", id="nothing known"),
+        pytest.param({"status": {"phase": "Failed", "reason": "Evicted"}}, "Evicted", id="evicted"),
+        pytest.param(
+            {
+                "status": {
+                    "phase": "Pending",
+                    "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}],
+                }
+            },
+            "SchedulingGated",
+            id="gated",
+        ),
+        pytest.param(
+            {
+                "status": {
+                    "phase": "Pending",
+                    "containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull"}}}],
+                }
+            },
+            "ErrImagePull",
+            id="waiting",
+        ),
+        pytest.param(
+            {
+                "status": {
+                    "phase": "Succeeded",
+                    "containerStatuses": [{"state": {"terminated": {"reason": "Completed"}}}],
+                }
+            },
+            "Completed",
+            id="completed",
+        ),
+        pytest.param(
+            {"status": {"containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}},
+            "ExitCode:3",
+            id="an exit code",
+        ),
+        pytest.param(
+            {"metadata": META | {"deletionTimestamp": "x"}, "status": {"phase": "Running"}},
+            "Terminating",
+            id="terminating",
+        ),
+        pytest.param(
+            {"metadata": META | {"deletionTimestamp": "x"}, "status": {"phase": "Succeeded"}},
+            "Succeeded",
+            id="ended and deleted",
+        ),
+    ],
+)
+def test_a_pods_status(pod, word):
+    assert pods.pod_status({"metadata": META, **pod}) == word
+
+
+@pytest.mark.parametrize(
+    ("row", "shown", "expected"),
+    [
+        pytest.param(
+            pods.node,
+            {
+                "metadata": META | {"labels": {"node-role.kubernetes.io/worker": ""}},
+                "spec": {"unschedulable": True},
+                "status": {
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "nodeInfo": {"kubeletVersion": "v1.36.0"},
+                    "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+                },
+            },
+            ["Ready,SchedulingDisabled", "worker", "60m", "v1.36.0", "10.0.0.1", "<none>"],
+            id="a node",
+        ),
+        pytest.param(
+            workloads.deployment,
+            obj(
+                spec={"replicas": 3, "selector": {"matchLabels": {"a": "b"}}},
+                status={"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 1},
+            ),
+            ["2/3", 3, 1, "60m", "", "", "a=b"],
+            id="a deployment",
+        ),
+        pytest.param(
+            workloads.job,
+            obj(
+                spec={"completions": 3},
+                status={
+                    "succeeded": 3,
+                    "startTime": "2026-01-01T00:00:00Z",
+                    "completionTime": "2026-01-01T00:00:10Z",
+                    "conditions": [{"type": "Complete", "status": "True"}],
+                },
+            ),
+            ["Complete", "3/3", "10s", "60m"],
+            id="a job",
+        ),
+        pytest.param(
+            workloads.budget,
+            obj(spec={"minAvailable": "50%"}, status={"disruptionsAllowed": 1}),
+            ["50%", "N/A", 1, "60m"],
+            id="a budget",
+        ),
+        pytest.param(
+            storage.claim,
+            obj(
+                spec={"volumeName": "v", "storageClassName": "fast", "volumeMode": "Block"},
+                status={
+                    "phase": "Bound",
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                },
+            ),
+            ["Bound", "v", "1Gi", "RWO", "fast", "<unset>", "60m", "Block"],
+            id="a claim",
+        ),
+        pytest.param(
+            others.service,
+            obj(
+                spec={
+                    "type": "ClusterIP",
+                    "clusterIP": "10.96.0.1",
+                    "ports": [{"port": 80, "protocol": "TCP"}],
+                    "selector": {"a": "b"},
+                }
+            ),
+            ["ClusterIP", "10.96.0.1", "<none>", "80/TCP", "60m", "a=b"],
+            id="a service",
+        ),
+        pytest.param(
+            others.event,
+            obj(
+                type="Warning",
+                reason="FailedScheduling",
+                message="0/3 nodes are available",
+                eventTime="2026-01-01T00:59:00.000000Z",
+                involvedObject={"kind": "Pod", "name": "web"},
+                reportingComponent="default-scheduler",
+            ),
+            [
+                "60s",
+                "Warning",
+                "FailedScheduling",
+                "pod/web",
+                "",
+                "default-scheduler",
+                "0/3 nodes are available",
+                "60s",
+                "1",
+                "x",
+            ],
+            id="an event",
+        ),
+        pytest.param(
+            pods.pod,
+            obj(spec={"containers": 3}, status={"containerStatuses": "odd", "conditions": [1]}),
+            ["0/0", "Unknown", "0", "60m"],
+            id="an odd pod",
+        ),
+    ],
+)
+def test_rows(row, shown, expected):
+    assert row(shown, NOW)[: len(expected)] == expected
+
+
+def test_a_default_class_is_marked():
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    assert storage.class_name({"metadata": META | {"annotations": annotations}}) == "x (default)"

@@ -1,0 +1,124 @@
+"""Bodies as kubectl's typed commands send them."""
+
+import pytest
+
+from moorage.serve.objects import protobuf
+from moorage.serve.refusals import BadRequest, UnsupportedMedia
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, value):
+    """One field as it stands on the wire; a number, a text, or a message as a list of fields."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value % 2**64)
+    if isinstance(value, list):
+        value = b"".join(value)
+    elif isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def body(api_version, kind, *fields):
+    stated = field(1, [field(1, api_version), field(2, kind)])
+    return b"k8s\x00" + stated + field(2, b"".join(fields)) + field(3, "") + field(4, "")
+
+
+META = field(1, [field(1, "web"), field(2, ""), field(3, "default"), field(8, [])])
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        pytest.param(
+            body("policy/v1", "Eviction", META, field(2, [field(1, 30), field(4, "Orphan")])),
+            {"deleteOptions": {"gracePeriodSeconds": 30, "propagationPolicy": "Orphan"}},
+            id="an eviction",
+        ),
+        pytest.param(
+            body("v1", "Secret", META, field(2, [field(1, "k"), field(2, b"\x00\xff")])),
+            {"data": {"k": "AP8="}},
+            id="bytes become base64",
+        ),
+        pytest.param(
+            body(
+                "policy/v1",
+                "PodDisruptionBudget",
+                META,
+                field(2, [field(1, [field(1, 1), field(2, 0), field(3, "50%")])]),
+            ),
+            {"spec": {"minAvailable": "50%"}},
+            id="a number or a text",
+        ),
+        pytest.param(
+            body(
+                "v1",
+                "Pod",
+                META,
+                field(
+                    2,
+                    [
+                        field(
+                            2,
+                            [
+                                field(1, "app"),
+                                field(4, ""),
+                                field(8, [field(2, [field(1, "cpu"), field(2, [field(1, "1")])])]),
+                            ],
+                        ),
+                        field(25, -5),
+                    ],
+                ),
+            ),
+            {
+                "spec": {
+                    "containers": [
+                        {"name": "app", "args": [""], "resources": {"requests": {"cpu": "1"}}}
+                    ],
+                    "priority": -5,
+                }
+            },
+            id="lists, maps, quantities and negative numbers",
+        ),
+        pytest.param(
+            body("apps/v1", "Deployment", META, field(3, [field(99, "x")])),
+            {"status": {}},
+            id="a status is not looked at",
+        ),
+    ],
+)
+def test_what_is_read(sent, read):
+    found = protobuf.decode(sent)
+    assert found.pop("metadata") == {"name": "web", "namespace": "default"}
+    del found["apiVersion"], found["kind"]
+    assert found == read
+
+
+@pytest.mark.parametrize(
+    ("sent", "error", "text"),
+    [
+        pytest.param(b"{}", BadRequest, "is not Kubernetes protobuf", id="something else"),
+        pytest.param(body("v1", "Pod", META)[:-20], BadRequest, "not readable", id="cut off"),
+        pytest.param(
+            body("v1", "Odd", META), UnsupportedMedia, "Odd is not read as protobuf", id="a kind"
+        ),
+        pytest.param(
+            body("v1", "Pod", META, field(2, [field(18, "x")])),
+            UnsupportedMedia,
+            "field 18 of PodSpec is not read as protobuf; send JSON",
+            id="a field, rather than half an object",
+        ),
+        pytest.param(
+            body("v1", "Pod", META, field(2, 5)), BadRequest, "not readable", id="a wrong type"
+        ),
+    ],
+)
+def test_what_is_refused(sent, error, text):
+    with pytest.raises(error, match=text):
+        protobuf.decode(sent)

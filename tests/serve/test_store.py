@@ -1,0 +1,251 @@
+"""The store: versions, the log, snapshots of the past, and the journal beneath it."""
+
+import asyncio
+import itertools
+import sqlite3
+
+import pytest
+
+from moorage.errors import InputError
+from moorage.serve.refusals import AlreadyExists, Conflict, Gone, NotFound, TooLarge, Unavailable
+from moorage.serve.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, PODS
+from moorage.serve.sqlite import LEAP, SqliteJournal
+from moorage.serve.store import OBJECT_LIMIT, Store
+
+
+def make_store(journal=None, log_size=100):
+    uids = itertools.count(1)
+    return Store(
+        clock=lambda: "2026-01-01T00:00:00Z",
+        uid=lambda: f"uid-{next(uids)}",
+        journal=journal,
+        log_size=log_size,
+    )
+
+
+def cm(name="a", namespace="default", **data):
+    return {"metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+@pytest.fixture
+def store():
+    return make_store()
+
+
+def names(found):
+    return [obj["metadata"]["name"] for obj in found]
+
+
+def test_create_stamps_and_counts(store):
+    first, second = store.create(CONFIG_MAPS, cm("a")), store.create(CONFIG_MAPS, cm("b"))
+    assert first["metadata"]["uid"] == "uid-1"
+    assert first["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
+    assert (
+        int(second["metadata"]["resourceVersion"]) == int(first["metadata"]["resourceVersion"]) + 1
+    )
+    assert store.list(CONFIG_MAPS) == ([first, second], store.version)
+
+
+def test_names_are_taken_per_namespace_and_resource(store):
+    store.create(CONFIG_MAPS, cm("a"))
+    store.create(CONFIG_MAPS, cm("a", "other"))
+    store.create(PODS, cm("a"))
+    with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
+        store.create(CONFIG_MAPS, cm("a"))
+    assert len(store.list(CONFIG_MAPS, "other")[0]) == 1
+
+
+def test_nothing_of_an_object_is_dropped(store):
+    odd = cm("a") | {"spec": {"deep": [{"x": None, "y": [1, 2.5, "z", True]}]}}
+    store.create(CONFIG_MAPS, odd)
+    assert store.get(CONFIG_MAPS, "default", "a")["spec"] == odd["spec"]
+
+
+def test_an_update_needs_the_version_it_was_made_from(store):
+    first = store.create(CONFIG_MAPS, cm("a"))
+    version = first["metadata"]["resourceVersion"]
+    store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}}, expect_version=version)
+    with pytest.raises(Conflict, match="the object has been modified"):
+        store.update(CONFIG_MAPS, {**first, "data": {"x": "2"}}, expect_version=version)
+    with pytest.raises(NotFound):
+        store.update(CONFIG_MAPS, cm("b"))
+
+
+def test_an_update_that_changes_nothing_is_none(store):
+    first = store.create(CONFIG_MAPS, cm("a", x="1"))
+    heard = []
+    store.subscribe(heard.append)
+    assert store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}}) is first
+    assert (store.version, heard) == (int(first["metadata"]["resourceVersion"]), [])
+
+
+def test_a_deletion_has_a_version_of_its_own(store):
+    first = store.create(CONFIG_MAPS, cm("a"))
+    with pytest.raises(Conflict, match="UID in precondition: other, UID in object meta: uid-1"):
+        store.delete(CONFIG_MAPS, "default", "a", uid="other")
+    last = store.delete(CONFIG_MAPS, "default", "a", uid="uid-1")
+    assert int(last["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
+    with pytest.raises(NotFound):
+        store.delete(CONFIG_MAPS, "default", "a")
+
+
+def test_subscribers_hear_of_every_change_with_what_was_before(store):
+    heard = []
+    end = store.subscribe(heard.append)
+    first = store.create(CONFIG_MAPS, cm("a"))
+    second = store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}})
+    store.delete(CONFIG_MAPS, "default", "a")
+    end()
+    store.create(CONFIG_MAPS, cm("b"))
+    assert [(each.type, each.before) for each in heard] == [
+        ("ADDED", None),
+        ("MODIFIED", first),
+        ("DELETED", second),
+    ]
+    assert [each.version for each in heard] == sorted(each.version for each in heard)
+
+
+def test_changes_since_a_version(store):
+    first = store.create(CONFIG_MAPS, cm("a"))
+    store.create(PODS, cm("p"))
+    store.create(CONFIG_MAPS, cm("b"))
+    since = int(first["metadata"]["resourceVersion"])
+    assert names(each.object for each in store.changes_since(CONFIG_MAPS, since)) == ["b"]
+
+
+def test_old_changes_are_forgotten_one_resource_at_a_time():
+    store = make_store(log_size=3)
+    begin = store.version
+    store.create(PODS, cm("p"))
+    for number in range(10):
+        store.create(CONFIG_MAPS, cm(f"c{number}"))
+    with pytest.raises(Gone, match="too old resource version"):
+        store.changes_since(CONFIG_MAPS, begin)
+    assert names(each.object for each in store.changes_since(PODS, begin)) == ["p"]
+    assert len(store.changes_since(CONFIG_MAPS, store.version - 3)) == 3
+
+
+def test_a_snapshot_shows_the_past(store):
+    store.create(CONFIG_MAPS, cm("a", x="1"))
+    store.create(CONFIG_MAPS, cm("b"))
+    then = store.version
+    was = store.list(CONFIG_MAPS)[0]
+    store.update(CONFIG_MAPS, {**was[0], "data": {"x": "2"}})
+    store.delete(CONFIG_MAPS, "default", "b")
+    store.create(CONFIG_MAPS, cm("c"))
+    assert [stored.object for _, stored in store.snapshot(CONFIG_MAPS, None, then)] == was
+    assert names(store.list(CONFIG_MAPS)[0]) == ["a", "c"]
+
+
+def test_events_have_two_doors_and_one_storage(store):
+    store.create(EVENTS, cm("e"))
+    assert store.get(EVENTS_V1, "default", "e") is store.get(EVENTS, "default", "e")
+
+
+def test_what_is_too_large_does_not_get_in(store):
+    before = store.version
+    with pytest.raises(TooLarge):
+        store.create(CONFIG_MAPS, cm("a", x="x" * OBJECT_LIMIT))
+    assert (store.version, store.count(CONFIG_MAPS)) == (before, 0)
+
+
+# On disk.
+
+
+def write(folder, change, *, clean=True):
+    """Run a change on the store in a folder; then end it, or let the power go."""
+
+    async def run():
+        store = make_store(SqliteJournal(folder))
+        store.start()
+        result = change(store)
+        await store.settled()
+        assert store.durable_version == store.version
+        if clean:
+            store.close()
+        else:
+            store._journal._database.close()  # As good as pulled: nothing more is written.
+        return result
+
+    return asyncio.run(run())
+
+
+def fill(store):
+    store.create(CONFIG_MAPS, cm("a", x="1"))
+    store.create(CONFIG_MAPS, cm("b"))
+    store.update(
+        CONFIG_MAPS, cm("a", x="2") | {"metadata": store.list(CONFIG_MAPS)[0][0]["metadata"]}
+    )
+    store.delete(CONFIG_MAPS, "default", "b")
+    store.create(CONFIG_MAPS, cm("c"))
+    return store.list(CONFIG_MAPS)
+
+
+def test_all_of_it_is_there_again(tmp_path):
+    objects, version = write(tmp_path, fill)
+    again, version_again = write(tmp_path, lambda store: store.list(CONFIG_MAPS))
+    assert (again, version_again) == (objects, version)
+
+
+def test_versions_grow_over_restarts_and_leap_after_a_crash(tmp_path):
+    _, version = write(tmp_path, fill, clean=False)
+    assert write(tmp_path, lambda store: store.version) == version + LEAP
+    assert write(tmp_path, lambda store: store.version) == version + LEAP
+
+
+def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
+    _, version = write(tmp_path, fill)
+    resumed = write(tmp_path, lambda store: list(store.changes_since(CONFIG_MAPS, version)))
+    assert resumed == []
+    write(tmp_path, lambda store: store.create(CONFIG_MAPS, cm("d")), clean=False)
+    with pytest.raises(Gone):
+        write(tmp_path, lambda store: store.changes_since(CONFIG_MAPS, version + 1))
+
+
+def test_a_thousand_writes_share_a_few_commits(tmp_path):
+    commits = []
+
+    class Counting(SqliteJournal):
+        def _commit(self, rows):
+            commits.append(len(rows))
+            super()._commit(rows)
+
+    async def run():
+        store = make_store(Counting(tmp_path))
+        store.start()
+
+        async def create(number):
+            store.create(CONFIG_MAPS, cm(f"c{number}"))
+            await store.settled()
+
+        await asyncio.gather(*(create(number) for number in range(1000)))
+        store.close()
+
+    asyncio.run(run())
+    assert sum(commits) == 1000
+    assert len(commits) < 100
+
+
+def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
+    class Failing(SqliteJournal):
+        def _commit(self, rows):
+            raise sqlite3.OperationalError("disk is full")
+
+    async def run():
+        store = make_store(Failing(tmp_path))
+        store.start()
+        store.create(CONFIG_MAPS, cm("a"))
+        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
+            await store.settled()
+        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
+            await store.settled()  # And so it stays.
+        store._journal._database.close()
+
+    asyncio.run(run())
+
+
+def test_a_folder_has_one_server_at_a_time(tmp_path):
+    store = make_store(SqliteJournal(tmp_path))
+    with pytest.raises(InputError, match="cannot be used to store data"):
+        make_store(SqliteJournal(tmp_path))
+    store.close()
