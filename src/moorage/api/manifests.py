@@ -23,7 +23,7 @@ import yaml
 from msgspec import Raw, Struct, structs
 
 from moorage.api import admission
-from moorage.api.kinds import KINDS, Kind
+from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
@@ -33,10 +33,19 @@ STANDARD_INPUT = "-"
 
 @dataclass(slots=True)
 class Manifest:
-    """What was read: the objects in order, and how many of which kinds were left out."""
+    """What was read: the objects in order, and how many of which kinds were left out.
+
+    `workloads` are those that no scheduler reads, because others are made of them: deployments,
+    jobs, node pools. `moorage.expansion` does that, and takes `everything`.
+    """
 
     objects: list[KubeObject] = field(default_factory=list)
+    workloads: list[KubeObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def everything(self) -> list[KubeObject]:
+        return [*self.objects, *self.workloads]
 
 
 class Origin(NamedTuple):
@@ -77,14 +86,19 @@ def _collector_at_rest() -> Iterator[None]:
 
 def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeObject]:
     """Objects from dicts as JSON would give them; those that are objects already pass through."""
+    return read(objects).objects
+
+
+def read(objects: Iterable[Mapping[str, Any] | KubeObject]) -> Manifest:
+    """The same, with the workloads and what was left out."""
     reading = _Reading()
     for i, each in enumerate(objects):
         origin = Origin(f"objects[{i}]")
         if isinstance(each, KubeObject):
-            reading.add(origin, each, KINDS[type(each).__name__])
+            reading.add(origin, each, READ[type(each).__name__])
         else:
             reading.document(origin, each)
-    return reading.manifest.objects
+    return reading.manifest
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
@@ -311,7 +325,7 @@ class _Reading:
         if not kind:
             raise ManifestError(f'{origin}, kind: is missing; write for example "kind: Pod"')
         if not api_version:
-            hint = f"; write {KINDS[kind].api_version}" if kind in KINDS else ""
+            hint = f"; write {READ[kind].api_version}" if kind in READ else ""
             raise ManifestError(f"{origin}, {_who(kind, document)}, apiVersion: is missing{hint}")
         if not kind.endswith("List"):  # A list without items is just empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
@@ -329,7 +343,8 @@ class _Reading:
         if first is not origin:
             who = f"{kind.name} {f'{place}/' if place else ''}{meta.name}"
             raise ManifestError(f"{origin}, {who}: is already defined in {first}")
-        self.manifest.objects.append(obj)
+        workload = kind.name in WORKLOADS
+        (self.manifest.workloads if workload else self.manifest.objects).append(obj)
 
     def _named(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
@@ -344,7 +359,7 @@ class _Reading:
 
 
 def _known(api_version: str, kind: str) -> Kind | None:
-    known = KINDS.get(kind)
+    known = READ.get(kind)
     return known if known and known.api_version == api_version else None
 
 
@@ -399,7 +414,7 @@ def _who(kind: str, document: Mapping[str, Any]) -> str:
     name = meta.get("name") or meta.get("generateName")
     if not isinstance(name, str):
         return kind
-    namespaced = kind not in KINDS or KINDS[kind].namespaced
+    namespaced = kind not in READ or READ[kind].namespaced
     place = (meta.get("namespace") or "default") if namespaced else ""
     return f"{kind} {place}/{name}" if isinstance(place, str) and place else f"{kind} {name}"
 
@@ -409,6 +424,7 @@ def _complaint(origin: Origin, who: str, path: str, problem: str) -> ManifestErr
 
 
 _FAULT = re.compile(r"(?P<rule>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?")
+_FIELD = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>\w+)`")
 _RULE = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>[^,]*)(?:, got `(?P<got>\w+)`)?")
 _STEP = re.compile(r"\.(?P<field>[^.\[]+)|\[(?:(?P<index>\d+)|\.\.\.)\]")
 _WORDS = {
@@ -424,6 +440,10 @@ _WORDS = {
 def _fault(error: str, document: Any) -> tuple[str, str]:
     """msgspec's complaint about a document as a field path and a problem in our words."""
     fault = _FAULT.fullmatch(error)
+    if fault and (lacking := _FIELD.fullmatch(fault["rule"])):
+        path, _ = _find(document, fault["path"] or "", None)
+        problem = "is missing" if lacking["what"].startswith("missing") else "is not a known field"
+        return admission.join_path(path, lacking["name"]), problem
     rule = _RULE.match(fault["rule"]) if fault else None
     if fault is None or rule is None:
         return "", error

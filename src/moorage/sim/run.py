@@ -26,6 +26,7 @@ from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals
 from moorage.sim.checks import Checks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
+from moorage.sim.controllers import Controllers, Reconcile
 from moorage.sim.evictions import Eviction
 from moorage.sim.faults import Faults, Trouble
 from moorage.sim.kubelet import Kubelet
@@ -74,6 +75,7 @@ class Simulation:
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
         )
         self._on_progress = on_progress
+        self._controllers = Controllers(self.cluster, self._clock, self._store)
         self._create(objects)
         self._replicas = Replicas(
             self.cluster, self._clock, make_scheduler, seed, self._trouble, self.trace, self._checks
@@ -113,6 +115,11 @@ class Simulation:
         self.cluster.delete(struct, key, self.now)
         self._patience.changed(relief=True)
 
+    def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
+        """Change how many pods a workload has: a Deployment, ReplicaSet or StatefulSet."""
+        self._controllers.scale(kind, namespace, name, replicas)
+        self._patience.changed(relief=True)
+
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
         struct, key = _place(kind, namespace, name)
@@ -122,9 +129,11 @@ class Simulation:
         return manifests.dump(found)
 
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
-        read = manifests.from_dicts(objects)
+        return self._store(self._controllers.take(manifests.read(objects).everything))
+
+    def _store(self, objects: list[KubeObject]) -> list[KubeObject]:
+        completed = defaults.complete(objects, known=self._classes())
         # What others refer to comes first, so that nobody is told of a pod before its node.
-        completed = defaults.complete(read, known=self._classes())
         ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
         return [self.cluster.create(obj, self.now) for obj in ordered]
 
@@ -169,6 +178,9 @@ class Simulation:
         if isinstance(what, kubelet.Happening):
             self._kubelet.happen(what)
             self._patience.changed(relief=not isinstance(what, kubelet.Start))
+        elif isinstance(what, Reconcile):
+            self._controllers.happen(what)
+            self._patience.changed(relief=True)
         else:
             assert isinstance(what, Happening)
             self._replicas.happen(what)
