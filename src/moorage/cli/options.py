@@ -12,16 +12,25 @@ OUTPUTS = ("table", "json", "yaml")
 
 def files(command: F) -> F:
     """`-f PATH`, once or more."""
+    return _files(required=True)(command)
+
+
+def optional_files(command: F) -> F:
+    """The same for a group, whose commands have theirs."""
+    return _files(required=False)(command)
+
+
+def _files(*, required: bool) -> Callable[[F], F]:
     return click.option(
         "-f",
         "--filename",
         "paths",
         metavar="PATH",
         multiple=True,
-        required=True,
+        required=required,
         help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
         "input. May be repeated.",
-    )(command)
+    )
 
 
 def configuration(command: F) -> F:
@@ -32,6 +41,13 @@ def configuration(command: F) -> F:
         metavar="FILE",
         help="A KubeSchedulerConfiguration; plugins that it names by file are looked for beside "
         "it. Without it: kube-scheduler's defaults.",
+    )(command)
+
+
+def seed(command: F) -> F:
+    """`--seed N`."""
+    return click.option(
+        "--seed", type=int, default=0, show_default=True, help="Decides between equal nodes."
     )(command)
 
 

@@ -2,15 +2,20 @@
 
 import click
 
-from moorage.cli import options
+from moorage.cli import options, questions
+from moorage.cli.questions import Questions
 
 STILL_PENDING = 1
 
 
-@click.command(short_help="Schedule all pending pods, and say who went where.")
-@options.files
+@click.group(
+    cls=Questions,
+    invoke_without_command=True,
+    short_help="Schedule all pending pods, and say who went where.",
+)
+@options.optional_files
 @options.configuration
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")
+@options.seed
 @click.option(
     "--until",
     type=click.FloatRange(min=0),
@@ -42,6 +47,8 @@ def simulate(
     once, and a pod with the annotation moorage.dev/run-seconds ends after that time. The same
     input and the same seed give the same outcome.
     """
+    if questions.check(context):
+        return
     from moorage import Simulation
     from moorage.api import manifests
     from moorage.cli import documents
@@ -50,7 +57,7 @@ def simulate(
 
     manifest = manifests.load(paths)
     with Progress("scheduling") as progress:
-        simulation = Simulation(manifest.objects, config_file, seed, on_progress=progress.update)
+        simulation = Simulation(manifest.everything, config_file, seed, on_progress=progress.update)
         before = simulation.placements
         simulation.run(until)
     outcome = Outcome.of(simulation, before)
