@@ -94,14 +94,15 @@ class Controllers:
             self._cluster.delete(Pod, pod.key, self._clock.now)
 
     def _keep(self, objects: Iterable[KubeObject]) -> None:
-        if not self._owners:
-            self._children = Children(self._cluster.all(Pod))
-            self._cluster.watch(self._changed)
+        had_any = bool(self._owners)
         for obj in objects:
             if isinstance(obj, Deployment):
                 self._deployments[key_of(obj)] = obj
             elif isinstance(obj, Controller) and obj.spec.template is not None:
                 self._owners[key_of(obj)] = obj
+        if self._owners and not had_any:
+            self._children = Children(self._cluster.all(Pod))
+            self._cluster.watch(self._changed)
 
     def _known(self) -> list[KubeObject]:
         """What is in the cluster already and belongs to somebody, or somebody may belong to."""

@@ -16,6 +16,7 @@ from moorage.api import config as configuration
 from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
@@ -33,6 +34,11 @@ from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
+from moorage.sim.results import disruptions
+from moorage.sim.results.recorder import Recorder
+from moorage.sim.results.result import Result, grouped
+from moorage.sim.results.spread import violations
+from moorage.sim.results.waits import Waits
 from moorage.sim.trace import Trace
 
 Manifest = Mapping[str, Any] | KubeObject
@@ -75,6 +81,7 @@ class Simulation:
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
         )
         self._on_progress = on_progress
+        self._recorder = Recorder(self.cluster, self._clock, self._depths)
         self._controllers = Controllers(self.cluster, self._clock, self._store)
         self._create(objects)
         self._replicas = Replicas(
@@ -152,7 +159,7 @@ class Simulation:
         while self._step(until):
             pass
         if until is not None and until > self.now:
-            self._clock.advance(until)
+            self._pass(until)
         self._report(self._replicas.cycles)
         if self._checks is not None and until is None and self._trouble.ends:
             self._checks.at_rest(self._replicas.leader)
@@ -171,8 +178,12 @@ class Simulation:
             at = self._patience.next_at() if until is None else self._patience.soonest()
             if at is None or (until is not None and at > until):
                 return False
-            clock.advance(at)
+            self._pass(at)
         return True
+
+    def _pass(self, to: float) -> None:
+        self._recorder.passing(to)
+        self._clock.advance(to)
 
     def _happen(self, what: object) -> None:
         if isinstance(what, kubelet.Happening):
@@ -211,6 +222,28 @@ class Simulation:
     def evictions(self) -> list[Eviction]:
         """Who had to leave a node for another pod, oldest first."""
         return evictions.of(self._replicas.journals)
+
+    @property
+    def result(self) -> Result:
+        """How full the nodes were and are, how long pods waited, who waits still and why."""
+        recorder, rooms = self._recorder, self._recorder.rooms
+        return Result(
+            seconds=self.now,
+            created=recorder.created,
+            bound=len(recorder.waits),
+            ended=recorder.ended,
+            running=recorder.running,
+            waits=Waits.of(recorder.waits),
+            samples=recorder.until_now(),
+            rows=list(rooms.names),
+            pending=grouped(self.pending),
+            disruptions=disruptions.of(self._replicas.journals, recorder.disruptions),
+            nodes=recorder.packing(),
+            spread_violations=violations(self.cluster.all(Pod), self.cluster.all(Node)),
+        )
+
+    def _depths(self) -> dict[str, int]:
+        return self._replicas.leader.depths()
 
     @property
     def placements(self) -> dict[str, str | None]:
