@@ -4,7 +4,7 @@ import importlib
 
 import click
 
-QUESTIONS = ("capacity", "drain")
+QUESTIONS = ("capacity", "drain", "add-nodes")
 
 
 class Questions(click.Group):

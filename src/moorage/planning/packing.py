@@ -5,7 +5,7 @@ once, and a victim of preemption is gone at once. Time moves only where somebody
 back-off.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -156,6 +156,16 @@ class Packing:
             raise InputError(f"Pod {pod.key}: {reasons.why_pending(scheduler, pod)}")
         template = scheduler.templates.of(pod)
         return Explanation.of(scheduler.cycle.decide(profile, pod, template, self.now))
+
+    def refusal(self, pod: Pod, nodes: Container[str]) -> str:
+        """Why a pod fits none of these nodes, if more pods and nodes would not change that."""
+        told = self.ask(pod)
+        if any(node in nodes for node in told.feasible):
+            return ""
+        refused = {node: status for node, status in told.rejected.items() if node in nodes}
+        if any(status.plugin in self._far or not status.plugin for status in refused.values()):
+            return ""
+        return ", ".join(dict.fromkeys(r for status in refused.values() for r in status.reasons))
 
     def _perform(self, effects: list[Effect]) -> None:
         scheduler = self.scheduler

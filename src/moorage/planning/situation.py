@@ -48,11 +48,13 @@ class Situation:
         nodes = tuple(obj for obj in completed if isinstance(obj, Node))
         if not nodes:
             raise InputError("the cluster is empty: there is no Node among the objects given")
-        pods = tuple(o for o in completed if isinstance(o, Pod) and not o.is_terminal)
+        pods = [obj for obj in completed if isinstance(obj, Pod) and not obj.is_terminal]
+        # A node has its daemons before anybody else comes there.
+        pods.sort(key=lambda pod: not is_tied(pod))
         return cls(
             others=tuple(obj for obj in completed if not isinstance(obj, Node | Pod)),
             nodes=nodes,
-            pods=pods,
+            pods=tuple(pods),
             daemon_sets=_daemon_sets(manifest.workloads, pods),
             config=configuration.load(config),
         )
@@ -80,15 +82,21 @@ class Situation:
 
     def daemons(self, nodes: Iterable[Node]) -> list[Pod]:
         """The pods that daemon sets would have on nodes that are new here, already in place."""
-        names, none_yet, nodes = Names(), Children(), list(nodes)
+        serials, none_yet, nodes = Names(), Children(), list(nodes)
         made = [
-            pod
+            _on_its_node(pod, owner)
             for owner in self.daemon_sets
-            for pod in daemon_sets.wanted(owner, none_yet, nodes, names).made
+            for pod in daemon_sets.wanted(owner, none_yet, nodes, serials).made
             if isinstance(pod, Pod)
         ]
-        completed = (pod for pod in self.complete(made) if isinstance(pod, Pod))
-        return [placed(pod, daemon_sets.node_of(pod)) for pod in completed]
+        return [pod for pod in self.complete(made) if isinstance(pod, Pod)]
+
+
+def _on_its_node(pod: Pod, owner: DaemonSet) -> Pod:
+    """A daemon on the node that it is meant for; named after both, which nobody else is."""
+    node = daemon_sets.node_of(pod)
+    meta = replace(pod.metadata, name=f"{owner.name}-{node}")
+    return placed(replace(pod, metadata=meta), node)
 
 
 def asked_pod(objects: Objects, situation: Situation) -> Pod:
