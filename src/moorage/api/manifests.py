@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -29,6 +29,8 @@ from moorage.errors import ManifestError
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "-"
+
+T = TypeVar("T", bound=KubeObject)
 
 
 @dataclass(slots=True)
@@ -99,6 +101,32 @@ def read(objects: Iterable[Mapping[str, Any] | KubeObject]) -> Manifest:
         else:
             reading.document(origin, each)
     return reading.manifest
+
+
+def documents(path: str | Path) -> list[tuple[str, Any]]:
+    """The plain documents of a file, each with where it stands."""
+    found: list[tuple[str, Any]] = []
+    for source, data in _contents(path):
+        text = data.removeprefix(codecs.BOM_UTF8)
+        try:
+            every = enumerate(_yaml_documents(source, text.decode()), 1)
+            found += [(str(Origin(source, n)), each) for n, each in every if each is not None]
+        except (UnicodeDecodeError, RecursionError):
+            raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
+    return found
+
+
+def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
+    """A document as an object of a kind that is not Kubernetes'; complaints name the field."""
+    kind = Kind(struct, "", "", "", namespaced=False)
+    found = _convert(Origin(where), document, kind)
+    assert isinstance(found, struct)
+    return found
+
+
+def fault_of(obj: KubeObject) -> tuple[str, str] | None:
+    """The path of the first quantity that is none, and what is wrong with it."""
+    return admission.bad_quantity(obj)
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
@@ -308,7 +336,7 @@ class _Reading:
         items = document.get("items")
         if kind.endswith("List") and items is not None:
             if not isinstance(items, list | tuple):
-                raise ManifestError(f"{origin}, items: must be a list, is {_shown(items)}")
+                raise ManifestError(f"{origin}, items: must be a list, is {shown(items)}")
             inherited = _item_kind(api_version, kind)
             for i, item in enumerate(items):
                 self.document(origin._replace(item=i), item, *inherited)
@@ -404,7 +432,7 @@ def _key(key: object) -> str:
 def _text(origin: Origin, document: Mapping[str, Any], name: str) -> str:
     text = document.get(name)
     if text is not None and not isinstance(text, str):
-        raise ManifestError(f"{origin}, {name}: must be text, is {_shown(text)}")
+        raise ManifestError(f"{origin}, {name}: must be text, is {shown(text)}")
     return text or ""
 
 
@@ -456,7 +484,7 @@ def _fault(error: str, document: Any) -> tuple[str, str]:
     hint = ""
     if types[0] == "str" and isinstance(culprit, bool | int | float):
         hint = "; put it in quotes"
-    return path, f"must be {expected}{rule['bound']}, is {_shown(culprit)}{hint}"
+    return path, f"must be {expected}{rule['bound']}, is {shown(culprit)}{hint}"
 
 
 def _find(document: Any, path: str, got: str | None) -> tuple[str, Any]:
@@ -480,7 +508,8 @@ def _type_name(value: object) -> str:
     return {"dict": "object", "list": "array"}.get(name, name)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as a complaint shows it, cut short."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -488,4 +517,4 @@ def _shown(value: object) -> str:
 def _not_an_object(document: object) -> str:
     if isinstance(document, list):
         return "is a list; put it under `items:` of a document with `kind: List`"
-    return f"must be an object with apiVersion and kind, is {_shown(document)}"
+    return f"must be an object with apiVersion and kind, is {shown(document)}"

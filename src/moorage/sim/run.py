@@ -30,11 +30,13 @@ from moorage.sim.cluster import Cluster
 from moorage.sim.controllers import Controllers, Reconcile
 from moorage.sim.evictions import Eviction
 from moorage.sim.faults import Faults, Trouble
+from moorage.sim.happenings import Act, Call
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
 from moorage.sim.results import disruptions
+from moorage.sim.results.disruptions import Disruption
 from moorage.sim.results.recorder import Recorder
 from moorage.sim.results.result import Result, grouped
 from moorage.sim.results.spread import violations
@@ -127,6 +129,10 @@ class Simulation:
         self._controllers.scale(kind, namespace, name, replicas)
         self._patience.changed(relief=True)
 
+    def at(self, seconds: float, act: Act) -> None:
+        """Let something be done at a time; it happens while `run` passes that time."""
+        self._clock.schedule(seconds, Call(act))
+
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
         struct, key = _place(kind, namespace, name)
@@ -138,10 +144,13 @@ class Simulation:
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
         return self._store(self._controllers.take(manifests.read(objects).everything))
 
+    def complete(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
+        """Objects with what an API server would fill in, given the classes that are there."""
+        return list(map(_checked, defaults.complete(objects, known=self._classes())))
+
     def _store(self, objects: list[KubeObject]) -> list[KubeObject]:
-        completed = defaults.complete(objects, known=self._classes())
         # What others refer to comes first, so that nobody is told of a pod before its node.
-        ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        ordered = sorted(self.complete(objects), key=lambda obj: _ORDER[type(obj)])
         return [self.cluster.create(obj, self.now) for obj in ordered]
 
     def _classes(self) -> list[KubeObject]:
@@ -189,6 +198,9 @@ class Simulation:
         if isinstance(what, kubelet.Happening):
             self._kubelet.happen(what)
             self._patience.changed(relief=not isinstance(what, kubelet.Start))
+        elif isinstance(what, Call):
+            what.act()
+            self._patience.changed(relief=True)
         elif isinstance(what, Reconcile):
             self._controllers.happen(what)
             self._patience.changed(relief=True)
@@ -222,6 +234,14 @@ class Simulation:
     def evictions(self) -> list[Eviction]:
         """Who had to leave a node for another pod, oldest first."""
         return evictions.of(self._replicas.journals)
+
+    def sample_every(self, seconds: float) -> None:
+        """Take the samples of `result` at multiples of this time, however much happens."""
+        self._recorder.samples.interval = seconds
+
+    def disrupted(self, disruption: Disruption) -> None:
+        """Take note of a pod that somebody other than the scheduler makes leave its node."""
+        self._recorder.disruptions.append(disruption)
 
     @property
     def result(self) -> Result:
