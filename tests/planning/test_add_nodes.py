@@ -1,15 +1,15 @@
-"""The fewest nodes, against lower bounds and against simulations that know nothing of the search."""
+"""The fewest nodes, against lower bounds and against simulations that know of no search."""
 
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.planning.conftest import node, pod
 
 from moorage import Simulation
 from moorage.errors import InputError
 from moorage.planning.add_nodes import add_nodes
-from tests.planning.conftest import node, pod
 
 SMALL = node("small", 2000, 4096)
 LARGE = node("large", 8000, 16384)

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.planning.conftest import HOST, ZONE, node, pod
 
 from moorage.errors import InputError
 from moorage.planning.capacity import capacity
-from tests.planning.conftest import HOST, ZONE, node, pod
 
 SPREAD = {
     "maxSkew": 1,

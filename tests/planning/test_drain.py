@@ -1,10 +1,10 @@
 """Drains made by hand, small enough to know what has to come out."""
 
 import pytest
+from tests.planning.conftest import budget, node, pod
 
 from moorage.errors import InputError
 from moorage.planning.drain import drain
-from tests.planning.conftest import budget, node, pod
 
 WEB = {"app": "web"}
 REPLICA_SET = "ReplicaSet/web"

@@ -51,6 +51,16 @@ def seed(command: F) -> F:
     )(command)
 
 
+def workers(command: F) -> F:
+    """`--workers N`."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many processes work at it. Without it: one for each core.",
+    )(command)
+
+
 def output(*choices: str) -> Callable[[F], F]:
     """`-o FORMAT`."""
     return click.option(

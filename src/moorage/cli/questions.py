@@ -4,7 +4,7 @@ import importlib
 
 import click
 
-QUESTIONS = ("capacity", "drain", "add-nodes")
+QUESTIONS = ("capacity", "drain", "add-nodes", "compact")
 
 
 class Questions(click.Group):

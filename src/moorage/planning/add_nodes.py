@@ -16,6 +16,7 @@ from moorage.api import config as configuration
 from moorage.api import manifests
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.framework.registry import Registry
 from moorage.planning import bounds, node_templates, search
 from moorage.planning.node_templates import NodeTemplate
 from moorage.planning.packing import Packing
@@ -107,6 +108,7 @@ class _Trials:
         self.impossible: dict[str, str] = {}
         self._situation = situation
         self._config = without_preemption(situation.config)
+        self._registry = Registry()  # Plugins are looked for once, not for every try.
         self._seed = seed
         self._on_try = on_try
         self._pending = situation.pending
@@ -166,7 +168,7 @@ class _Trials:
         for template, count in zip(self.templates, counts, strict=True):
             new += template.objects(count)
         objects = (*situation.others, *situation.nodes, *new, *situation.running, *self._pending)
-        return Packing(objects, self._config, seed=self._seed)
+        return Packing(objects, self._config, seed=self._seed, registry=self._registry)
 
     def _sum_up(self) -> dict[str, int]:
         """What is asked for beyond what is free."""
