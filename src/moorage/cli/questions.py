@@ -4,7 +4,7 @@ import importlib
 
 import click
 
-QUESTIONS = ("capacity", "drain", "add-nodes", "compact")
+QUESTIONS = ("capacity", "drain", "add-nodes", "compact", "compare", "replay")
 
 
 class Questions(click.Group):

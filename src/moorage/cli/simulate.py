@@ -29,6 +29,12 @@ STILL_PENDING = 1
     is_flag=True,
     help="Exit with 1 if any pod is left without a node; gated pods count.",
 )
+@click.option(
+    "--record",
+    "record_file",
+    metavar="FILE",
+    help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
+)
 @click.pass_context
 def simulate(
     context: click.Context,
@@ -37,6 +43,7 @@ def simulate(
     seed: int,
     until: float | None,
     output: str,
+    record_file: str | None,
     *,
     show_all: bool,
     fail_on_pending: bool,
@@ -57,9 +64,19 @@ def simulate(
 
     manifest = manifests.load(paths)
     with Progress("scheduling") as progress:
-        simulation = Simulation(manifest.everything, config_file, seed, on_progress=progress.update)
+        simulation = Simulation(
+            manifest.everything,
+            config_file,
+            seed,
+            trace=record_file is not None,
+            on_progress=progress.update,
+        )
         before = simulation.placements
         simulation.run(until)
+    if record_file is not None:
+        from moorage.planning import recording
+
+        recording.write(record_file, simulation)
     outcome = Outcome.of(simulation, before)
     if output == "table":
         from moorage.cli import simulate_tables
