@@ -5,16 +5,18 @@ import importlib
 import click
 
 QUESTIONS = ("capacity", "drain", "add-nodes", "compact", "compare", "replay")
+# What can be played: each a file of its own, as well.
+PLAYS = ("scenario", "trace")
 
 
 class Questions(click.Group):
     """A group that does something by itself when no question is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(QUESTIONS)
+        return [*PLAYS, *QUESTIONS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in QUESTIONS:
+        if cmd_name not in PLAYS + QUESTIONS:
             return None
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(
