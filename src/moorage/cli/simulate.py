@@ -2,7 +2,7 @@
 
 import click
 
-from moorage.cli import options, questions
+from moorage.cli import options, questions, sweeps
 from moorage.cli.questions import Questions
 
 STILL_PENDING = 1
@@ -35,6 +35,7 @@ STILL_PENDING = 1
     metavar="FILE",
     help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
 )
+@sweeps.sweeping
 @click.pass_context
 def simulate(
     context: click.Context,
@@ -44,6 +45,10 @@ def simulate(
     until: float | None,
     output: str,
     record_file: str | None,
+    sweep: tuple[str, ...],
+    results: str | None,
+    on: str,
+    workers: int | None,
     *,
     show_all: bool,
     fail_on_pending: bool,
@@ -63,6 +68,19 @@ def simulate(
     from moorage.cli.progress import Progress
 
     manifest = manifests.load(paths)
+    if sweep:
+        if record_file is not None:
+            raise click.UsageError("--record keeps one run; a sweep is many")
+        from moorage.api import config
+        from moorage.sweeping.run import Run
+
+        task = Run(tuple(manifest.everything), config.load(config_file), seed, until)
+        answer = sweeps.run(task, sweep, results, on, workers)
+        sweeps.show(answer, manifest.skipped, output, show_all=show_all)
+        pending = any(run.summary["pending"] for run in answer.runs)
+        context.exit(STILL_PENDING if fail_on_pending and pending else 0)
+    if results is not None:
+        raise click.UsageError("--results belongs to --sweep")
     with Progress("scheduling") as progress:
         simulation = Simulation(
             manifest.everything,

@@ -1,8 +1,10 @@
 """`moorage simulate scenario`: a cluster's day as a file, played in virtual time."""
 
+from collections import Counter
+
 import click
 
-from moorage.cli import options, reports
+from moorage.cli import options, reports, sweeps
 
 STILL_PENDING = 1
 
@@ -24,6 +26,7 @@ STILL_PENDING = 1
 @click.option(
     "--fail-on-pending", is_flag=True, help="Exit with 1 if any pod has no node at the end."
 )
+@sweeps.sweeping
 @click.pass_context
 def scenario(
     context: click.Context,
@@ -35,6 +38,10 @@ def scenario(
     report_file: str | None,
     csv_folder: str | None,
     explained: tuple[str, ...],
+    sweep: tuple[str, ...],
+    results: str | None,
+    on: str,
+    workers: int | None,
     *,
     fail_on_pending: bool,
 ) -> None:
@@ -50,6 +57,11 @@ def scenario(
 
     plan = reading.load(file)
     objects = manifests.load(paths).everything if paths else []
+    if sweep:
+        answer = sweeps.play(plan, objects, config_file, seed, sweep, results, on, workers)
+        sweeps.show(answer, Counter(), output, show_all=True)
+        pending = any(run.summary["pending"] for run in answer.runs)
+        context.exit(STILL_PENDING if fail_on_pending and pending else 0)
     simulation = played.play(plan, objects, config_file, seed)
     result = simulation.result
     used_seed = plan.seed if seed is None else seed
