@@ -120,7 +120,8 @@ def _scale() -> str:
     stops = ", ".join(f"rgb{colour(percent)}" for percent in range(0, FULL + 1, 25))
     bar = tag("i", class_="scale", style=f"background: linear-gradient(to right, {stops})")
     over = tag("i", class_="key", style=f"background: rgb{OVERFULL}")
-    return tag("p", "0 %", bar, "100 %", over, "more than it has", class_="legend")
+    scale, beyond = tag("span", "0 %", bar, "100 %"), tag("span", over, "more than it has")
+    return tag("p", scale, beyond, class_="legend")
 
 
 def _picture(paper: Paper, image: str, names: Sequence[str], seconds: float) -> str:

@@ -141,9 +141,7 @@ def _disruptions(result: Result) -> str:
     bins = [[0] * BINS for _ in causes]
     for each in found:
         bins[causes.index(each.cause)][min(BINS - 1, int(BINS * each.at / seconds))] += 1
-    unit, per_unit = next(
-        (name, per) for name, per, _ in reversed(ticks.TIMES) if seconds >= 2 * per or per == 1
-    )
+    unit, per_unit, _ = ticks.unit_of(seconds)
     width = seconds / BINS / per_unit
     names = [ticks.number(round(i * width, 1)) for i in range(BINS)]
     series = [Series(cause, counts) for cause, counts in zip(causes, bins, strict=True)]

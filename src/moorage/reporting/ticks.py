@@ -4,11 +4,11 @@ import math
 
 STEPS = (1, 2, 2.5, 5, 10)
 # Seconds per unit, and the multiples of the unit at which an axis may be marked.
-TIMES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
-    ("seconds", 1.0, (1, 2, 5, 10, 15, 20, 30)),
-    ("minutes", 60.0, (1, 2, 5, 10, 15, 20, 30)),
-    ("hours", 3600.0, (1, 2, 3, 4, 6, 8, 12)),
-    ("days", 86400.0, (1, 2, 5, 7, 10, 14, 28, 56, 140, 364)),
+TIMES: tuple[tuple[str, float, tuple[float, ...]], ...] = (
+    ("seconds", 1.0, (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30)),
+    ("minutes", 60.0, (0.5, 1, 2, 5, 10, 15, 20, 30)),
+    ("hours", 3600.0, (0.5, 1, 2, 3, 4, 6, 8, 12)),
+    ("days", 86400.0, (0.5, 1, 2, 5, 7, 10, 14, 28, 56, 140, 364)),
 )
 
 
@@ -26,16 +26,23 @@ def of_numbers(largest: float, about: int, *, whole: bool = False) -> list[float
 
 
 def of_times(seconds: float, most: int) -> tuple[str, list[tuple[float, str]]]:
-    """A unit, and marks as (seconds, text), so many at the most."""
-    unit, per_unit, multiples = TIMES[0]
-    for unit, per_unit, multiples in TIMES:
-        for multiple in multiples:
-            count = math.floor(seconds / (multiple * per_unit) + 1e-9)
-            if count + 1 <= most:
-                marks = [number * multiple for number in range(count + 1)]
-                return unit, [(mark * per_unit, str(mark)) for mark in marks]
-    mark = multiples[-1] * per_unit
-    return unit, [(0.0, "0"), (mark, str(multiples[-1]))]
+    """A unit, and marks as (seconds, text), so many at the most where that is possible."""
+    unit, per_unit, multiples = unit_of(seconds)
+    step = next(
+        (each for each in multiples if seconds / (each * per_unit) + 1 <= most), multiples[-1]
+    )
+    count = math.floor(seconds / (step * per_unit) + 1e-9)
+    marks = [place * step for place in range(count + 1)]
+    return unit, [(mark * per_unit, number(round(mark, 1))) for mark in marks]
+
+
+def unit_of(seconds: float) -> tuple[str, float, tuple[float, ...]]:
+    """The largest unit of which a span has at least two: its name, its seconds, its steps."""
+    found = TIMES[0]
+    for unit in TIMES:
+        if seconds >= 2 * unit[1]:
+            found = unit
+    return found
 
 
 def number(value: float) -> str:

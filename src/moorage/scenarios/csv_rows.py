@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from moorage.errors import InputError
@@ -71,19 +72,15 @@ def _rows(
     if first is None:
         raise InputError(f"{path}: is empty")
     head = [cell.strip().lower().replace(" ", "_") for cell in first]
-    number = 1
-    if positions is not None and not set(head) & set(positions):
-        head, rest = list(positions), [first]
-    else:
-        rest, number = [], 2
+    has_head = positions is None or bool(set(head) & set(positions))
+    if positions is not None and not has_head:
+        head = list(positions)
     missing = [column for column in needed if column not in head]
     if missing:
         raise InputError(
             f"{path}, line 1: no column {', '.join(missing)}; there is {', '.join(head)}"
         )
-    for cells in rest:
-        yield Row(f"{path}, line {number}", dict(zip(head, cells, strict=False)))
-        number += 1
-    for number, cells in enumerate(lines, number):
+    every = lines if has_head else chain([first], lines)
+    for number, cells in enumerate(every, 2 if has_head else 1):
         if any(cells):
             yield Row(f"{path}, line {number}", dict(zip(head, cells, strict=False)))

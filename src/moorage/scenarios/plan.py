@@ -100,9 +100,13 @@ class Plan:
 
     def arrivals(self, seed: int) -> Iterator[tuple[str, Arrival]]:
         """All pods of all streams by time, each with its stream's name."""
-        streams = [
-            ((each.at, number, stream.name, each) for each in stream.arrivals(seed))
-            for number, stream in enumerate(self.streams)
-        ]
+        streams = [_named(stream, number, seed) for number, stream in enumerate(self.streams)]
         merged = heapq.merge(*streams, key=lambda item: (item[0], item[1]))
         return ((name, arrival) for _, _, name, arrival in merged)
+
+
+def _named(
+    stream: Stream | Listed, number: int, seed: int
+) -> Iterator[tuple[float, int, str, Arrival]]:
+    for each in stream.arrivals(seed):
+        yield each.at, number, stream.name, each
