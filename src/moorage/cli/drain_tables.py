@@ -37,7 +37,7 @@ def show(answer: Drain, skipped: Counter[str], *, show_all: bool) -> None:
         for each in answer.evictions:
             items.add_row(each.pod, Text(f"for {each.by} on {each.node}", output.DIM))
         page.put(items)
-    _stays(page, "left where they are", answer.stays)
+    _stays(page, "not evicted", answer.stays)
     output.skipped(page, skipped)
 
 
@@ -55,10 +55,10 @@ def _headline(answer: Drain) -> Text:
     if answer.lost:
         parts.append(f"{len(answer.lost):,} lost")
     if answer.stays:
-        parts.append(f"{len(answer.stays):,} left where they are")
+        parts.append(f"{len(answer.stays):,} not evicted")
     rounds = words.count(answer.rounds, "round")
     drained = words.listed(answer.nodes, 60)
-    text = Text(f"{drained} drained in {rounds}: {', '.join(parts)}.")
+    text = Text(f"Draining {drained}, in {rounds}: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ moved", output.GOOD)
     text.highlight_regex(r"[\d,]+ (pending|held up|lost)", output.BAD)
     return text

@@ -40,7 +40,7 @@ def show(answer: Sweep, skipped: Counter[str], *, show_all: bool) -> None:
         page.note(f"and {len(groups) - len(shown):,} more; -a shows all")
     seeds = max(len(runs) for _, runs in groups)
     if seeds > 1:
-        page.note(f"averages over {seeds:,} seeds; in brackets the least and the most")
+        page.note(f"averages over {seeds:,} seeds; below them the least and the most")
     output.skipped(page, skipped)
 
 
@@ -63,7 +63,7 @@ def _figure(values: list[float], form: str) -> str:
     mean, least, most = (
         _number(value, form) for value in (fmean(values), min(values), max(values))
     )
-    return mean if least == most else f"{mean} ({least}-{most})"
+    return mean if least == most else f"{mean}\n{least}-{most}"
 
 
 def _number(value: float, form: str) -> str:
