@@ -8,7 +8,6 @@ import pytest
 
 from moorage import Simulation
 from moorage.api import manifests, requests
-from moorage.api.kinds import KINDS
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.planning.add_nodes import add_nodes
@@ -41,7 +40,7 @@ def placed(cluster):
 @pytest.fixture(scope="module")
 def dump(placed):
     """The same cluster as `kubectl get` would show it: every pod on its node."""
-    return [obj for kind in KINDS.values() for obj in placed.cluster.all(kind.struct)]
+    return placed.objects
 
 
 def free(simulation):

@@ -35,7 +35,7 @@ from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
-from moorage.sim.results import disruptions
+from moorage.sim.results import disruptions, frames, html
 from moorage.sim.results.disruptions import Disruption
 from moorage.sim.results.recorder import Recorder
 from moorage.sim.results.result import Result, grouped
@@ -261,6 +261,22 @@ class Simulation:
             nodes=recorder.packing(),
             spread_violations=violations(self.cluster.all(Pod), self.cluster.all(Node)),
         )
+
+    @property
+    def objects(self) -> list[KubeObject]:
+        """Everything that is there, as the API server has it now."""
+        return [obj for kind in KINDS.values() for obj in self.cluster.all(kind.struct)]
+
+    def frame(self, table: str = "pods", library: str | None = None) -> Any:
+        """`pods`, `nodes`, `samples`, `pending`, `disruptions` or `spread` as a data frame.
+
+        Of pandas if that is installed, else of polars; `library` names the one that is wanted.
+        """
+        return frames.frame(self, table, library)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return html.render(self.result)
 
     def _depths(self) -> dict[str, int]:
         return self._replicas.leader.depths()

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moorage.sim.results.result import QUEUES, Result, share
@@ -12,14 +12,7 @@ Row = list[Any]
 
 def tables(result: Result) -> dict[str, str]:
     """Every table by name, as the text of a CSV file."""
-    makers = {
-        "samples": _samples,
-        "nodes": _nodes,
-        "pending": _pending,
-        "disruptions": _disruptions,
-        "spread": _spread,
-    }
-    return {name: text(make(result)) for name, make in makers.items()}
+    return {name: text(make(result)) for name, make in MAKERS.items()}
 
 
 def text(rows: Iterable[Row]) -> str:
@@ -70,3 +63,13 @@ def _spread(result: Result) -> Iterator[Row]:
     yield ["namespace", "selector", "topologyKey", "whenUnsatisfiable", "maxSkew", "skew", "pods"]
     for each in result.spread_violations:
         yield list(each.to_dict().values())
+
+
+# Each begins with a row of heads.
+MAKERS: dict[str, Callable[[Result], Iterator[Row]]] = {
+    "samples": _samples,
+    "nodes": _nodes,
+    "pending": _pending,
+    "disruptions": _disruptions,
+    "spread": _spread,
+}
