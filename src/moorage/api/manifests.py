@@ -118,10 +118,13 @@ def documents(path: str | Path) -> list[tuple[str, Any]]:
 
 def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
     """A document as an object of a kind that is not Kubernetes'; complaints name the field."""
-    kind = Kind(struct, "", "", "", namespaced=False)
-    found = _convert(Origin(where), document, kind)
-    assert isinstance(found, struct)
-    return found
+    try:
+        return msgspec.convert(tidy := _tidy(document), struct)
+    except msgspec.ValidationError as error:
+        meta = tidy.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, Mapping) else ""
+        who = f"{struct.__name__} {name}".rstrip()
+        raise _complaint(Origin(where), who, *_fault(str(error), tidy)) from None
 
 
 def fault_of(obj: KubeObject) -> tuple[str, str] | None:

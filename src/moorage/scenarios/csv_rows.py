@@ -72,7 +72,7 @@ def _rows(
     if first is None:
         raise InputError(f"{path}: is empty")
     head = [cell.strip().lower().replace(" ", "_") for cell in first]
-    has_head = positions is None or bool(set(head) & set(positions))
+    has_head = positions is None or any(cell in needed for cell in head)
     if positions is not None and not has_head:
         head = list(positions)
     missing = [column for column in needed if column not in head]

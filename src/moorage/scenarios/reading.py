@@ -28,6 +28,7 @@ from moorage.scenarios.wire import (
 )
 
 API_VERSION, KIND = "moorage.dev/v1", "Scenario"
+DISTRIBUTIONS = ("poisson", "constant")
 ACTIONS = ("scale", "drain", "fail", "addNodes", "create", "delete")
 
 
@@ -109,6 +110,10 @@ class _Reader:
     def _stream(self, path: str, spec: ArrivalsSpec) -> Stream:
         if (spec.rate is None) == (spec.at is None):
             raise self._complaint(path, "needs either a rate or times (`at`)")
+        if spec.rate and spec.rate.distribution not in DISTRIBUTIONS:
+            rule = f"must be {' or '.join(DISTRIBUTIONS)}"
+            found = manifests.shown(spec.rate.distribution)
+            raise self._complaint(f"{path}.rate.distribution", f"{rule}, is {found}")
         start = self._seconds(f"{path}.start", spec.start)
         end = self._duration if spec.end is None else self._seconds(f"{path}.end", spec.end)
         if end < start:

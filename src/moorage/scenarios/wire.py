@@ -1,6 +1,6 @@
 """Scenario, as it is written. Times are durations since the start: `90s`, `1h30m`, or seconds."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, field
 
@@ -20,7 +20,7 @@ class RateSpec(Own):
     """How often pods arrive; by chance, or evenly."""
 
     per_hour: Annotated[float, Meta(gt=0)]
-    distribution: Literal["poisson", "constant"] = "poisson"
+    distribution: str = "poisson"
 
 
 class LifetimeSpec(Own):
