@@ -1,6 +1,10 @@
 """Many runs: each as if it were alone, finished ones kept, interrupted ones made again."""
 
+import dataclasses
 import json
+import os
+import pickle
+from pathlib import Path
 
 import pytest
 from tests.planning.conftest import node, pod
@@ -8,12 +12,15 @@ from tests.planning.conftest import node, pod
 from moorage import Simulation
 from moorage.api import config, manifests
 from moorage.errors import InputError
+from moorage.scenarios import reading
+from moorage.scenarios.play import Play
 from moorage.sweeping import processes
 from moorage.sweeping.folder import Folder
 from moorage.sweeping.parameters import grid, parse
 from moorage.sweeping.run import Run
 from moorage.sweeping.sweep import sweep
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 POOL = {
     "apiVersion": "moorage.dev/v1",
     "kind": "NodePool",
@@ -169,3 +176,23 @@ def test_empty_cluster_is_a_run_too():
 def test_a_node_is_no_pool():
     with pytest.raises(InputError, match="no NodePool"):
         make_run(node("general")).applied({"nodes.general": 3})
+
+
+def test_a_worker_that_dies():
+    with pytest.raises(InputError, match="a worker process died"):
+        processes.each(os._exit, [1, 2], workers=2)
+
+
+def test_a_worker_that_complains(run):
+    with pytest.raises(InputError, match="no NodePool of this name"):
+        processes.each(run, [{"nodes.x": 1}, {"nodes.y": 1}], workers=2)
+
+
+def test_scenarios_are_swept_too():
+    plan = reading.load(EXAMPLES / "scenarios" / "day.yaml")
+    short = dataclasses.replace(plan, duration=600.0)
+    run = Run(plan.objects, config.load(None), plan=dataclasses.replace(short, objects=()))
+    got = sweep(pickle.loads(pickle.dumps(run)), [{"seed": 1}, {"seed": 2}], workers=1)
+    alone = Play(short, seed=2).run()
+    assert got.runs[1].summary == alone.result.summary()
+    assert got.runs[0].summary["created"] > 0

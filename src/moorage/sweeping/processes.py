@@ -6,9 +6,13 @@ spawned rather than forked: what a fork inherits of open files and threads is no
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
+
+from moorage.errors import InputError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,12 +40,23 @@ def as_completed(
         yield from ((place, function(item)) for place, item in enumerate(items))
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_remember, initargs=(function,))
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(function,))
     try:
         yield from _results(pool, items, AHEAD * workers)
+    except BrokenProcessPool:
+        raise InputError(
+            "a worker process died, maybe for lack of memory; fewer --workers may help"
+        ) from None
+    except BaseException:
+        # Whoever stops early does not wait for what is half done.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.terminate()
+        raise
     finally:
-        # Whoever stops early does not wait for what has not begun.
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown()
 
 
 def each(
@@ -76,8 +91,12 @@ def _results(
             yield running.pop(future), future.result()
 
 
-def _remember(function: Callable[[Any], Any]) -> None:
-    """Keep the function, which may carry a whole cluster, once in each worker."""
+def _begin(function: Callable[[Any], Any]) -> None:
+    """Keep the function, which may carry a whole cluster, once in each worker.
+
+    Ctrl-C reaches all processes of a terminal; what to do about it is decided in the first one.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _function  # A worker process serves one sweep.
     _function = function
 
