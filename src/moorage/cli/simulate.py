@@ -2,7 +2,7 @@
 
 import click
 
-from moorage.cli import options, questions, sweeps
+from moorage.cli import options, questions, reports, sweeps
 from moorage.cli.questions import Questions
 
 STILL_PENDING = 1
@@ -35,6 +35,7 @@ STILL_PENDING = 1
     metavar="FILE",
     help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
 )
+@reports.options
 @sweeps.sweeping
 @click.pass_context
 def simulate(
@@ -45,6 +46,9 @@ def simulate(
     until: float | None,
     output: str,
     record_file: str | None,
+    report_file: str | None,
+    csv_folder: str | None,
+    explained: tuple[str, ...],
     sweep: tuple[str, ...],
     results: str | None,
     on: str,
@@ -71,6 +75,8 @@ def simulate(
     if sweep:
         if record_file is not None:
             raise click.UsageError("--record keeps one run; a sweep is many")
+        if report_file is not None or csv_folder is not None:
+            raise click.UsageError("--report and --csv tell of one run; a sweep is many")
         from moorage.api import config
         from moorage.sweeping.run import Run
 
@@ -95,6 +101,15 @@ def simulate(
         from moorage.planning import recording
 
         recording.write(record_file, simulation)
+    reports.write(
+        simulation,
+        title=", ".join(paths),
+        seed=seed,
+        config=config_file,
+        report_file=report_file,
+        csv_folder=csv_folder,
+        explained=explained,
+    )
     outcome = Outcome.of(simulation, before)
     if output == "table":
         from moorage.cli import simulate_tables

@@ -124,7 +124,7 @@ def bars(
 def _names(inner: Frame, names: Sequence[str], axis: str) -> str:
     """Names below the bars; as many as do not touch each other."""
     slot = inner.width / max(1, len(names))
-    longest = max((len(name) for name in names), default=1) * frame.LETTER
+    longest = max((len(name) for name in names), default=1) * frame.LETTER + 6
     every = max(1, -(-int(longest) // max(1, int(slot))))
     parts = [f'<path class="axis" d="M{inner.left:g} {inner.floor:g}h{inner.width:g}"/>']
     for i in range(0, len(names), every):
