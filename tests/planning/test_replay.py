@@ -1,5 +1,7 @@
 """Recordings come out the same byte for byte; under another configuration, the differences do."""
 
+from pathlib import Path
+
 import pytest
 from tests.planning.conftest import node, pod
 from tests.planning.test_compare import PACKED
@@ -8,6 +10,8 @@ from moorage import Simulation
 from moorage.errors import InputError
 from moorage.planning import recording
 from moorage.planning.replay import replay, rerun
+from moorage.scenarios import reading
+from moorage.scenarios.play import Play
 
 
 def record(path, simulation):
@@ -168,3 +172,13 @@ def _default_header(tmp_path):
     simulation = Simulation([node("a")], trace=True)
     recording.write(tmp_path / "default", simulation)
     return (tmp_path / "default").read_text().splitlines()[0]
+
+
+def test_a_scenario_has_the_same_outcome(tmp_path):
+    path = Path(__file__).parents[2] / "examples" / "scenarios" / "hour.yaml"
+    simulation = Play(reading.load(path), trace=True).run()
+    recorded = record(tmp_path / "run", simulation)
+    assert replay(recorded).is_same
+    got = rerun(recorded, None)
+    assert got.is_same
+    assert got.pods == len(simulation.placements) > 0

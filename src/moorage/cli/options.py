@@ -51,6 +51,16 @@ def seed(command: F) -> F:
     )(command)
 
 
+def record(command: F) -> F:
+    """`--record FILE`."""
+    return click.option(
+        "--record",
+        "record_file",
+        metavar="FILE",
+        help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
+    )(command)
+
+
 def workers(command: F) -> F:
     """`--workers N`."""
     return click.option(

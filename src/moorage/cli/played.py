@@ -13,14 +13,24 @@ if TYPE_CHECKING:
 
 
 def play(
-    plan: "Plan", objects: "Iterable[KubeObject]", config: "Source", seed: int | None
+    plan: "Plan",
+    objects: "Iterable[KubeObject]",
+    config: "Source",
+    seed: int | None,
+    record_file: str | None = None,
 ) -> "Simulation":
-    """Play a plan to its end."""
+    """Play a plan to its end, and keep a recording if one is wanted."""
     from moorage.cli.progress import Progress
     from moorage.scenarios.play import Play
 
     with Progress("playing") as progress:
-        return Play(plan, objects, config, seed).run(progress.update)
+        playing = Play(plan, objects, config, seed, trace=record_file is not None)
+        simulation = playing.run(progress.update)
+    if record_file is not None:
+        from moorage.planning import recording
+
+        recording.write(record_file, simulation)
+    return simulation
 
 
 def show(result: "Result", name: str, seed: int, output: str) -> None:

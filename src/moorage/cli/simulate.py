@@ -29,12 +29,7 @@ STILL_PENDING = 1
     is_flag=True,
     help="Exit with 1 if any pod is left without a node; gated pods count.",
 )
-@click.option(
-    "--record",
-    "record_file",
-    metavar="FILE",
-    help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
-)
+@options.record
 @reports.options
 @sweeps.sweeping
 @click.pass_context
@@ -73,8 +68,7 @@ def simulate(
 
     manifest = manifests.load(paths)
     if sweep:
-        if record_file is not None:
-            raise click.UsageError("--record keeps one run; a sweep is many")
+        sweeps.check_alone(record_file)
         if report_file is not None or csv_folder is not None:
             raise click.UsageError("--report and --csv tell of one run; a sweep is many")
         from moorage.api import config

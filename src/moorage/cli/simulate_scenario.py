@@ -26,6 +26,7 @@ STILL_PENDING = 1
 @click.option(
     "--fail-on-pending", is_flag=True, help="Exit with 1 if any pod has no node at the end."
 )
+@options.record
 @sweeps.sweeping
 @click.pass_context
 def scenario(
@@ -38,6 +39,7 @@ def scenario(
     report_file: str | None,
     csv_folder: str | None,
     explained: tuple[str, ...],
+    record_file: str | None,
     sweep: tuple[str, ...],
     results: str | None,
     on: str,
@@ -58,11 +60,12 @@ def scenario(
     plan = reading.load(file)
     objects = manifests.load(paths).everything if paths else []
     if sweep:
+        sweeps.check_alone(record_file)
         answer = sweeps.play(plan, objects, config_file, seed, sweep, results, on, workers)
         sweeps.show(answer, Counter(), output, show_all=True)
         pending = any(run.summary["pending"] for run in answer.runs)
         context.exit(STILL_PENDING if fail_on_pending and pending else 0)
-    simulation = played.play(plan, objects, config_file, seed)
+    simulation = played.play(plan, objects, config_file, seed, record_file)
     result = simulation.result
     used_seed = plan.seed if seed is None else seed
     reports.write(

@@ -56,6 +56,12 @@ def sweeping(command: F) -> F:
     return command
 
 
+def check_alone(record_file: str | None) -> None:
+    """A recording is of one run."""
+    if record_file is not None:
+        raise click.UsageError("--record keeps one run; a sweep is many")
+
+
 def run(
     task: "Run", texts: Sequence[str], results: str | None, on: str, workers: int | None
 ) -> "Sweep":

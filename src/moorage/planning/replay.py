@@ -5,6 +5,7 @@ byte. Under another configuration the scheduler would ask for other things, so i
 repeated: what happened around it is played to a simulation instead, and the outcomes are compared.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from moorage.expansion.names import Names
 from moorage.planning import world
 from moorage.planning.drain import anew
 from moorage.planning.recording import Recording
-from moorage.planning.world import CREATE, DELETE, Deed, World
+from moorage.planning.world import Deed, World
 from moorage.sim import trace
 from moorage.sim.refusals import Refusal
 from moorage.sim.run import Simulation
@@ -139,19 +140,24 @@ class _Playing:
 
     def _do(self, deeds: Iterable[Deed]) -> None:
         for deed in deeds:
-            obj = _without_template(deed.obj)
-            try:
-                if deed.verb == CREATE:
-                    self._simulation.create([_fresh(obj)])
-                elif deed.verb == DELETE:
-                    self._expect(obj)
-                    kind = type(obj).__name__
-                    self._simulation.delete(kind, obj.namespace, obj.name)
-                else:
-                    self._simulation.update(_fresh(obj))
-            except Refusal:
-                # It is not there, or is so already: this run has taken another course.
-                continue
+            # What is not there, or is so already, is so because this run took another course.
+            with contextlib.suppress(Refusal):
+                self._do_one(deed.verb, _without_template(deed.obj))
+
+    def _do_one(self, verb: str, obj: KubeObject) -> None:
+        simulation = self._simulation
+        match verb:
+            case world.CREATE:
+                simulation.create([_fresh(obj)])
+            case world.UPDATE:
+                simulation.update(_fresh(obj))
+            case world.DELETE:
+                self._expect(obj)
+                simulation.delete(type(obj).__name__, obj.namespace, obj.name)
+            case _:
+                self._expect(obj)
+                if (there := simulation.cluster.get(type(obj), obj.key)) is not None:
+                    simulation.cluster.remove(there)
 
     def _expect(self, obj: KubeObject) -> None:
         there = self._simulation.cluster.get(type(obj), obj.key)

@@ -24,7 +24,8 @@ from moorage.framework.effects import DeletePod, PodRef
 from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
 
-CREATE, UPDATE, DELETE = "create", "update", "delete"
+# A pod that is deleted winds down first; one that is at its end is gone at once.
+CREATE, UPDATE, DELETE, END = "create", "update", "delete", "end"
 
 
 class Deed(Struct, frozen=True):
@@ -153,7 +154,8 @@ class World:
             self._lose(pod)
             return
         self._leaving.add(pod.uid)
-        self.deeds.append(Deed(line.at, DELETE, pod))
+        verb = DELETE if pod.is_terminating or not pod.node_name else END
+        self.deeds.append(Deed(line.at, verb, pod))
 
     def _is_replacement(self, pod: KubeObject) -> bool:
         """Whether a controller made a pod only because another was sent away or lost."""

@@ -38,10 +38,12 @@ class Play:
         objects: Iterable[KubeObject] = (),
         config: configuration.Source = None,
         seed: int | None = None,
+        *,
+        trace: bool = False,
     ) -> None:
         self.plan = plan
         self.seed = plan.seed if seed is None else seed
-        self.simulation = Simulation([*objects, *plan.objects], config, self.seed)
+        self.simulation = Simulation([*objects, *plan.objects], config, self.seed, trace=trace)
         self.simulation.sample_every(plan.interval)
         self._cluster = self.simulation.cluster
         self._upkeep = Upkeep(self.simulation, Random(f"{self.seed}/events"))
