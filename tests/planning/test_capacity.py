@@ -62,7 +62,7 @@ def by_brute_force(nodes, running, cpu, memory):
 
 
 @given(clusters())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_as_many_as_brute_force_finds(cluster):
     nodes, running, cpu, memory = cluster
     objects = [

@@ -72,6 +72,26 @@ def test_a_budget_holds_the_rest_when_the_first_finds_no_node():
     assert held_up.reason == ("budget default/pdb is spent: maxUnavailable 1, 2 of 3 pods healthy")
 
 
+@pytest.mark.parametrize(
+    ("status", "goes"),
+    [
+        pytest.param({"phase": "Running"}, False, id="runs: the budget holds it"),
+        pytest.param({"phase": "Pending"}, True, id="has not begun yet: no budget is asked"),
+    ],
+)
+def test_a_pod_that_has_not_begun_may_go(status, goes):
+    objects = [node("a"), node("b"), web("w0", "a") | {"status": status}]
+    got = drain([*objects, budget("pdb", WEB, minAvailable=1)], ["a"])
+    assert moves(got) == ({"w0": "b"} if goes else {})
+
+
+def test_an_unready_pod_costs_a_budget_nothing():
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    objects = [node("a"), node("b"), web("w0", "a") | {"status": unready}, web("w1", "b")]
+    got = drain([*objects, budget("pdb", WEB, minAvailable=1)], ["a"])
+    assert moves(got) == {"w0": "b"}
+
+
 def test_two_budgets_for_one_pod_are_refused_by_the_eviction_api():
     objects = [node("a"), node("b"), web("w0", "a")]
     both = [budget("one", WEB, minAvailable=0), budget("two", WEB, minAvailable=0)]

@@ -74,7 +74,7 @@ def test_complains_in_one_line(simulation, monkeypatch, table, library, missing,
 
 def test_a_simulation_in_a_notebook(simulation):
     html = simulation._repr_html_()
-    assert "1 pods on 1 nodes" in html
+    assert "1 pod on 1 node after" in html
     assert "<td" in html
     assert "25%" in html
     assert "default/&lt;huge&gt;" in html

@@ -9,7 +9,7 @@ from rich.text import Text
 from moorage.cli import output
 from moorage.cli.output import Page
 from moorage.explaining import words
-from moorage.planning.drain import Drain, Stay
+from moorage.planning.drained import Drain, Stay
 
 MOST_MOVES = 30
 

@@ -73,6 +73,11 @@ def is_healthy(pod: Pod) -> bool:
     return bool(pod.node_name) and (ready is None or ready.status == "True")
 
 
+def is_exempt(pod: Pod) -> bool:
+    """Whether the eviction API asks no budget: the pod has not begun, or is ending already."""
+    return pod.status.phase == "Pending" or pod.is_terminating
+
+
 def _budget(found: PodDisruptionBudget) -> Budget | None:
     spec = found.spec
     if spec.selector is None:  # An empty one selects all pods of the namespace, none nobody.

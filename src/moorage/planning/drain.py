@@ -7,10 +7,8 @@ the next round begins. Who has to make room for a replacement is made anew as we
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from moorage.api import config as configuration
 from moorage.api import selectors
@@ -19,86 +17,14 @@ from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.planning import budgets
 from moorage.planning.budgets import Budget
+from moorage.planning.drained import Drain, Move, Stay
 from moorage.planning.packing import Packing, Progress
 from moorage.planning.situation import MIRROR, Objects, Situation, is_tied, unplaced
-from moorage.sim.evictions import Eviction
 
 MIRROR_POD = "mirror pod: its kubelet runs it from a file"
 DAEMON = "DaemonSet pod: comes and goes with its node"
 SEVERAL = "is selected by more than one budget, which the eviction API refuses: {}"
 SPENT = "budget {} is spent: {}, {} of {} pods healthy"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A pod that leaves a drained node; without `to`, `message` says why it has no other."""
-
-    pod: str
-    source: str
-    to: str
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """A pod that does not leave, and why."""
-
-    pod: str
-    node: str
-    reason: str
-    budgets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    """What comes of draining nodes."""
-
-    nodes: tuple[str, ...]
-    moves: tuple[Move, ...]
-    # Kept back by budgets; and those that are not evicted at all.
-    blocked: tuple[Stay, ...]
-    stays: tuple[Stay, ...]
-    # Pods without a controller: once they are gone nobody makes them again.
-    lost: tuple[Stay, ...]
-    # Pods elsewhere that had to make room, and those of them without a node now.
-    evictions: tuple[Eviction, ...]
-    displaced: dict[str, str]
-    rounds: int
-    pending_before: int
-
-    @property
-    def pending(self) -> tuple[Move, ...]:
-        """Pods that were evicted and have no other node."""
-        return tuple(move for move in self.moves if not move.to)
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether every pod has a node again and nothing is held up or lost."""
-        return not (self.pending or self.blocked or self.lost or self.displaced)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data."""
-        return {
-            "nodes": list(self.nodes),
-            "clean": self.is_clean,
-            "moves": {
-                move.pod: {"from": move.source, "to": move.to or None}
-                | ({"message": move.message} if move.message else {})
-                for move in self.moves
-            },
-            "pending": {move.pod: move.message for move in self.pending} | self.displaced,
-            "blocked": {stay.pod: _plain(stay, list(stay.budgets)) for stay in self.blocked},
-            "stays": {stay.pod: _plain(stay) for stay in self.stays},
-            "lost": {stay.pod: _plain(stay) for stay in self.lost},
-            "evictions": [asdict(each) for each in self.evictions],
-            "rounds": self.rounds,
-            "pendingBefore": self.pending_before,
-        }
-
-
-def _plain(stay: Stay, names: list[str] | None = None) -> dict[str, Any]:
-    told: dict[str, Any] = {"node": stay.node, "reason": stay.reason}
-    return told if names is None else told | {"budgets": names}
 
 
 def drain(
@@ -211,7 +137,7 @@ class _Draining:
         self._count()
         gone = []
         for pod in self._remaining:
-            mine = budgets.of(pod, self._budgets)
+            mine = [] if budgets.is_exempt(pod) else budgets.of(pod, self._budgets)
             if len(mine) > 1 or (mine and not _take(mine[0], pod)):
                 continue
             gone.append(pod)
@@ -223,10 +149,14 @@ class _Draining:
 
     def _count(self) -> None:
         """Replacements that wait are expected, but not healthy."""
-        if self._budgets:
-            pods = [*self._packing.running, *self._packing.waiting]
-            for budget in self._budgets:
-                budget.count(pods)
+        if not self._budgets:
+            return
+        by_namespace: dict[str, list[Pod]] = {budget.namespace: [] for budget in self._budgets}
+        for pod in (*self._packing.running, *self._packing.waiting):
+            if pod.namespace in by_namespace:
+                by_namespace[pod.namespace].append(pod)
+        for budget in self._budgets:
+            budget.count(by_namespace[budget.namespace])
 
     def _evict(self, pod: Pod) -> None:
         self._packing.remove(pod)

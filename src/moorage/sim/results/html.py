@@ -16,7 +16,8 @@ def render(result: Result) -> str:
 
 def _parts(result: Result) -> Iterator[Html]:
     yield markup.paragraph(
-        f"{result.running:,} pods on {len(result.nodes):,} nodes after {result.seconds:g} s: "
+        f"{_count(result.running, 'pod')} on {_count(len(result.nodes), 'node')} after "
+        f"{result.seconds:g} s: "
         f"{result.bound:,} bound, {result.pending_count:,} pending, "
         f"{len(result.disruptions):,} evicted.",
         strong=True,
@@ -42,6 +43,10 @@ def _parts(result: Result) -> Iterator[Html]:
             ["pending", "reason", "for example"],
             ([len(group.pods), group.reason, group.pods[0]] for group in result.pending),
         )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _share(requested: dict[str, int], offered: dict[str, int], name: str) -> str:
