@@ -50,7 +50,7 @@ def test_openb(tmp_path):
     result = sim.result
     assert (result.created, result.bound) == (4, 3)
     [group] = result.pending  # There is no A10.
-    assert len(group.pods) == 1
+    assert group.pods == ("default/openb-pod-0003",)
     assert "node affinity" in group.reason
     # The second came after 60 s and ran for 160, the third for 300 from its creation.
     assert result.ended == 2
@@ -73,7 +73,7 @@ def test_google_without_a_head(tmp_path):
     assert nodes["machine-5"]["cpu"] == "16000m"
     sim = play.run()
     assert sim.result.ended == 1
-    assert list(sim.placements.values()) == ["machine-6"]  # Half of memory fits there only.
+    assert sim.placements == {"default/task-11-0": "machine-6"}  # Half of memory fits there only.
 
 
 def test_google_with_names(tmp_path):

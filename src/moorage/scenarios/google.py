@@ -147,7 +147,9 @@ def _arrival(
             metadata=ObjectMeta(name="task"),
             spec=PodSpec(priority=shape[2], containers=(Container(name="main", resources=wanted),)),
         )
-    return Arrival(row.number("time") / SECOND, templates[shape], seconds, replace=True)
+    name = f"task-{row.text('job_id')}-{row.text('task_index')}"
+    at = row.number("time") / SECOND
+    return Arrival(at, templates[shape], seconds, replace=True, name=name)
 
 
 def _event(row: Row, column: str) -> str:

@@ -91,7 +91,8 @@ def _arrival(row: Row, first: float, templates: dict[tuple[str, ...], Pod]) -> A
     seconds = None
     if deleted is not None:
         seconds = max(0.0, deleted - max(created, started or created))
-    return Arrival(created - first, _pod(row, templates), seconds, replace=True)
+    pod = _pod(row, templates)
+    return Arrival(created - first, pod, seconds, replace=True, name=row.text("name"))
 
 
 def _pod(row: Row, templates: dict[tuple[str, ...], Pod]) -> Pod:

@@ -22,6 +22,8 @@ class Arrival(Struct, frozen=True):
     pod: Pod
     seconds: float | None
     replace: bool
+    # As a trace calls it; without one it is named after its stream.
+    name: str = ""
 
 
 class Event(Struct, frozen=True):

@@ -50,6 +50,7 @@ class Play:
         self._names = Names()
         self._alive: dict[str, tuple[str, Arrival]] = {}
         self._started: set[str] = set()
+        self._used: set[str] = set()
         self._completed: dict[int, Pod] = {}
         self._check()
         self._cluster.watch(self._changed)
@@ -101,7 +102,12 @@ class Play:
 
     def _make(self, stream: str, arrival: Arrival) -> None:
         pod = self._complete(arrival.pod)
-        meta = replace(pod.metadata, name=self._names.fresh(stream, f"{stream}-"))
+        name = arrival.name
+        if not name or name in self._used:  # One that comes again needs another name.
+            name = self._names.fresh(stream, f"{name or stream}-")
+        else:
+            self._used.add(name)
+        meta = replace(pod.metadata, name=name)
         made = self._cluster.create(replace(pod, metadata=meta), self.simulation.now)
         self._alive[made.uid] = (stream, arrival)
 
