@@ -36,6 +36,8 @@ class Trials:
         self._on_try = on_try
         self._pending = situation.pending
         self._known: dict[Counts, int] = {}
+        # The latest packing with which everything fits: most often it is the answer.
+        self._fitting: tuple[Counts, Packing] | None = None
         self._lacking = self._sum_up()
 
     def leave_out(self, impossible: Mapping[str, str]) -> None:
@@ -44,6 +46,7 @@ class Trials:
         self._pending = tuple(pod for pod in self._pending if pod.key not in self.impossible)
         self._lacking = self._sum_up()
         self._known.clear()
+        self._fitting = None
 
     @property
     def pending(self) -> tuple[Pod, ...]:
@@ -72,16 +75,19 @@ class Trials:
 
     def pack(self, counts: Counts) -> Packing:
         """The cluster with so many nodes of each template, packed."""
+        if self._fitting is not None and self._fitting[0] == counts:
+            return self._fitting[1]
         packing = self._packing(counts)
         packing.pack()
+        if not packing.left:
+            self._fitting = (counts, packing)
         return packing
 
     def _try(self, counts: Counts) -> int:
         self.tries += 1
         if self._on_try is not None:
             self._on_try(sum(counts))
-        packing = self._packing(counts)
-        packing.pack()
+        packing = self.pack(counts)
         left = tuple(packing.waiting)
         return max(1, bounds.fewest(bounds.asked_for(left), self._largest()) or 1) if left else 0
 
