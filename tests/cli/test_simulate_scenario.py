@@ -93,7 +93,9 @@ def test_nodes_from_elsewhere(run, write):
     [
         pytest.param(["nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no file"),
         pytest.param(["SMALL", "--explain", "x", "--report", "r.html"], "no pod 'x'", id="no pod"),
-        pytest.param(["SMALL", "--report", "no/such/r.html"], "No such file", id="no folder"),
+        pytest.param(
+            ["SMALL", "--report", "no/such/r.html"], "there is no folder no/such", id="no folder"
+        ),
         pytest.param(["SMALL", "--explain", "x"], "add --report FILE", id="no report"),
     ],
 )

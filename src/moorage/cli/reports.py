@@ -17,6 +17,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 MOST_EXPLAINED = 3
 
 
+def _in_a_folder(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """Complain about a folder that is not there now, rather than after a long run."""
+    from pathlib import Path
+
+    if file is not None and not Path(file).absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {Path(file).parent}")
+    return file
+
+
 def options(command: F) -> F:
     """`--report FILE`, `--csv FOLDER`, `--explain POD`."""
     for option in (
@@ -40,6 +49,7 @@ def options(command: F) -> F:
             "report_file",
             metavar="FILE",
             type=click.Path(dir_okay=False),
+            callback=_in_a_folder,
             help="Write an HTML report with charts: one file, which needs no network.",
         ),
     ):
