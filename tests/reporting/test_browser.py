@@ -37,7 +37,7 @@ const found = [];
 for (const svg of document.querySelectorAll("svg.plot")) {
   const outer = svg.getBoundingClientRect();
   if (!outer.width) continue;
-  const name = svg.querySelector("title").textContent.slice(0, 40);
+  const name = svg.querySelector("desc").textContent.slice(0, 40);
   const texts = [...svg.querySelectorAll("text")]
     .map((text) => [text.textContent, text.getBoundingClientRect()]);
   texts.forEach(([text, a], i) => {
@@ -55,7 +55,7 @@ return found;
 DRAWN = """
 return [...document.querySelectorAll("svg.plot")].filter((svg) => svg.getBoundingClientRect().width)
   .map((svg) => [
-    svg.querySelector("title").textContent.slice(0, 30),
+    svg.querySelector("desc").textContent.slice(0, 30),
     [...svg.querySelectorAll("path.line, path.area, rect.bar, image")]
       .filter((shape) => shape.getBBox().width > 0).length,
   ]);

@@ -95,7 +95,7 @@ def picture(paper: Paper, label: str, *inner: str, **attributes: object) -> str:
     """A drawing with a description for those who do not see it."""
     return tag(
         "svg",
-        tag("title", html.text(label)),
+        tag("desc", html.text(label)),  # A title would pop up over the figures.
         *inner,
         viewBox=f"0 0 {paper.width} {paper.height}",
         role="img",

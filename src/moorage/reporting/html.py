@@ -32,4 +32,6 @@ def table(heads: Sequence[str], rows: Rows, *, numbers: Iterable[int] = ()) -> s
     head = tag("tr", *(cell("th", i, each) for i, each in enumerate(heads)))
     body = (tag("tr", *(cell("td", i, each) for i, each in enumerate(row))) for row in rows)
     inner = tag("thead", head) + tag("tbody", *body)
-    return tag("div", tag("table", inner), class_="scroll", tabindex="0", role="region")
+    label = f"Table of {', '.join(each for each in heads if each)}"
+    scroll = {"class_": "scroll", "tabindex": "0", "role": "region", "aria_label": label}
+    return tag("div", tag("table", inner), **scroll)
