@@ -27,7 +27,7 @@ def show(answer: Compaction, skipped: Counter[str]) -> None:
         items.add_row(f"{number:,}", Text(said, output.DIM))
     page.put(items)
     if answer.left_out:
-        page.section(f"{words.count(len(answer.left_out), 'pod')} left out: no node has room")
+        page.section(f"{words.count(len(answer.left_out), 'pod')} left out: no node takes them")
         page.put(Text(words.listed(list(answer.left_out), 3 * page.width), output.BAD))
     output.skipped(page, skipped)
 
