@@ -76,6 +76,14 @@ def test_the_larger_template_if_that_takes_fewer():
     assert got.is_optimal
 
 
+def test_smaller_templates_are_not_tried_in_vain():
+    objects = [node("full", 0), *(pod(f"p{i}", 3000) for i in range(9))]
+    got = add_nodes(objects, [SMALL, LARGE])
+    # Two fit on a large node, none on a small one; by sums, four large ones would do.
+    assert (got.counts, got.lower_bound) == ({"small": 0, "large": 5}, 4)
+    assert got.tries == add_nodes(objects, [LARGE]).tries
+
+
 def test_two_templates_where_neither_does_alone():
     objects = [
         node("full", 0),

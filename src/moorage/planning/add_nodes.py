@@ -122,8 +122,8 @@ def _fewest(trials: Trials) -> Counts:
         # A node for each pod, and one more for each that has to be somewhere else.
         high = trials.lower_bound + len(trials.pending)
         best = _alone(trials, high)
-        if every > 1 and (best is None or sum(best) > trials.lower_bound):
-            best = _mixed(trials, best, high)
+        if best is None or not (sum(best) == trials.lower_bound or _is_largest(trials, best)):
+            best = _mixed(trials, best, high) if every > 1 else best
         if best is not None:
             return best
         trials.leave_out(trials.pack((high,) * every).left)
@@ -137,6 +137,16 @@ def _alone(trials: Trials, high: int) -> Counts | None:
         most = high if best is None else sum(best) - 1
         best = trials.fewest(partial(_with, none, place), trials.bound_of(place), most) or best
     return best
+
+
+def _is_largest(trials: Trials, best: Counts) -> bool:
+    """Whether the one template that is used has the most of everything: others would not help."""
+    chosen = next(t for t, count in zip(trials.templates, best, strict=True) if count)
+    return all(
+        amount <= chosen.room[name]
+        for template in trials.templates
+        for name, amount in template.room.items()
+    )
 
 
 def _mixed(trials: Trials, best: Counts | None, high: int) -> Counts | None:
