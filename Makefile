@@ -8,7 +8,7 @@ SEED ?= 7
 SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt parity sim storms bench load docs kubectl
+.PHONY: help demo test browser kubectl check fmt parity sim storms bench load docs
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +17,14 @@ demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its p
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
 
-test: .venv/.ready kubectl ## Run every test, as CI does
+test: .venv/.ready kubectl browser ## Run every test, as CI does
 	env -u PYTHONHASHSEED $(BIN)/pytest -n 2
+
+browser: ## Install Chromium for the tests that look at HTML, if it is missing and can be (root, apt-get)
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; } || \
+	  echo "no Chromium here, and it cannot be installed: tests that need it are skipped" >&2
 
 check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
 	$(BIN)/ruff check .

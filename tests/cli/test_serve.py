@@ -142,7 +142,7 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
         yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     )
     api = server.open_api(None)
-    assert seeding.add(api, manifests.documents(["dump.yaml"])) == 4
+    assert seeding.add(api, manifests.load_whole(["dump.yaml"])) == 4
     by_name = {
         obj["metadata"]["name"]: obj for place in api.catalog for obj in api.store.each(place)
     }
@@ -151,7 +151,7 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
     assert "ownerReferences" not in by_name["p1"]["metadata"]
     assert "uid" not in by_name["v"]["spec"]["claimRef"]
     assert "shop" in by_name
-    assert seeding.add(api, manifests.documents(["dump.yaml"])) == 0
+    assert seeding.add(api, manifests.load_whole(["dump.yaml"])) == 0
 
 
 def test_nodes_of_its_own_lie_in_three_zones():
@@ -161,7 +161,7 @@ def test_nodes_of_its_own_lie_in_three_zones():
 
 def test_the_demo_can_be_served():
     api = server.open_api(None)
-    assert seeding.add(api, manifests.documents(["examples/demo"])) > 10
+    assert seeding.add(api, manifests.load_whole(["examples/demo"])) > 10
 
 
 def test_a_kubeconfig_for_everybody_and_one_with_secrets():

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from moorage.api import admission, quantity, requests
 from moorage.api.admission import PriorityClasses
-from moorage.api.kinds import KINDS
+from moorage.api.kinds import READ
 from moorage.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import (
@@ -82,7 +82,7 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
 
 def identity(obj: K) -> K:
     """Kind, version, namespace and UID; the UID follows from the name, so it never varies."""
-    kind = KINDS[type(obj).__name__]
+    kind = READ[type(obj).__name__]
     meta = obj.metadata
     place = (meta.namespace or "default") if kind.namespaced else ""
     uid = meta.uid or str(uuid.uuid5(_UIDS, f"{kind.name}/{place}/{meta.name}"))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
+from moorage.api.node_pool import NodePool
 from moorage.api.pod import Pod
 from moorage.api.policy import Namespace, PodDisruptionBudget, PriorityClass
 from moorage.api.storage import (
@@ -19,7 +20,16 @@ from moorage.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from moorage.api.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 
 
 class Kind(NamedTuple):
@@ -61,3 +71,17 @@ KINDS: dict[str, Kind] = {
         Kind(Pod, "", "v1", "pods", namespaced=True),
     )
 }
+
+# Read, but never told to a scheduler: `moorage.expansion` makes pods and nodes of them.
+WORKLOADS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(Deployment, "apps", "v1", "deployments", namespaced=True),
+        Kind(DaemonSet, "apps", "v1", "daemonsets", namespaced=True),
+        Kind(Job, "batch", "v1", "jobs", namespaced=True),
+        Kind(CronJob, "batch", "v1", "cronjobs", namespaced=True),
+        Kind(NodePool, "moorage.dev", "v1", "nodepools", namespaced=False),
+    )
+}
+
+READ: dict[str, Kind] = KINDS | WORKLOADS

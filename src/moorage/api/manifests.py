@@ -16,27 +16,38 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import yaml
 from msgspec import Raw, Struct, structs
 
 from moorage.api import admission
-from moorage.api.kinds import KINDS, Kind
+from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "-"
 
+T = TypeVar("T", bound=KubeObject)
+
 
 @dataclass(slots=True)
 class Manifest:
-    """What was read: the objects in order, and how many of which kinds were left out."""
+    """What was read: the objects in order, and how many of which kinds were left out.
+
+    `workloads` are those that no scheduler reads, because others are made of them: deployments,
+    jobs, node pools. `moorage.expansion` does that, and takes `everything`.
+    """
 
     objects: list[KubeObject] = field(default_factory=list)
+    workloads: list[KubeObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def everything(self) -> list[KubeObject]:
+        return [*self.objects, *self.workloads]
 
 
 class Origin(NamedTuple):
@@ -59,7 +70,7 @@ def load(paths: Iterable[str | Path]) -> Manifest:
     return reading.manifest
 
 
-def documents(paths: Iterable[str | Path]) -> list[tuple[str, dict[str, Any]]]:
+def load_whole(paths: Iterable[str | Path]) -> list[tuple[str, dict[str, Any]]]:
     """The same, but whole objects of any kind, unread, and where each stands."""
     reading = _Whole()
     _read_all(reading, paths)
@@ -88,14 +99,48 @@ def _collector_at_rest() -> Iterator[None]:
 
 def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeObject]:
     """Objects from dicts as JSON would give them; those that are objects already pass through."""
+    return read(objects).objects
+
+
+def read(objects: Iterable[Mapping[str, Any] | KubeObject]) -> Manifest:
+    """The same, with the workloads and what was left out."""
     reading = _Reading()
     for i, each in enumerate(objects):
         origin = Origin(f"objects[{i}]")
         if isinstance(each, KubeObject):
-            reading.add(origin, each, KINDS[type(each).__name__])
+            reading.add(origin, each, READ[type(each).__name__])
         else:
             reading.document(origin, each)
-    return reading.manifest.objects
+    return reading.manifest
+
+
+def documents(path: str | Path) -> list[tuple[str, Any]]:
+    """The plain documents of a file, each with where it stands."""
+    found: list[tuple[str, Any]] = []
+    for source, data in _contents(path):
+        text = data.removeprefix(codecs.BOM_UTF8)
+        try:
+            every = enumerate(_yaml_documents(source, text.decode()), 1)
+            found += [(str(Origin(source, n)), each) for n, each in every if each is not None]
+        except (UnicodeDecodeError, RecursionError):
+            raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
+    return found
+
+
+def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
+    """A document as an object of a kind that is not Kubernetes'; complaints name the field."""
+    try:
+        return msgspec.convert(tidy := _tidy(document), struct)
+    except msgspec.ValidationError as error:
+        meta = tidy.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, Mapping) else ""
+        who = f"{struct.__name__} {name}".rstrip()
+        raise _complaint(Origin(where), who, *_fault(str(error), tidy)) from None
+
+
+def fault_of(obj: KubeObject) -> tuple[str, str] | None:
+    """The path of the first quantity that is none, and what is wrong with it."""
+    return admission.bad_quantity(obj)
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
@@ -305,7 +350,7 @@ class _Reading:
         items = document.get("items")
         if kind.endswith("List") and items is not None:
             if not isinstance(items, list | tuple):
-                raise ManifestError(f"{origin}, items: must be a list, is {_shown(items)}")
+                raise ManifestError(f"{origin}, items: must be a list, is {shown(items)}")
             inherited = _item_kind(api_version, kind)
             for i, item in enumerate(items):
                 self.document(origin._replace(item=i), item, *inherited)
@@ -322,7 +367,7 @@ class _Reading:
         if not kind:
             raise ManifestError(f'{origin}, kind: is missing; write for example "kind: Pod"')
         if not api_version:
-            hint = f"; write {KINDS[kind].api_version}" if kind in KINDS else ""
+            hint = f"; write {READ[kind].api_version}" if kind in READ else ""
             raise ManifestError(f"{origin}, {_who(kind, document)}, apiVersion: is missing{hint}")
         if not kind.endswith("List"):  # A list without items is just empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
@@ -340,7 +385,8 @@ class _Reading:
         if first is not origin:
             who = f"{kind.name} {f'{place}/' if place else ''}{meta.name}"
             raise ManifestError(f"{origin}, {who}: is already defined in {first}")
-        self.manifest.objects.append(obj)
+        workload = kind.name in WORKLOADS
+        (self.manifest.workloads if workload else self.manifest.objects).append(obj)
 
     def _named(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
@@ -381,7 +427,7 @@ class _Whole(_Reading):
 
 
 def _known(api_version: str, kind: str) -> Kind | None:
-    known = KINDS.get(kind)
+    known = READ.get(kind)
     return known if known and known.api_version == api_version else None
 
 
@@ -426,7 +472,7 @@ def _key(key: object) -> str:
 def _text(origin: Origin, document: Mapping[str, Any], name: str) -> str:
     text = document.get(name)
     if text is not None and not isinstance(text, str):
-        raise ManifestError(f"{origin}, {name}: must be text, is {_shown(text)}")
+        raise ManifestError(f"{origin}, {name}: must be text, is {shown(text)}")
     return text or ""
 
 
@@ -436,7 +482,7 @@ def _who(kind: str, document: Mapping[str, Any]) -> str:
     name = meta.get("name") or meta.get("generateName")
     if not isinstance(name, str):
         return kind
-    namespaced = kind not in KINDS or KINDS[kind].namespaced
+    namespaced = kind not in READ or READ[kind].namespaced
     place = (meta.get("namespace") or "default") if namespaced else ""
     return f"{kind} {place}/{name}" if isinstance(place, str) and place else f"{kind} {name}"
 
@@ -446,6 +492,7 @@ def _complaint(origin: Origin, who: str, path: str, problem: str) -> ManifestErr
 
 
 _FAULT = re.compile(r"(?P<rule>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?")
+_FIELD = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>\w+)`")
 _RULE = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bound>[^,]*)(?:, got `(?P<got>\w+)`)?")
 _STEP = re.compile(r"\.(?P<field>[^.\[]+)|\[(?:(?P<index>\d+)|\.\.\.)\]")
 _WORDS = {
@@ -461,6 +508,10 @@ _WORDS = {
 def _fault(error: str, document: Any) -> tuple[str, str]:
     """msgspec's complaint about a document as a field path and a problem in our words."""
     fault = _FAULT.fullmatch(error)
+    if fault and (lacking := _FIELD.fullmatch(fault["rule"])):
+        path, _ = _find(document, fault["path"] or "", None)
+        problem = "is missing" if lacking["what"].startswith("missing") else "is not a known field"
+        return admission.join_path(path, lacking["name"]), problem
     rule = _RULE.match(fault["rule"]) if fault else None
     if fault is None or rule is None:
         return "", error
@@ -473,7 +524,7 @@ def _fault(error: str, document: Any) -> tuple[str, str]:
     hint = ""
     if types[0] == "str" and isinstance(culprit, bool | int | float):
         hint = "; put it in quotes"
-    return path, f"must be {expected}{rule['bound']}, is {_shown(culprit)}{hint}"
+    return path, f"must be {expected}{rule['bound']}, is {shown(culprit)}{hint}"
 
 
 def _find(document: Any, path: str, got: str | None) -> tuple[str, Any]:
@@ -497,7 +548,8 @@ def _type_name(value: object) -> str:
     return {"dict": "object", "list": "array"}.get(name, name)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as a complaint shows it, cut short."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -505,4 +557,4 @@ def _shown(value: object) -> str:
 def _not_an_object(document: object) -> str:
     if isinstance(document, list):
         return "is a list; put it under `items:` of a document with `kind: List`"
-    return f"must be an object with apiVersion and kind, is {_shown(document)}"
+    return f"must be an object with apiVersion and kind, is {shown(document)}"

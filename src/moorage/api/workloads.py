@@ -1,6 +1,19 @@
-"""Services and controllers of pods: topology spreading derives its default selector from them."""
+"""Services, and the controllers that make pods from a template.
 
-from moorage.api.meta import Data, Int32, KubeObject, LabelSelector
+Topology spreading derives its default selector from services and some of the controllers. The
+others no scheduler reads: `moorage.expansion` turns them into the pods that they would make.
+"""
+
+from moorage.api.meta import Data, Int32, KubeObject, LabelSelector, ObjectMeta
+from moorage.api.pod import PodSpec
+from moorage.api.storage import PersistentVolumeClaimSpec
+
+
+class PodTemplateSpec(Data):
+    """What the pods of a controller are like."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
 
 
 class ServiceSpec(Data):
@@ -16,6 +29,7 @@ class Service(KubeObject):
 class ReplicationControllerSpec(Data):
     selector: dict[str, str] | None = None
     replicas: Int32 | None = None
+    template: PodTemplateSpec | None = None
 
 
 class ReplicationController(KubeObject):
@@ -27,6 +41,7 @@ class ReplicationController(KubeObject):
 class SelectedSpec(Data):
     selector: LabelSelector | None = None
     replicas: Int32 | None = None
+    template: PodTemplateSpec | None = None
 
 
 class ReplicaSet(KubeObject):
@@ -35,7 +50,70 @@ class ReplicaSet(KubeObject):
     spec: SelectedSpec = SelectedSpec()
 
 
+class ClaimTemplateMeta(Data):
+    """A claim that each pod of a stateful set gets its own copy of."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class Ordinals(Data):
+    start: Int32 = 0
+
+
+class StatefulSetSpec(SelectedSpec):
+    volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
+    ordinals: Ordinals = Ordinals()
+
+
 class StatefulSet(KubeObject):
     """A stateful set."""
 
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+
+class Deployment(KubeObject):
+    """A deployment; its replica sets make the pods."""
+
     spec: SelectedSpec = SelectedSpec()
+
+
+class DaemonSetSpec(Data):
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec | None = None
+
+
+class DaemonSet(KubeObject):
+    """A daemon set: a pod on every node that will have it."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class JobSpec(Data):
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    completion_mode: str = ""
+    suspend: bool = False
+    template: PodTemplateSpec | None = None
+
+
+class Job(KubeObject):
+    """A job: pods that run to an end, so many in all and so many at a time."""
+
+    spec: JobSpec = JobSpec()
+
+
+class JobTemplate(Data):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(Data):
+    suspend: bool = False
+    job_template: JobTemplate | None = None
+
+
+class CronJob(KubeObject):
+    """A job that is run again and again."""
+
+    spec: CronJobSpec = CronJobSpec()

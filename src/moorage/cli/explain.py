@@ -26,7 +26,7 @@ def explain(
     from moorage.cli import documents
 
     manifest = manifests.load(paths)
-    told = ask(manifest.objects, pod, config_file)
+    told = ask(manifest.everything, pod, config_file)
     if output == "table":
         from moorage.cli import explain_tables
 

@@ -12,29 +12,25 @@ OUTPUTS = ("table", "json", "yaml")
 
 def files(command: F) -> F:
     """`-f PATH`, once or more."""
-    return click.option(
-        "-f",
-        "--filename",
-        "paths",
-        metavar="PATH",
-        multiple=True,
-        required=True,
-        help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
-        "input. May be repeated.",
-    )(command)
+    return _files(required=True)(command)
 
 
 def optional_files(command: F) -> F:
     """`-f PATH`, any number of times."""
+    return _files(required=False)(command)
+
+
+def _files(*, required: bool) -> Callable[[F], F]:
     return click.option(
         "-f",
         "--filename",
         "paths",
         metavar="PATH",
         multiple=True,
-        help="Objects to begin with: a YAML or JSON file, a folder of them, or - for standard "
+        required=required,
+        help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
         "input. May be repeated.",
-    )(command)
+    )
 
 
 def configuration(command: F) -> F:
@@ -45,6 +41,33 @@ def configuration(command: F) -> F:
         metavar="FILE",
         help="A KubeSchedulerConfiguration; plugins that it names by file are looked for beside "
         "it. Without it: kube-scheduler's defaults.",
+    )(command)
+
+
+def seed(command: F) -> F:
+    """`--seed N`."""
+    return click.option(
+        "--seed", type=int, default=0, show_default=True, help="Decides between equal nodes."
+    )(command)
+
+
+def record(command: F) -> F:
+    """`--record FILE`."""
+    return click.option(
+        "--record",
+        "record_file",
+        metavar="FILE",
+        help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
+    )(command)
+
+
+def workers(command: F) -> F:
+    """`--workers N`."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many processes work at it. Without it: one for each core.",
     )(command)
 
 

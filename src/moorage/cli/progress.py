@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+    from rich.status import Status as RichStatus
 
 PATIENCE_SECONDS = 1.0
 
@@ -60,3 +61,40 @@ def _bar() -> "RichProgress":
         console=Console(stderr=True),
         transient=True,
     )
+
+
+class Status:
+    """A line that says what is going on, where nobody knows how much is left.
+
+    with Status("trying") as status:
+        status.say("with 12 nodes")
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_wanted = sys.stderr.isatty()
+        self._started_at = time.monotonic()
+        self._shown: RichStatus | None = None
+
+    def say(self, detail: str) -> None:
+        """Say what is going on now."""
+        if not self._is_wanted or time.monotonic() - self._started_at < PATIENCE_SECONDS:
+            return
+        if self._shown is None:
+            from rich.console import Console
+
+            self._shown = Console(stderr=True).status(self._what)
+            self._shown.start()
+        self._shown.update(f"{self._what} {detail}")
+
+    def __enter__(self) -> "Status":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._shown is not None:
+            self._shown.stop()

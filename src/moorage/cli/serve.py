@@ -88,7 +88,7 @@ def serve(
     del aiohttp
     from moorage.serve import access, server
 
-    found = manifests.documents(paths)
+    found = manifests.load_whole(paths)
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
     default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"

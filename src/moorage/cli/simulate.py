@@ -2,15 +2,20 @@
 
 import click
 
-from moorage.cli import options
+from moorage.cli import options, questions, reports, sweeps
+from moorage.cli.questions import Questions
 
 STILL_PENDING = 1
 
 
-@click.command(short_help="Schedule all pending pods, and say who went where.")
-@options.files
+@click.group(
+    cls=Questions,
+    invoke_without_command=True,
+    short_help="Schedule all pending pods, and say who went where.",
+)
+@options.optional_files
 @options.configuration
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")
+@options.seed
 @click.option(
     "--until",
     type=click.FloatRange(min=0),
@@ -24,6 +29,9 @@ STILL_PENDING = 1
     is_flag=True,
     help="Exit with 1 if any pod is left without a node; gated pods count.",
 )
+@options.record
+@reports.options
+@sweeps.sweeping
 @click.pass_context
 def simulate(
     context: click.Context,
@@ -32,6 +40,14 @@ def simulate(
     seed: int,
     until: float | None,
     output: str,
+    record_file: str | None,
+    report_file: str | None,
+    csv_folder: str | None,
+    explained: tuple[str, ...],
+    sweep: tuple[str, ...],
+    results: str | None,
+    on: str,
+    workers: int | None,
     *,
     show_all: bool,
     fail_on_pending: bool,
@@ -42,6 +58,8 @@ def simulate(
     once, and a pod with the annotation moorage.dev/run-seconds ends after that time. The same
     input and the same seed give the same outcome.
     """
+    if questions.check(context):
+        return
     from moorage import Simulation
     from moorage.api import manifests
     from moorage.cli import documents
@@ -49,10 +67,43 @@ def simulate(
     from moorage.cli.progress import Progress
 
     manifest = manifests.load(paths)
+    if sweep:
+        sweeps.check_alone(record_file)
+        if report_file is not None or csv_folder is not None:
+            raise click.UsageError("--report and --csv tell of one run; a sweep is many")
+        from moorage.api import config
+        from moorage.sweeping.run import Run
+
+        task = Run(tuple(manifest.everything), config.load(config_file), seed, until)
+        answer = sweeps.run(task, sweep, results, on, workers)
+        sweeps.show(answer, manifest.skipped, output, show_all=show_all)
+        pending = any(run.summary["pending"] for run in answer.runs)
+        context.exit(STILL_PENDING if fail_on_pending and pending else 0)
+    if results is not None:
+        raise click.UsageError("--results belongs to --sweep")
     with Progress("scheduling") as progress:
-        simulation = Simulation(manifest.objects, config_file, seed, on_progress=progress.update)
+        simulation = Simulation(
+            manifest.everything,
+            config_file,
+            seed,
+            trace=record_file is not None,
+            on_progress=progress.update,
+        )
         before = simulation.placements
         simulation.run(until)
+    if record_file is not None:
+        from moorage.planning import recording
+
+        recording.write(record_file, simulation)
+    reports.write(
+        simulation,
+        title=", ".join(paths),
+        seed=seed,
+        config=config_file,
+        report_file=report_file,
+        csv_folder=csv_folder,
+        explained=explained,
+    )
     outcome = Outcome.of(simulation, before)
     if output == "table":
         from moorage.cli import simulate_tables

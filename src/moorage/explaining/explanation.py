@@ -124,6 +124,12 @@ class Explanation:
 
         return render(self)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from moorage.explaining.html import render
+
+        return render(self)
+
 
 def _verdict(decision: Decision, row: int) -> Status | None:
     """Why a row was refused; None if it fits."""

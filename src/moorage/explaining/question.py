@@ -11,6 +11,7 @@ from moorage.api.pod import Pod
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.expansion import expand
 from moorage.explaining import advice
 from moorage.explaining.explanation import Explanation
 
@@ -26,7 +27,7 @@ def explain(
 
     A pod that has a node already is looked at as if it were to be scheduled again.
     """
-    completed = defaults.complete(manifests.from_dicts(objects))
+    completed = defaults.complete(expand(manifests.read(objects).everything))
     asked = find_pod(completed, pod)
     scheduler = _scheduler(config, seed)
     unplaced = _unplaced(asked)

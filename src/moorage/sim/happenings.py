@@ -3,6 +3,7 @@
 A scheduler process is known by its number; what is on its way to one that has stopped is lost.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -10,6 +11,14 @@ from msgspec import Struct
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Observation
 from moorage.sim.faults import Fate
+
+Act = Callable[[], object]
+
+
+class Call(Struct, frozen=True):
+    """Somebody outside does something: a scenario, a test."""
+
+    act: Act
 
 
 class Deliver(Struct, frozen=True):

@@ -97,6 +97,11 @@ class Replica:
         counts = self.scheduler.queue.counts()
         return {place: counts[place] for place in ("active", "backoff", "unschedulable")}
 
+    def depths(self) -> dict[str, int]:
+        """How many pods are in each queue."""
+        counts = self.scheduler.queue.counts()
+        return {place: counts[place] for place in ("active", "backoff", "unschedulable", "gated")}
+
     def resting(self) -> list[QueuedPod]:
         """Pods that wait for a change."""
         return self.scheduler.queue.dump()["unschedulable"]

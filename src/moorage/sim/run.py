@@ -16,6 +16,7 @@ from moorage.api import config as configuration
 from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
@@ -26,12 +27,20 @@ from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals,
 from moorage.sim.checks import Checks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
+from moorage.sim.controllers import Controllers, Reconcile
 from moorage.sim.evictions import Eviction
 from moorage.sim.faults import Faults, Trouble
+from moorage.sim.happenings import Act, Call
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
+from moorage.sim.results import disruptions, frames, html
+from moorage.sim.results.disruptions import Disruption
+from moorage.sim.results.recorder import Recorder
+from moorage.sim.results.result import Result, grouped
+from moorage.sim.results.spread import violations
+from moorage.sim.results.waits import Waits
 from moorage.sim.trace import Trace
 from moorage.sim.volumes import VolumeController
 
@@ -76,6 +85,8 @@ class Simulation:
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
         )
         self._on_progress = on_progress
+        self._recorder = Recorder(self.cluster, self._clock, self._depths)
+        self._controllers = Controllers(self.cluster, self._clock, self._store)
         self._create(objects)
         self._replicas = Replicas(
             self.cluster, self._clock, make_scheduler, seed, self._trouble, self.trace, self._checks
@@ -115,6 +126,15 @@ class Simulation:
         self.cluster.delete(struct, key, self.now)
         self._patience.changed(relief=True)
 
+    def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
+        """Change how many pods a workload has: a Deployment, ReplicaSet or StatefulSet."""
+        self._controllers.scale(kind, namespace, name, replicas)
+        self._patience.changed(relief=True)
+
+    def at(self, seconds: float, act: Act) -> None:
+        """Let something be done at a time; it happens while `run` passes that time."""
+        self._clock.schedule(seconds, Call(act))
+
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
         struct, key = _place(kind, namespace, name)
@@ -124,10 +144,15 @@ class Simulation:
         return manifests.dump(found)
 
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
-        read = manifests.from_dicts(objects)
+        return self._store(self._controllers.take(manifests.read(objects).everything))
+
+    def complete(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
+        """Objects with what an API server would fill in, given the classes that are there."""
+        return list(map(_checked, defaults.complete(objects, known=self._classes())))
+
+    def _store(self, objects: list[KubeObject]) -> list[KubeObject]:
         # What others refer to comes first, so that nobody is told of a pod before its node.
-        completed = defaults.complete(read, known=self._classes())
-        ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        ordered = sorted(self.complete(objects), key=lambda obj: _ORDER[type(obj)])
         return [self.cluster.create(obj, self.now) for obj in ordered]
 
     def _classes(self) -> list[KubeObject]:
@@ -145,7 +170,7 @@ class Simulation:
         while self._step(until):
             pass
         if until is not None and until > self.now:
-            self._clock.advance(until)
+            self._pass(until)
         self._report(self._replicas.cycles)
         if self._checks is not None and until is None and self._trouble.ends:
             self._checks.at_rest(self._replicas.leader)
@@ -164,8 +189,12 @@ class Simulation:
             at = self._patience.next_at() if until is None else self._patience.soonest()
             if at is None or (until is not None and at > until):
                 return False
-            clock.advance(at)
+            self._pass(at)
         return True
+
+    def _pass(self, to: float) -> None:
+        self._recorder.passing(to)
+        self._clock.advance(to)
 
     def _happen(self, what: object) -> None:
         if isinstance(what, kubelet.Happening):
@@ -173,6 +202,12 @@ class Simulation:
             self._patience.changed(relief=not isinstance(what, kubelet.Start))
         elif isinstance(what, volumes.Happening):
             self._volumes.happen(what)
+            self._patience.changed(relief=True)
+        elif isinstance(what, Call):
+            what.act()
+            self._patience.changed(relief=True)
+        elif isinstance(what, Reconcile):
+            self._controllers.happen(what)
             self._patience.changed(relief=True)
         else:
             assert isinstance(what, Happening)
@@ -204,6 +239,52 @@ class Simulation:
     def evictions(self) -> list[Eviction]:
         """Who had to leave a node for another pod, oldest first."""
         return evictions.of(self._replicas.journals)
+
+    def sample_every(self, seconds: float) -> None:
+        """Take the samples of `result` at multiples of this time, however much happens."""
+        self._recorder.samples.interval = seconds
+
+    def disrupted(self, disruption: Disruption) -> None:
+        """Take note of a pod that somebody other than the scheduler makes leave its node."""
+        self._recorder.disruptions.append(disruption)
+
+    @property
+    def result(self) -> Result:
+        """How full the nodes were and are, how long pods waited, who waits still and why."""
+        recorder, rooms = self._recorder, self._recorder.rooms
+        return Result(
+            seconds=self.now,
+            created=recorder.created,
+            bound=len(recorder.waits),
+            ended=recorder.ended,
+            running=recorder.running,
+            waits=Waits.of(recorder.waits),
+            samples=recorder.until_now(),
+            rows=list(rooms.names),
+            pending=grouped(self.pending),
+            disruptions=disruptions.of(self._replicas.journals, recorder.disruptions),
+            nodes=recorder.packing(),
+            spread_violations=violations(self.cluster.all(Pod), self.cluster.all(Node)),
+        )
+
+    @property
+    def objects(self) -> list[KubeObject]:
+        """Everything that is there, as the API server has it now."""
+        return [obj for kind in KINDS.values() for obj in self.cluster.all(kind.struct)]
+
+    def frame(self, table: str = "pods", library: str | None = None) -> Any:
+        """`pods`, `nodes`, `samples`, `pending`, `disruptions` or `spread` as a data frame.
+
+        Of pandas if that is installed, else of polars; `library` names the one that is wanted.
+        """
+        return frames.frame(self, table, library)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return html.render(self.result)
+
+    def _depths(self) -> dict[str, int]:
+        return self._replicas.leader.depths()
 
     @property
     def placements(self) -> dict[str, str | None]:

@@ -45,6 +45,7 @@ from moorage.api.workloads import (
     Service,
     ServiceSpec,
     StatefulSet,
+    StatefulSetSpec,
 )
 from moorage.framework.cluster import Cluster
 from moorage.framework.state import CycleState
@@ -301,7 +302,7 @@ class World:
                 Service(metadata=meta, spec=ServiceSpec(selector=equal)),
                 ReplicationController(metadata=meta, spec=controlled),
                 ReplicaSet(metadata=meta, spec=selector),
-                StatefulSet(metadata=meta, spec=selector),
+                StatefulSet(metadata=meta, spec=StatefulSetSpec(selector=selector.selector)),
             )
         )
         if self._rng.randrange(4) == 0:

@@ -1,0 +1,70 @@
+"""A sweep on a terminal: a line for each set of parameters, averaged over its seeds."""
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from moorage.cli import output
+from moorage.cli.output import Page
+from moorage.explaining import words
+from moorage.sweeping.run import flat
+from moorage.sweeping.sweep import Finished, Sweep
+
+MOST_GROUPS = 40
+# Figures of a summary, what they are called, and how they are written.
+FIGURES = (
+    ("bound", "bound", "{:,.1f}"),
+    ("pending", "pending", "{:,.1f}"),
+    ("disrupted", "evicted", "{:,.1f}"),
+    ("utilisation.cpu.last", "cpu", "{:.1%}"),
+    ("utilisation.memory.last", "memory", "{:.1%}"),
+    ("imbalance.cpu", "imbalance", "{:.1%}"),
+    ("fragmentation.cpu", "fragmented", "{:.1%}"),
+)
+
+
+def show(answer: Sweep, skipped: Counter[str], *, show_all: bool) -> None:
+    """Print the figures of all runs."""
+    page = Page()
+    groups = answer.groups()
+    reused = f", {answer.reused:,} of them finished before" if answer.reused else ""
+    page.put(Text(f"{words.count(len(answer.runs), 'run')}{reused}."))
+    page.section()
+    shown = groups if show_all else groups[:MOST_GROUPS]
+    page.put(_table(shown))
+    if len(shown) < len(groups):
+        page.note(f"and {len(groups) - len(shown):,} more; -a shows all")
+    seeds = max(len(runs) for _, runs in groups)
+    if seeds > 1:
+        page.note(f"averages over {seeds:,} seeds; below them the least and the most")
+    output.skipped(page, skipped)
+
+
+def _table(groups: Iterable[tuple[dict[str, Any], list[Finished]]]) -> Table:
+    groups = list(groups)
+    names = list(groups[0][0])
+    table = output.table()
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    for _, said, _ in FIGURES:
+        table.add_column(said, justify="right", no_wrap=True)
+    for parameters, runs in groups:
+        rows = [flat(run.summary) for run in runs]
+        figures = [_figure([row.get(key, 0) for row in rows], form) for key, _, form in FIGURES]
+        table.add_row(*(str(parameters[name]) for name in names), *figures)
+    return table
+
+
+def _figure(values: list[float], form: str) -> str:
+    mean, least, most = (
+        _number(value, form) for value in (fmean(values), min(values), max(values))
+    )
+    return mean if least == most else f"{mean}\n{least}-{most}"
+
+
+def _number(value: float, form: str) -> str:
+    return form.format(value).removesuffix(".0")

@@ -1,0 +1,12 @@
+"""Questions that planners ask of a cluster, each a function over objects with a frozen answer.
+
+    capacity    how many more of this pod fit, and what runs out first
+    drain       what moves where if these nodes go, and what holds them up
+    add_nodes   the fewest nodes of given templates until everything fits
+    compact     on how few of its nodes the workload would still fit
+    compare     the same workload under several configurations
+    replay      a recorded run again, exactly or under another configuration
+
+The scheduler's own engine answers, so that every plugin is heard. Nothing here prints, reads a
+clock or starts a process.
+"""

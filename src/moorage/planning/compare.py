@@ -1,0 +1,144 @@
+"""The same workload under several configurations: what each makes of it, figure by figure.
+
+Each configuration runs a whole simulation with the same objects and the same seed. A pod counts as
+moved if it ends up on another node than under the first one. With `repack` pods give up the nodes
+that they have, so that everything is decided anew; daemons and mirror pods keep theirs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.api import config as configuration
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
+from moorage.errors import InputError
+from moorage.planning.situation import Objects, Situation, is_tied, unplaced
+from moorage.sim.run import Simulation
+
+Each = Callable[[Callable[[str], "Outcome"], list[str]], Iterable["Outcome"]]
+Placements = Mapping[str, str | None]
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of the workload under one configuration; shares are from 0 to 1."""
+
+    name: str
+    placements: Placements
+    pending: Mapping[str, str]
+    evictions: int
+    utilisation: Mapping[str, float]
+    # How far nodes are from being equally full, and how much of what is free is of no use.
+    imbalance: Mapping[str, float]
+    fragmentation: Mapping[str, float]
+    spread_violations: int
+    seconds: float
+
+    def moved_from(self, other: "Outcome") -> dict[str, tuple[str | None, str | None]]:
+        """Pods that are elsewhere, or that only one of the two placed."""
+        return {
+            pod: (other.placements[pod], node)
+            for pod, node in self.placements.items()
+            if pod in other.placements and other.placements[pod] != node
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return {
+            "pending": len(self.pending),
+            "evictions": self.evictions,
+            "utilisation": dict(self.utilisation),
+            "imbalance": dict(self.imbalance),
+            "fragmentation": dict(self.fragmentation),
+            "spreadViolations": self.spread_violations,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Outcomes in the order of their configurations; the first is what others are held against."""
+
+    outcomes: tuple[Outcome, ...]
+
+    def moved(self, outcome: Outcome) -> dict[str, tuple[str | None, str | None]]:
+        """Pods that are elsewhere than under the first configuration."""
+        return outcome.moved_from(self.outcomes[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as plain data, and who moved where."""
+        return {
+            outcome.name: outcome.to_dict()
+            | {
+                "moved": {
+                    pod: {"from": before, "to": after}
+                    for pod, (before, after) in self.moved(outcome).items()
+                },
+                "reasons": dict(outcome.pending),
+            }
+            for outcome in self.outcomes
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Runs the workload under a configuration by name; pickles, so that processes can share it."""
+
+    objects: tuple[KubeObject, ...]
+    configs: Mapping[str, configuration.SchedulerConfiguration]
+    seed: int
+    until: float | None
+
+    def __call__(self, name: str) -> Outcome:
+        simulation = Simulation(self.objects, self.configs[name], self.seed)
+        simulation.run(self.until)
+        summary = simulation.result.summary()
+        return Outcome(
+            name=name,
+            placements=simulation.placements,
+            pending=simulation.pending,
+            evictions=summary["disrupted"],
+            utilisation={key: each["last"] for key, each in summary["utilisation"].items()},
+            imbalance=summary["imbalance"],
+            fragmentation=summary["fragmentation"],
+            spread_violations=summary["spreadViolations"],
+            seconds=simulation.now,
+        )
+
+
+def compare(
+    objects: Objects,
+    configs: Mapping[str, configuration.Source],
+    *,
+    seed: int = 0,
+    repack: bool = False,
+    until: float | None = None,
+    each: Each = map,
+) -> Comparison:
+    """Run `objects` under each of the named configurations.
+
+    `each` maps a function over the names; one that does so in several processes makes it faster.
+    """
+    if len(configs) < 2:
+        raise InputError("two configurations at least are needed to compare them")
+    loaded = {name: configuration.load(source) for name, source in configs.items()}
+    situation = Situation.of(objects)
+    prepared = [_prepared(obj, repack=repack) for obj in situation.objects]
+    runs = _Runs(tuple(prepared), loaded, seed, until)
+    return Comparison(tuple(each(runs, list(configs))))
+
+
+def with_plugin(name: str) -> dict[str, Any]:
+    """The default configuration with one plugin more, at all its points."""
+    enabled = {"multiPoint": {"enabled": [{"name": name}]}}
+    header = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
+    return {**header, "profiles": [{"plugins": enabled}]}
+
+
+def _prepared(obj: KubeObject, *, repack: bool) -> KubeObject:
+    if repack and isinstance(obj, Pod) and not is_tied(obj):
+        return unplaced(obj)
+    return obj

@@ -1,0 +1,97 @@
+"""Node templates: what nodes could be added, made as they are needed, daemons included."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from moorage.api.meta import KubeObject
+from moorage.api.node import Node
+from moorage.api.node_pool import NodePool, NodePoolSpec
+from moorage.api.node_pool import NodeTemplate as PoolTemplate
+from moorage.api.pod import Pod
+from moorage.errors import InputError
+from moorage.expansion import node_pools
+from moorage.planning import bounds
+from moorage.planning.situation import Situation
+
+
+class NodeTemplate:
+    """One sort of nodes that can be had in any number."""
+
+    def __init__(self, pool: NodePool, situation: Situation) -> None:
+        self.name = pool.name
+        self._situation = situation
+        self._pool = _renamed(pool, {node.name for node in situation.nodes})
+        self._nodes: list[Node] = []
+        self._daemons: list[list[Pod]] = []
+
+    def nodes(self, count: int) -> list[Node]:
+        """The first so many nodes."""
+        missing = count - len(self._nodes)
+        if missing > 0:
+            spec = replace(self._pool.spec, count=missing)
+            made = node_pools.nodes_of(replace(self._pool, spec=spec), first=len(self._nodes))
+            new = [node for node in self._situation.complete(made) if isinstance(node, Node)]
+            by_node: dict[str, list[Pod]] = {}
+            for pod in self._situation.daemons(new):
+                by_node.setdefault(pod.node_name, []).append(pod)
+            self._nodes += new
+            self._daemons += [by_node.get(node.name, []) for node in new]
+        return self._nodes[:count]
+
+    def objects(self, count: int) -> list[KubeObject]:
+        """The first so many nodes, with what daemon sets put there."""
+        nodes = self.nodes(count)
+        return [*nodes, *(pod for daemons in self._daemons[:count] for pod in daemons)]
+
+    @property
+    def sample_size(self) -> int:
+        """How many nodes it takes to see each zone once."""
+        return max(1, len(self._pool.spec.zones))
+
+    @cached_property
+    def room(self) -> Counter[str]:
+        """The most that one node has for others than daemons."""
+        most: Counter[str] = Counter()
+        for node, daemons in zip(self.nodes(self.sample_size), self._daemons, strict=False):
+            most |= bounds.free([node], daemons)
+        return most
+
+
+def read(objects: Iterable[KubeObject], situation: Situation) -> list[NodeTemplate]:
+    """Templates from nodes and node pools; their counts are not looked at."""
+    pools = [_pool(obj) for obj in objects if isinstance(obj, Node | NodePool)]
+    if not pools:
+        raise InputError("no template: a Node or a NodePool is expected")
+    for pool in pools:
+        status = pool.spec.template.status
+        if not (status.allocatable or status.capacity):
+            raise InputError(
+                f"template {pool.name}, status.allocatable: is missing, so nothing fits there"
+            )
+    return [NodeTemplate(pool, situation) for pool in pools]
+
+
+def _pool(obj: Node | NodePool) -> NodePool:
+    if isinstance(obj, NodePool):
+        return obj
+    labels = {k: v for k, v in obj.labels.items() if k != node_pools.HOST_NAME}
+    template = PoolTemplate(
+        metadata=replace(type(obj.metadata)(), labels=labels), spec=obj.spec, status=obj.status
+    )
+    meta = replace(type(obj.metadata)(), name=obj.name)
+    return NodePool(metadata=meta, spec=NodePoolSpec(count=0, template=template))
+
+
+def _renamed(pool: NodePool, taken: set[str]) -> NodePool:
+    """The pool under a name from which no node of the cluster has its own."""
+    template = pool.spec.template
+    labels = {node_pools.POOL: pool.name} | template.metadata.labels
+    template = replace(template, metadata=replace(template.metadata, labels=labels))
+    name = f"{pool.name}-new"
+    while any(node.startswith(f"{name}-") for node in taken):
+        name += "-new"
+    meta = replace(pool.metadata, name=name)
+    return replace(pool, metadata=meta, spec=replace(pool.spec, template=template))

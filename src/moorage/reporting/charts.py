@@ -1,0 +1,194 @@
+"""Lines, stacked areas and bars, as SVG that needs no script to be seen."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from moorage.reporting import frame, html, ticks
+from moorage.reporting.frame import PAPERS, Frame
+from moorage.reporting.html import tag
+
+WHOLE = ("pods", "nodes")  # units that come in pieces
+SERIES = 6  # As many colours as the style sheet has.
+
+
+class Series(NamedTuple):
+    """A name and a value for every moment."""
+
+    name: str
+    values: Sequence[float]
+
+
+def figure(title: str, said: str, *inner: str, legend: Sequence[str] = ()) -> str:
+    """A chart with its title, a line about it, and what its colours mean."""
+    keys = (
+        tag("li", tag("i", class_=f"key s{i % SERIES}"), html.text(name))
+        for i, name in enumerate(legend)
+    )
+    listed = tag("ul", *keys, class_="legend") if legend else ""
+    caption = tag("figcaption", tag("h3", html.text(title)), tag("p", html.text(said)))
+    return tag("figure", caption, listed, *inner)
+
+
+def lines(
+    title: str, said: str, times: Sequence[float], series: Sequence[Series], unit: str
+) -> str:
+    """How some quantities went, each a line in steps: a value holds until the next."""
+    largest = max((max(each.values) for each in series), default=0)
+
+    def draw(inner: Frame) -> str:
+        return "".join(
+            f'<path class="line s{i % SERIES}" d="{_steps(inner, times, each.values)}"/>'
+            for i, each in enumerate(series)
+        )
+
+    return _over_time(title, said, times, series, unit, largest, draw)
+
+
+def areas(
+    title: str, said: str, times: Sequence[float], series: Sequence[Series], unit: str
+) -> str:
+    """Quantities that add up, one upon the other."""
+    sums = [[0.0] * len(times)]
+    for each in series:
+        sums.append([a + b for a, b in zip(sums[-1], each.values, strict=True)])
+
+    def draw(inner: Frame) -> str:
+        return "".join(
+            f'<path class="area s{i % SERIES}" d="{_between(inner, times, low, high)}"/>'
+            for i, (low, high) in enumerate(pairwise(sums))
+        )
+
+    return _over_time(title, said, times, series, unit, max(sums[-1]), draw)
+
+
+def _over_time(
+    title: str,
+    said: str,
+    times: Sequence[float],
+    series: Sequence[Series],
+    unit: str,
+    largest: float,
+    draw: Callable[[Frame], str],
+) -> str:
+    marks = ticks.of_numbers(largest, 5, whole=unit in WHOLE)
+    pictures = []
+    for paper in PAPERS:
+        inner = frame.for_numbers(paper, times[-1], marks)
+        axes = frame.y_axis(inner, marks, unit) + frame.time_axis(inner, times[-1])
+        label = _told(title, series, unit)
+        pictures.append(frame.picture(paper, label, axes, draw(inner), **_plot(inner)))
+    names = [each.name for each in series]
+    return figure(title, said, *pictures, _data(times, series, unit), legend=names)
+
+
+def bars(
+    title: str,
+    said: str,
+    names: Sequence[str],
+    series: Sequence[Series],
+    unit: str,
+    axis: str,
+) -> str:
+    """A bar for each name; several series are stacked."""
+    totals = [sum(each.values[i] for each in series) for i in range(len(names))]
+    marks = ticks.of_numbers(max(totals, default=0), 5, whole=True)
+    pictures = []
+    for paper in PAPERS:
+        inner = frame.for_numbers(paper, len(names), marks)
+        parts = [frame.y_axis(inner, marks, unit)]
+        slot = inner.width / max(1, len(names))
+        for i, name in enumerate(names):
+            x, reached = inner.x(i) + slot * 0.1, 0.0
+            for number, each in enumerate(series):
+                value = each.values[i]
+                if value:
+                    y, height = (
+                        inner.y(reached + value),
+                        inner.y(reached) - inner.y(reached + value),
+                    )
+                    said_here = f"{each.name + ', ' if len(series) > 1 else ''}{name}: "
+                    parts.append(
+                        f'<rect class="bar s{number % SERIES}" x="{x:.1f}" y="{y:g}" '
+                        f'width="{slot * 0.8:.1f}" height="{height:.1f}"><title>'
+                        f"{html.text(said_here + ticks.number(value))} {unit}</title></rect>"
+                    )
+                    reached += value
+        parts.append(_names(inner, names, axis))
+        pictures.append(frame.picture(paper, f"{title}: {unit} by {axis}", *parts))
+    legend = [each.name for each in series] if len(series) > 1 else ()
+    return figure(title, said, *pictures, legend=legend)
+
+
+def _names(inner: Frame, names: Sequence[str], axis: str) -> str:
+    """Names below the bars; as many as do not touch each other."""
+    slot = inner.width / max(1, len(names))
+    longest = max((len(name) for name in names), default=1) * frame.LETTER + 6
+    every = max(1, -(-int(longest) // max(1, int(slot))))
+    parts = [f'<path class="axis" d="M{inner.left:g} {inner.floor:g}h{inner.width:g}"/>']
+    for i in range(0, len(names), every):
+        x = inner.left + slot * (i + 0.5)
+        label = html.text(names[i])
+        parts.append(tag("text", label, x=f"{x:.1f}", y=inner.floor + 16, class_="middle"))
+    middle = inner.left + inner.width / 2
+    parts.append(
+        tag(
+            "text", html.text(axis), x=f"{middle:g}", y=inner.paper.height - 5, class_="middle unit"
+        )
+    )
+    return "".join(parts)
+
+
+def _steps(inner: Frame, times: Sequence[float], values: Sequence[float]) -> str:
+    path, last = [f"M{inner.x(times[0]):g} {inner.y(values[0]):g}"], values[0]
+    for at, value in zip(times[1:], values[1:], strict=True):
+        if value != last:
+            path.append(f"H{inner.x(at):g}V{inner.y(value):g}")
+            last = value
+    path.append(f"H{inner.x(times[-1]):g}")
+    return "".join(path)
+
+
+def _between(
+    inner: Frame, times: Sequence[float], low: Sequence[float], high: Sequence[float]
+) -> str:
+    path, last = [_steps(inner, times, high), f"V{inner.y(low[-1]):g}"], low[-1]
+    # A value holds from its own moment on, so the way back turns at the later one.
+    for at, value in zip(reversed(times[1:]), reversed(low[:-1]), strict=True):
+        if value != last:
+            path.append(f"H{inner.x(at):g}V{inner.y(value):g}")
+            last = value
+    return "".join((*path, f"H{inner.x(times[0]):g}Z"))
+
+
+def _told(title: str, series: Sequence[Series], unit: str) -> str:
+    """What a chart shows, for those who do not see it."""
+    parts = (
+        f"{each.name} from {ticks.number(round(min(each.values), 1))} to "
+        f"{ticks.number(round(max(each.values), 1))}, "
+        f"{ticks.number(round(each.values[-1], 1))} at the end"
+        for each in series
+    )
+    return f"{title}, in {unit}: {'; '.join(parts)}"
+
+
+def _plot(inner: Frame) -> dict[str, object]:
+    """Where the script finds the inner part."""
+    return {
+        "data_left": f"{inner.left:g}",
+        "data_width": f"{inner.width:g}",
+        "data_top": f"{inner.top:g}",
+        "data_floor": f"{inner.floor:g}",
+    }
+
+
+def _data(times: Sequence[float], series: Sequence[Series], unit: str) -> str:
+    """The figures behind a chart, for the script that shows them under the pointer."""
+    plain = {
+        "unit": unit,
+        "times": [round(at, 2) for at in times],
+        "series": [[each.name, [round(value, 2) for value in each.values]] for each in series],
+    }
+    body = json.dumps(plain, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json">{body}</script>'

@@ -1,0 +1,202 @@
+"""What is told, in which order. Each section is a title and some HTML, or nothing at all."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from moorage.api.requests import PODS
+from moorage.explaining import Explanation, words
+from moorage.reporting import charts, decisions, heat_map, html, ticks
+from moorage.reporting.charts import Series
+from moorage.reporting.html import tag
+from moorage.sim.results import disruptions, waits
+from moorage.sim.results.result import QUEUES, Result, share
+
+MOST_ROWS = 15
+MOST_EXAMPLES = 6
+BINS = 24
+MOST_RESOURCES = 6
+
+
+def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tuple[str, str]]:
+    """Title and body of each section that has something to say."""
+    if result.seconds > 0 and len(result.samples) > 1 and result.nodes:
+        yield "Over time", tag("div", *_over_time(result), class_="charts")
+    if result.pending:
+        yield "Pending", _pending(result)
+    if result.waits.count:
+        yield "Time to schedule", tag("div", _waits(result), class_="charts")
+    if result.disruptions:
+        yield "Disruptions", _disruptions(result)
+    if result.nodes:
+        yield "Nodes at the end", _nodes(result)
+    if result.spread_violations:
+        yield "Uneven spread", _spread(result)
+    if explanations:
+        yield "Decisions", decisions.section(explanations)
+
+
+def tiles(result: Result) -> str:
+    """The figures that one looks at first."""
+    figures = [
+        (f"{len(result.nodes):,}", "nodes at the end"),
+        (f"{result.created:,}", "pods created"),
+        (f"{result.bound:,}", "bound to a node"),
+        (f"{result.ended:,}", "ended"),
+        (f"{result.running:,}", "on nodes at the end"),
+        (f"{result.pending_count:,}", "pending at the end"),
+        (f"{len(result.disruptions):,}", "disrupted"),
+    ]
+    if result.waits.count:
+        median, worst = ticks.span(result.waits.p50), ticks.span(result.waits.p99)
+        figures += [(median, "median wait"), (worst, "wait, 99th percentile")]
+    if result.nodes:
+        use = result.utilisation()
+        figures += [
+            (f"{100 * use[name].mean:.0f} %", f"{name} requested, on average")
+            for name in _resources(result)[:3]
+        ]
+    items = (tag("li", tag("b", html.text(a)), tag("span", html.text(b))) for a, b in figures)
+    return tag("ul", *items, class_="tiles")
+
+
+def _resources(result: Result) -> list[str]:
+    """What is worth a line: what anybody asked for, but for the number of pods."""
+    asked = {n for sample in result.samples for n, amount in sample.requested.items() if amount}
+    return [name for name in result.resources if name != PODS and name in asked][:MOST_RESOURCES]
+
+
+def _over_time(result: Result) -> Iterator[str]:
+    samples, names = result.samples, _resources(result)
+    times = [sample.at for sample in samples]
+    used = [Series(n, [100 * share(sample, n) for sample in samples]) for n in names]
+    if used:
+        said = "Requested, of what all nodes offer together."
+        yield charts.lines("Utilisation", said, times, used, "%")
+    queues = [Series(name, [getattr(s, name) for s in samples]) for name in QUEUES]
+    kept = [each for each in queues if any(each.values)] or queues[:1]
+    said = (
+        "Pods without a node: to be tried at once, after a back-off, after a change, or held back."
+    )
+    yield charts.areas("Queue depth", said, times, kept, "pods")
+    running = [Series("on nodes", [s.running for s in samples])]
+    yield charts.lines("Pods on nodes", "Bound and not yet ended.", times, running, "pods")
+    nodes = [Series("nodes", [s.nodes for s in samples])]
+    yield charts.lines("Nodes", "Cordoned ones count.", times, nodes, "nodes")
+    if names:
+        yield charts.lines(
+            "Fragmentation",
+            "Of what is free, the part on nodes where a pod of average size does not fit.",
+            times,
+            [Series(n, [100 * s.fragmentation.get(n, 0) for s in samples]) for n in names],
+            "%",
+        )
+        yield charts.lines(
+            "Imbalance",
+            "Standard deviation of the nodes' shares: 0 if all are equally full.",
+            times,
+            [Series(n, [100 * s.imbalance.get(n, 0) for s in samples]) for n in names],
+            "percentage points",
+        )
+    heat = heat_map.figure(samples, result.rows, result.seconds)
+    yield heat.replace("<figure>", '<figure class="whole">', 1)
+
+
+def _pending(result: Result) -> str:
+    total = result.pending_count
+    parts = [tag("p", html.text(f"{words.count(total, 'pod')} without a node, by reason."))]
+    for group in result.pending[:MOST_ROWS]:
+        count = len(group.pods)
+        bar = tag("div", tag("i", style=f"width: {100 * count / total:.1f}%"))
+        names = html.text(words.listed(group.pods[:MOST_EXAMPLES], 400))
+        more = f" and {count - MOST_EXAMPLES:,} more" if count > MOST_EXAMPLES else ""
+        said = tag("p", tag("b", f"{count:,}"), " ", html.text(group.reason))
+        who = tag("p", names, more, class_="note")
+        parts.append(tag("div", said, bar, who, class_="reason"))
+    left = len(result.pending) - MOST_ROWS
+    if left > 0:
+        parts.append(tag("p", f"and {left:,} more reasons", class_="note"))
+    return "".join(parts)
+
+
+def _waits(result: Result) -> str:
+    found = result.waits
+    said = "From creation to binding; pods that were made again count again."
+    counts = [Series("pods", found.histogram)]
+    chart = charts.bars("How long pods waited", said, waits.NAMES, counts, "pods", "wait")
+    rows = [
+        ["mean", ticks.span(found.mean)],
+        ["median", ticks.span(found.p50)],
+        ["90 % within", ticks.span(found.p90)],
+        ["99 % within", ticks.span(found.p99)],
+        ["longest", ticks.span(found.max)],
+    ]
+    table = html.table(["", "wait"], rows, numbers=[1])
+    return chart + charts.figure("Percentiles", f"Of {found.count:,} pods.", table)
+
+
+def _disruptions(result: Result) -> str:
+    found = result.disruptions
+    causes = list(dict.fromkeys(each.cause for each in found))
+    seconds = max(result.seconds, 1.0)
+    bins = [[0] * BINS for _ in causes]
+    for each in found:
+        bins[causes.index(each.cause)][min(BINS - 1, int(BINS * each.at / seconds))] += 1
+    unit, per_unit, _ = ticks.unit_of(seconds)
+    width = seconds / BINS / per_unit
+    names = [ticks.number(round(i * width, 1)) for i in range(BINS)]
+    series = [Series(cause, counts) for cause, counts in zip(causes, bins, strict=True)]
+    said = "Pods that had to leave their node before their time."
+    chart = charts.bars("Disruptions over time", said, names, series, "pods", f"from, {unit}")
+    causers = disruptions.by_cause(found)
+    rows = [[cause, by, count] for cause, by, count in causers[:MOST_ROWS]]
+    table = html.table(["cause", "by", "pods"], rows, numbers=[2])
+    left = len(causers) - MOST_ROWS
+    more = tag("p", f"and {left:,} more", class_="note") if left > 0 else ""
+    figure = charts.figure(
+        "Who caused them", "The pod that was more important, or the node.", table, more
+    )
+    return tag("div", chart, figure, class_="charts")
+
+
+def _nodes(result: Result) -> str:
+    counts = [0] * 11
+    for node in result.nodes:
+        counts[min(10, math.floor(10 * node.share))] += 1
+    names = [f"{10 * i}-{10 * i + 10}" for i in range(10)] + ["full"]
+    said = "How full, by what each has least left of."
+    chart = charts.bars(
+        "Nodes by fullness", said, names, [Series("nodes", counts)], "nodes", "percent requested"
+    )
+    ordered = sorted(result.nodes, key=lambda node: (-node.share, heat_map.natural(node.name)))
+    resources = _resources(result)[:3]
+    rows = [
+        [
+            node.name,
+            node.pods,
+            *(
+                f"{100 * node.requested[n] / node.offered[n]:.0f} %" if node.offered.get(n) else ""
+                for n in resources
+            ),
+        ]
+        for node in ordered[:MOST_ROWS]
+    ]
+    table = html.table(["node", "pods", *resources], rows, numbers=range(1, 2 + len(resources)))
+    which = "All nodes" if len(ordered) <= MOST_ROWS else f"The fullest of {len(ordered):,} nodes"
+    return tag(
+        "div",
+        chart,
+        charts.figure(which, "Requested, of what each offers.", table),
+        class_="charts",
+    )
+
+
+def _spread(result: Result) -> str:
+    said = (
+        "Topology spread constraints whose skew is larger than they allow, counted over all nodes."
+    )
+    rows = [
+        [each.namespace, each.selector, each.topology_key, each.max_skew, each.skew, each.pods]
+        for each in result.spread_violations[:MOST_ROWS]
+    ]
+    heads = ["namespace", "selector", "topology key", "allowed skew", "skew", "pods"]
+    return tag("p", said) + html.table(heads, rows, numbers=[3, 4, 5])

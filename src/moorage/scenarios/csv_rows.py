@@ -1,0 +1,86 @@
+"""CSV files of traces as rows by column name; complaints say file, line and column."""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from moorage.errors import InputError
+
+
+class Row:
+    """One line: its place in the file, and its cells by column."""
+
+    def __init__(self, where: str, cells: dict[str, str]) -> None:
+        self.where = where
+        self._cells = cells
+
+    def text(self, column: str) -> str:
+        """A cell; empty if it is, or if the file has no such column."""
+        return (self._cells.get(column) or "").strip()
+
+    def number(self, column: str, otherwise: float | None = None) -> float:
+        """A cell as a number; an empty one is `otherwise`, if that is given."""
+        cell = self.text(column)
+        if not cell and otherwise is not None:
+            return otherwise
+        try:
+            found = float(cell)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            raise InputError(f'{self.where}, {column}: must be a number, is "{cell}"')
+        return found
+
+    def time(self, column: str) -> float | None:
+        """A cell as a time; None if it is empty."""
+        return self.number(column) if self.text(column) else None
+
+    def amount(self, column: str, otherwise: float | None = None) -> float:
+        """A cell as a number that is not negative."""
+        found = self.number(column, otherwise)
+        if found < 0:
+            raise InputError(f"{self.where}, {column}: must not be negative, is {found:g}")
+        return found
+
+
+def read(
+    path: str | Path, needed: Sequence[str], positions: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """All rows of a file. With `positions`, a file without a head has those columns, in order."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield from _rows(path, csv.reader(file), needed, positions)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not text; expected CSV") from None
+    except csv.Error as error:
+        raise InputError(f"{path}: is not CSV: {error}") from None
+
+
+def _rows(
+    path: str | Path,
+    lines: Iterator[list[str]],
+    needed: Sequence[str],
+    positions: Sequence[str] | None,
+) -> Iterator[Row]:
+    first = next(lines, None)
+    if first is None:
+        raise InputError(f"{path}: is empty")
+    head = [cell.strip().lower().replace(" ", "_") for cell in first]
+    has_head = positions is None or any(cell in needed for cell in head)
+    if positions is not None and not has_head:
+        head = list(positions)
+    missing = [column for column in needed if column not in head]
+    if missing:
+        raise InputError(
+            f"{path}, line 1: no column {', '.join(missing)}; there is {', '.join(head)}"
+        )
+    every = lines if has_head else chain([first], lines)
+    for number, cells in enumerate(every, 2 if has_head else 1):
+        if any(cells):
+            yield Row(f"{path}, line {number}", dict(zip(head, cells, strict=False)))

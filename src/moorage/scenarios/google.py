@@ -1,0 +1,158 @@
+"""Plans from traces in the style of Google's cluster data of 2011 and 2019.
+
+    machine events   time, machine_id, event_type, platform_id, cpus, memory
+    task events      time, missing_info, job_id, task_index, machine_id, event_type, user,
+                     scheduling_class, priority, cpu_request, memory_request, disk_space_request,
+                     different_machines
+
+Files of 2011 have no head and exactly these columns; with a head they may be in any order, and only
+those that are used have to be there. Times are microseconds. Amounts are shares of the largest
+machine, so one has to say how large that is. Machines that are there at time 0 are the nodes;
+later events of machines are left aside. A task runs from SCHEDULE to its end; without a
+SCHEDULE it runs from SUBMIT; without an end it stays.
+"""
+
+from pathlib import Path
+
+from moorage.api import quantity
+from moorage.api.meta import KubeObject, ObjectMeta
+from moorage.api.node import Node, NodeStatus
+from moorage.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from moorage.errors import InputError
+from moorage.scenarios import csv_rows
+from moorage.scenarios.csv_rows import Row
+from moorage.scenarios.plan import Arrival, Listed, Plan
+
+MACHINES = ("time", "machine_id", "event_type", "platform_id", "cpus", "memory")
+TASKS = (
+    "time",
+    "missing_info",
+    "job_id",
+    "task_index",
+    "machine_id",
+    "event_type",
+    "user",
+    "scheduling_class",
+    "priority",
+    "cpu_request",
+    "memory_request",
+    "disk_space_request",
+    "different_machines",
+)
+MACHINE_NEEDED = ("time", "machine_id", "event_type", "cpus", "memory")
+TASK_NEEDED = ("time", "job_id", "task_index", "event_type", "cpu_request", "memory_request")
+SUBMIT, SCHEDULE = "0", "1"
+ENDS = ("2", "3", "4", "5", "6")  # evicted, failed, finished, killed, lost
+NAMES = {"SUBMIT": "0", "SCHEDULE": "1", "EVICT": "2", "FAIL": "3", "FINISH": "4", "KILL": "5"}
+NAMES |= {"LOST": "6", "ADD": "0", "REMOVE": "1", "UPDATE": "2"}
+SECOND = 1_000_000
+MOST_PODS = "1000"
+PLATFORM = "moorage.dev/platform"
+HOST_NAME = "kubernetes.io/hostname"
+
+
+class _Size:
+    """What 1.0 stands for."""
+
+    def __init__(self, cpu: str, memory: str) -> None:
+        try:
+            self.milli_cpu, self.bytes = quantity.milli(cpu), quantity.value(memory)
+        except ValueError as error:
+            raise InputError(f"the largest machine: {error}") from None
+
+    def amounts(self, cpu: float, memory: float) -> dict[str, quantity.Quantity]:
+        return {"cpu": f"{round(cpu * self.milli_cpu)}m", "memory": str(round(memory * self.bytes))}
+
+
+def load(
+    tasks: str | Path,
+    machines: str | Path | None = None,
+    *,
+    seed: int = 0,
+    cpu: str = "64",
+    memory: str = "256Gi",
+) -> Plan:
+    """The plan of a trace; without machines the nodes have to come from elsewhere."""
+    size = _Size(cpu, memory)
+    objects = _nodes(machines, size) if machines else []
+    arrivals = _arrivals(tasks, size)
+    if not arrivals:
+        raise InputError(f"{tasks}: no task is ever submitted")
+    ends = [each.at + (each.seconds or 0.0) for each in arrivals]
+    return Plan(
+        name=Path(tasks).stem,
+        duration=max(1.0, *ends) + 1,
+        seed=seed,
+        streams=(Listed("task", tuple(arrivals)),),
+        objects=tuple(objects),
+    )
+
+
+def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:
+    rows = csv_rows.read(path, MACHINE_NEEDED, MACHINES)
+    found = [row for row in rows if _event(row, "event_type") == "0" and row.number("time") == 0]
+    return [_node(row, size) for row in found]
+
+
+def _node(row: Row, size: _Size) -> KubeObject:
+    name = f"machine-{row.text('machine_id')}"
+    offered = size.amounts(row.amount("cpus", 0), row.amount("memory", 0))
+    labels = {HOST_NAME: name}
+    if row.text("platform_id"):
+        labels[PLATFORM] = row.text("platform_id")[:63].strip("-_.=/+")
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(name=name, labels=labels),
+        status=NodeStatus(allocatable=offered | {"pods": MOST_PODS}),
+    )
+
+
+def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
+    submitted: dict[tuple[str, str], Row] = {}
+    started: dict[tuple[str, str], float] = {}
+    templates: dict[tuple[float, float, int], Pod] = {}
+    found: list[Arrival] = []
+    for row in sorted(csv_rows.read(path, TASK_NEEDED, TASKS), key=lambda row: row.number("time")):
+        task, event = (row.text("job_id"), row.text("task_index")), _event(row, "event_type")
+        if event == SUBMIT:
+            submitted[task] = row
+        elif event == SCHEDULE:
+            started[task] = row.number("time")
+        elif event in ENDS and task in submitted:
+            begun = submitted.pop(task)
+            since = started.pop(task, begun.number("time"))
+            seconds = (row.number("time") - since) / SECOND
+            found.append(_arrival(begun, seconds, size, templates))
+    found += [_arrival(row, None, size, templates) for row in submitted.values()]
+    return sorted(found, key=lambda arrival: arrival.at)
+
+
+def _arrival(
+    row: Row,
+    seconds: float | None,
+    size: _Size,
+    templates: dict[tuple[float, float, int], Pod],
+) -> Arrival:
+    shape = (
+        row.amount("cpu_request", 0),
+        row.amount("memory_request", 0),
+        int(row.amount("priority", 0)),
+    )
+    if shape not in templates:
+        wanted = ResourceRequirements(requests=size.amounts(shape[0], shape[1]))
+        templates[shape] = Pod(
+            api_version="v1",
+            kind="Pod",
+            metadata=ObjectMeta(name="task"),
+            spec=PodSpec(priority=shape[2], containers=(Container(name="main", resources=wanted),)),
+        )
+    name = f"task-{row.text('job_id')}-{row.text('task_index')}"
+    at = row.number("time") / SECOND
+    return Arrival(at, templates[shape], seconds, replace=True, name=name)
+
+
+def _event(row: Row, column: str) -> str:
+    """An event's number; traces of 2019 write names."""
+    text = row.text(column)
+    return NAMES.get(text.upper(), text)

@@ -1,0 +1,184 @@
+"""Play: a plan and a simulation; everything happens at its time.
+
+Pods of streams are made from a template that was completed once. They leave when their time is
+over; one that is evicted or lost before comes again under another name, and begins anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from random import Random
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from moorage.api import config as configuration
+from moorage.api.meta import KubeObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.core.observations import Deleted, Observation, Updated
+from moorage.errors import InputError
+from moorage.expansion import node_pools
+from moorage.expansion.names import Names
+from moorage.scenarios import actions
+from moorage.scenarios.plan import Arrival, Event, Plan, Stream
+from moorage.scenarios.upkeep import Upkeep
+from moorage.sim.run import Simulation
+
+Progress = Callable[[int, int], None]
+
+PROGRESS_STEPS = 200
+
+
+class Play:
+    """One run of a plan; `objects` are there at the start, beside the plan's own."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        objects: Iterable[KubeObject] = (),
+        config: configuration.Source = None,
+        seed: int | None = None,
+        *,
+        trace: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.seed = plan.seed if seed is None else seed
+        self.simulation = Simulation([*objects, *plan.objects], config, self.seed, trace=trace)
+        self.simulation.sample_every(plan.interval)
+        self._cluster = self.simulation.cluster
+        self._upkeep = Upkeep(self.simulation, Random(f"{self.seed}/events"))
+        self._names = Names()
+        self._alive: dict[str, tuple[str, Arrival]] = {}
+        self._started: set[str] = set()
+        self._used: set[str] = set()
+        self._completed: dict[int, Pod] = {}
+        self._check()
+        self._cluster.watch(self._changed)
+        for event in plan.events:
+            if event.at <= plan.duration:
+                self.simulation.at(event.at, partial(self._act, event))
+        self._arrivals: Iterator[tuple[str, Arrival]] = plan.arrivals(self.seed)
+        self._next = next(self._arrivals, None)
+        self._await_next()
+
+    def run(self, on_progress: Progress | None = None) -> Simulation:
+        """Let it all happen, up to the plan's end."""
+        for step in range(1, PROGRESS_STEPS + 1):
+            self.simulation.run(until=self.plan.duration * step / PROGRESS_STEPS)
+            if on_progress is not None:
+                on_progress(step, PROGRESS_STEPS)
+        return self.simulation
+
+    def _check(self) -> None:
+        """What can be known to go wrong is said before the first step, not after an hour."""
+        for stream in self.plan.streams:
+            if isinstance(stream, Stream):
+                self._complete(stream.pod)
+        growing = (actions.AddNodes, actions.Create)
+        if any(isinstance(event.action, growing) for event in self.plan.events):
+            return  # Which nodes there will be is not known yet.
+        if not self._cluster.count(Node):
+            raise InputError(
+                f"{self.plan.name}: the cluster has no nodes; add Node or NodePool documents to "
+                "the scenario, or name their file with -f"
+            )
+        for event in self.plan.events:
+            if isinstance(event.action, actions.Drain | actions.Fail):
+                self._upkeep.check_names(event.path, event.action.nodes)
+
+    # Pods that come and go
+
+    def _await_next(self) -> None:
+        if self._next is not None and self._next[1].at <= self.plan.duration:
+            self.simulation.at(self._next[1].at, self._arrive)
+
+    def _arrive(self) -> None:
+        """Make all pods that are due."""
+        now = self.simulation.now
+        while self._next is not None and self._next[1].at <= now:
+            self._make(*self._next)
+            self._next = next(self._arrivals, None)
+        self._await_next()
+
+    def _make(self, stream: str, arrival: Arrival) -> None:
+        pod = self._complete(arrival.pod)
+        name = arrival.name
+        if not name or name in self._used:  # One that comes again needs another name.
+            name = self._names.fresh(stream, f"{name or stream}-")
+        else:
+            self._used.add(name)
+        meta = replace(pod.metadata, name=name)
+        made = self._cluster.create(replace(pod, metadata=meta), self.simulation.now)
+        self._alive[made.uid] = (stream, arrival)
+
+    def _complete(self, pod: Pod) -> Pod:
+        """The template as an API server would store it; once for all pods that share it."""
+        found = self._completed.get(id(pod))
+        if found is None:
+            [completed] = self.simulation.complete([pod])
+            assert isinstance(completed, Pod)
+            found = replace(completed, metadata=replace(completed.metadata, uid=""))
+            self._completed[id(pod)] = found
+        return found
+
+    def _changed(self, observation: Observation) -> None:
+        match observation:
+            case Updated(obj=Pod() as pod):
+                if pod.status.phase == "Running" and pod.uid in self._alive:
+                    self._start(pod)
+            case Deleted(obj=Pod() as pod) if pod.uid in self._alive:
+                self._started.discard(pod.uid)
+                stream, arrival = self._alive.pop(pod.uid)
+                if arrival.replace:
+                    again = partial(self._make, stream, arrival)
+                    self.simulation.at(self.simulation.now, again)
+
+    def _start(self, pod: Pod) -> None:
+        seconds = self._alive[pod.uid][1].seconds
+        if seconds is not None and pod.uid not in self._started:
+            self._started.add(pod.uid)
+            leave = partial(self._leave, pod.key, pod.uid)
+            self.simulation.at(self.simulation.now + seconds, leave)
+
+    def _leave(self, key: str, uid: str) -> None:
+        """A pod has done what it came for."""
+        if uid not in self._alive:
+            return
+        del self._alive[uid]
+        self._started.discard(uid)
+        self._cluster.remove(self._cluster.pod(key, uid))
+
+    # Events
+
+    def _act(self, event: Event) -> None:
+        action = event.action
+        try:
+            match action:
+                case actions.Drain():
+                    self._upkeep.drain(event.path, action)
+                case actions.Fail():
+                    self._upkeep.fail(event.path, action)
+                case actions.AddNodes(pool=pool):
+                    self.simulation.create(node_pools.nodes_of(pool, first=self._first(pool.name)))
+                case actions.Scale(kind=kind, namespace=namespace, name=name, replicas=replicas):
+                    self.simulation.scale(kind, namespace, name, replicas)
+                case actions.Create(objects=objects):
+                    self.simulation.create(objects)
+                case actions.Delete(kind=kind, namespace=namespace, name=name):
+                    self.simulation.delete(kind, namespace, name)
+                case _:
+                    assert_never(action)
+        except InputError as error:
+            text = str(error)
+            raise InputError(
+                text if text.startswith(event.path) else f"{event.path}: {text}"
+            ) from None
+
+    def _first(self, pool: str) -> int:
+        """The number after the last node of a pool."""
+        numbers = (
+            node.name.removeprefix(f"{pool}-")
+            for node in self._cluster.all(Node)
+            if node.name.startswith(f"{pool}-")
+        )
+        return 1 + max((int(number) for number in numbers if number.isdecimal()), default=-1)

@@ -1,0 +1,54 @@
+"""A simulation in a notebook: a sentence, the nodes, and who waits for what."""
+
+from collections.abc import Iterator
+
+from moorage import markup
+from moorage.markup import Html
+from moorage.sim.results.result import Result
+
+MOST_NODES = 20
+
+
+def render(result: Result) -> str:
+    """What came of it, in a few lines."""
+    return markup.join(_parts(result))
+
+
+def _parts(result: Result) -> Iterator[Html]:
+    yield markup.paragraph(
+        f"{_count(result.running, 'pod')} on {_count(len(result.nodes), 'node')} after "
+        f"{result.seconds:g} s: "
+        f"{result.bound:,} bound, {result.pending_count:,} pending, "
+        f"{len(result.disruptions):,} evicted.",
+        strong=True,
+    )
+    if result.nodes:
+        fullest = sorted(result.nodes, key=lambda node: (-node.share, node.name))[:MOST_NODES]
+        resources = [name for name in result.resources if name != "pods"]
+        yield markup.table(
+            ["node", "pods", *(f"{name} requested" for name in resources)],
+            (
+                [
+                    node.name,
+                    node.pods,
+                    *(_share(node.requested, node.offered, name) for name in resources),
+                ]
+                for node in fullest
+            ),
+        )
+        if len(fullest) < len(result.nodes):
+            yield markup.paragraph(f"and {len(result.nodes) - len(fullest):,} less full ones")
+    if result.pending:
+        yield markup.table(
+            ["pending", "reason", "for example"],
+            ([len(group.pods), group.reason, group.pods[0]] for group in result.pending),
+        )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _share(requested: dict[str, int], offered: dict[str, int], name: str) -> str:
+    total = offered.get(name, 0)
+    return f"{requested.get(name, 0) / total:.0%}" if total else ""

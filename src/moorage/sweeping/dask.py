@@ -1,0 +1,46 @@
+"""Workers of a Dask cluster that is there already: `--on dask=tcp://scheduler:8786`.
+
+Every worker needs Moorage of the same version, and the plugins that a configuration names. The
+cluster's objects go there once, not with every run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+from moorage.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CONNECT_SECONDS = 10
+
+
+def as_completed(
+    function: Callable[[T], R], items: Sequence[T], address: str
+) -> Iterator[tuple[int, R]]:
+    """Call a function for every item on a cluster's workers; yields (place, answer)."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise InputError("Dask is not installed; write: pip install 'moorage[dask]'") from None
+    if not items:
+        return
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"Dask scheduler {address}: {_said(error)}") from None
+    with client:
+        shared = client.scatter(function, broadcast=True, hash=False)
+        futures = [client.submit(_call, shared, item, pure=False) for item in items]
+        places = {future.key: place for place, future in enumerate(futures)}
+        for future, answer in distributed.as_completed(futures, with_results=True):
+            yield places[future.key], answer
+
+
+def _call(function: Callable[[T], R], item: T) -> R:
+    return function(item)
+
+
+def _said(error: Any) -> str:
+    return str(error).split("\n")[0] or type(error).__name__

@@ -1,0 +1,191 @@
+"""Run: one run of a sweep: the workload with its parameters applied, and the figures it gives.
+
+It pickles, and is handed to every worker once, with all objects in it; a worker then gets nothing
+but parameters.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from moorage.api import config as configuration
+from moorage.api.config import Plugin, Profile, SchedulerConfiguration
+from moorage.api.meta import KubeObject
+from moorage.api.node_pool import NodePool
+from moorage.errors import InputError
+from moorage.planning.compare import DEFAULT, with_plugin
+from moorage.scenarios.plan import Plan
+from moorage.scenarios.play import Play
+from moorage.sim.run import Simulation
+from moorage.sweeping.parameters import (
+    CONFIG,
+    FIELD,
+    NODES,
+    REPLICAS,
+    SEED,
+    WEIGHT,
+    Parameters,
+    Value,
+)
+from moorage.version import __version__
+
+Outcome = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all runs of a sweep have in common; calling it makes one of them."""
+
+    objects: tuple[KubeObject, ...]
+    config: SchedulerConfiguration
+    seed: int = 0
+    until: float | None = None
+    plan: Plan | None = None
+    _configs: dict[str, SchedulerConfiguration] = field(default_factory=dict)
+
+    def check(self, runs: Iterable[Parameters]) -> None:
+        """Complain about parameters that cannot be applied, before the first run begins."""
+        seen: set[tuple[tuple[str, Value], ...]] = set()
+        for parameters in runs:
+            told = tuple((name, value) for name, value in parameters.items() if name != SEED)
+            if told not in seen:
+                seen.add(told)
+                self.configured(parameters)
+                self.applied(parameters)
+
+    def __call__(self, parameters: Parameters) -> Outcome:
+        """Make one run; the summary of its result as plain data."""
+        objects, config = self.applied(parameters), self.configured(parameters)
+        seed = int(parameters.get(SEED, self.seed))
+        if self.plan is not None:
+            simulation = Play(self.plan, objects, config, seed).run()
+        else:
+            simulation = Simulation(objects, config, seed)
+            simulation.run(self.until)
+        return simulation.result.summary()
+
+    def configured(self, parameters: Parameters) -> SchedulerConfiguration:
+        """The configuration of a run."""
+        config = self.config
+        if CONFIG in parameters:
+            config = self._named(str(parameters[CONFIG]))
+        for name, value in parameters.items():
+            if name.startswith(FIELD):
+                config = _with_field(config, name.removeprefix(FIELD), value)
+            elif name.startswith(WEIGHT):
+                config = _with_weight(config, name.removeprefix(WEIGHT), int(value))
+        return config
+
+    def applied(self, parameters: Parameters) -> list[KubeObject]:
+        """The objects of a run."""
+        objects = list(self.objects)
+        for name, value in parameters.items():
+            if name.startswith(NODES):
+                objects = _with_nodes(objects, name.removeprefix(NODES), int(value))
+            elif name.startswith(REPLICAS):
+                objects = _with_replicas(objects, name.removeprefix(REPLICAS), int(value))
+        return objects
+
+    def digest(self) -> str:
+        """What tells this input from another, in a few letters."""
+        plain = configuration.to_dict(self.config)
+        said = (__version__, plain, self.seed, self.until, repr(self.plan))
+        found = hashlib.sha256(msgspec.json.encode(said))
+        for obj in self.objects:
+            found.update(msgspec.json.encode(obj))
+        return found.hexdigest()[:16]
+
+    def _named(self, name: str) -> SchedulerConfiguration:
+        if name not in self._configs:
+            self._configs[name] = load(name)
+        return self._configs[name]
+
+
+def load(name: str) -> SchedulerConfiguration:
+    """A configuration by the name of its file, of a plugin, or `default`."""
+    if name == DEFAULT:
+        return configuration.load(None)
+    is_plugin = ":" in name and not name.endswith((".yaml", ".yml", ".json"))
+    return configuration.load(with_plugin(name) if is_plugin else name)
+
+
+def _with_field(config: SchedulerConfiguration, path: str, value: Value) -> SchedulerConfiguration:
+    plain = configuration.to_dict(config)
+    place: Any = plain
+    steps = path.split(".")
+    for step in steps[:-1]:
+        if isinstance(place, list):
+            if not step.isdecimal() or int(step) >= len(place):
+                raise InputError(f"sweep config.{path}: there is no item {step}")
+            place = place[int(step)]
+        elif isinstance(place, dict):
+            place = place.setdefault(step, {})
+        else:
+            raise InputError(f"sweep config.{path}: {step} is not inside anything")
+    if not isinstance(place, dict):
+        raise InputError(f"sweep config.{path}: {steps[-1]} is not a field of anything")
+    place[steps[-1]] = value
+    return configuration.load(plain, base_dir=config.base_dir)
+
+
+def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> SchedulerConfiguration:
+    profiles = tuple(_weighed(profile, name, weight) for profile in config.profiles)
+    if profiles == config.profiles and not any(
+        name in profile.plugins.names() for profile in config.profiles
+    ):
+        raise InputError(f"sweep weight.{name}: no profile has a plugin of this name")
+    return replace(config, profiles=profiles)
+
+
+def _weighed(profile: Profile, name: str, weight: int) -> Profile:
+    def weighed(plugin: Plugin) -> Plugin:
+        return replace(plugin, weight=weight) if plugin.name == name else plugin
+
+    plugins = profile.plugins
+    sets = {
+        point: replace(each, enabled=tuple(map(weighed, each.enabled)))
+        for point, each in (("score", plugins.score), ("multi_point", plugins.multi_point))
+    }
+    return replace(profile, plugins=replace(plugins, **sets))
+
+
+def _with_nodes(objects: list[KubeObject], name: str, count: int) -> list[KubeObject]:
+    if not any(isinstance(obj, NodePool) and obj.name == name for obj in objects):
+        raise InputError(f"sweep nodes.{name}: there is no NodePool of this name")
+    return [
+        replace(obj, spec=replace(obj.spec, count=count))
+        if isinstance(obj, NodePool) and obj.name == name
+        else obj
+        for obj in objects
+    ]
+
+
+def _with_replicas(objects: list[KubeObject], name: str, count: int) -> list[KubeObject]:
+    def is_meant(obj: KubeObject) -> bool:
+        spec = getattr(obj, "spec", None)
+        named = name in (obj.name, f"{obj.namespace or 'default'}/{obj.name}")
+        return named and hasattr(spec, "replicas") and getattr(spec, "template", None) is not None
+
+    if not any(map(is_meant, objects)):
+        raise InputError(f"sweep replicas.{name}: there is no workload of this name")
+    return [_scaled(obj, count) if is_meant(obj) else obj for obj in objects]
+
+
+def _scaled(obj: Any, count: int) -> KubeObject:
+    scaled: KubeObject = replace(obj, spec=replace(obj.spec, replicas=count))
+    return scaled
+
+
+def flat(summary: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A summary as one line of figures: `utilisation.cpu.last` and the like."""
+    found: dict[str, Any] = {}
+    for name, value in summary.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

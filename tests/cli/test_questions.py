@@ -1,0 +1,227 @@
+"""`moorage simulate QUESTION`: tables, documents, and one line for bad input."""
+
+import json
+
+import pytest
+
+from moorage.cli.questions import QUESTIONS
+
+REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}]
+
+
+@pytest.fixture
+def files(write, make_node, make_pod):
+    """A cluster, a pod to ask about, a node template, and a configuration."""
+    runs = make_pod("runs", "3", nodeName="a")
+    runs["metadata"]["ownerReferences"] = REPLICA_SET
+    return {
+        "cluster": write("cluster.yaml", make_node("a"), make_node("b"), runs),
+        "empty": write("empty.yaml", make_pod("p")),
+        "more": write("more.yaml", *(make_pod(f"m{i}", "4") for i in range(3))),
+        "pod": write("pod.yaml", make_pod("web", "2")),
+        "huge": write("huge.yaml", make_pod("huge", "64")),
+        "two": write("two.yaml", make_pod("one"), make_pod("two")),
+        "template": write("template.yaml", make_node("new")),
+        "broken": write("broken.yaml", "kind: [Pod"),
+        "config": write(
+            "config.yaml",
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+            },
+        ),
+    }
+
+
+@pytest.fixture
+def ask(run, files):
+    """Runs a command; words that name a file stand for its path."""
+
+    def ask_question(*arguments):
+        return run("simulate", *(files.get(each, each) for each in arguments))
+
+    return ask_question
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        pytest.param(
+            ("capacity", "-f", "cluster", "--pod", "pod"),
+            0,
+            "2 more of default/web fit. What runs out first: Insufficient cpu (on 1 node).",
+            id="capacity",
+        ),
+        pytest.param(
+            ("capacity", "-f", "cluster", "--pod", "pod", "--at-least", "9"),
+            1,
+            "2 more of default/web fit.",
+            id="capacity: too few",
+        ),
+        pytest.param(
+            ("capacity", "-f", "cluster", "--pod", "pod", "--most", "1"),
+            0,
+            "At least 1 more of default/web fits; the counting stopped there.",
+            id="capacity: not all are counted",
+        ),
+        pytest.param(
+            ("capacity", "-f", "cluster", "--pod", "huge"),
+            1,
+            "No more of default/huge fits: 0/2 nodes are available: 2 Insufficient cpu.",
+            id="capacity: never",
+        ),
+        pytest.param(
+            ("drain", "a", "-f", "cluster"), 0, "Draining a, in 1 round: 1 moved.", id="drain"
+        ),
+        pytest.param(
+            ("drain", "a", "b", "-f", "cluster", "--fail-on-pending"),
+            1,
+            "Draining a, b, in 1 round: 0 moved, 1 pending.",
+            id="drain: nowhere to go",
+        ),
+        pytest.param(
+            ("add-nodes", "-f", "cluster", "-f", "more", "--template", "template"),
+            0,
+            "2 pods had no node; with 2 nodes more all of them have one.",
+            id="add-nodes",
+        ),
+        pytest.param(
+            ("add-nodes", "-f", "cluster", "-f", "huge", "--template", "template"),
+            1,
+            "1 pod had no node, and no number of these nodes helps.",
+            id="add-nodes: never",
+        ),
+        pytest.param(
+            ("add-nodes", "-f", "cluster", "--template", "template"),
+            0,
+            "Everything fits already: no node is needed.",
+            id="add-nodes: none",
+        ),
+        pytest.param(
+            ("compact", "-f", "cluster", "--seeds", "2", "--workers", "1"),
+            0,
+            "1 pod on 2 nodes would fit on 1 (50%).",
+            id="compact",
+        ),
+        pytest.param(
+            ("compare", "default", "config", "-f", "cluster", "--workers", "1"),
+            0,
+            "1 pod under 2 configurations:",
+            id="compare",
+        ),
+        pytest.param(
+            ("compare", "config", "-f", "cluster", "--workers", "1"),
+            0,
+            "1 pod under 2 configurations:",
+            id="compare: one with the defaults",
+        ),
+        pytest.param(
+            ("-f", "cluster", "--sweep", "seed=0..1", "--workers", "1"), 0, "2 runs.", id="sweep"
+        ),
+    ],
+)
+def test_for_people_and_programs(ask, arguments, code, line):
+    got = ask(*arguments)
+    assert got.stdout.startswith(line)
+    assert (got.exit_code, got.stderr) == (code, "")
+    document = ask(*arguments, "-o", "json")
+    assert document.exit_code == code
+    assert isinstance(json.loads(document.stdout), dict)
+
+
+def test_record_and_replay(ask, tmp_path):
+    kept = tmp_path / "run.jsonl.gz"
+    assert ask("-f", "cluster", "-f", "more", "--record", kept).exit_code == 0
+    same = ask("replay", kept)
+    assert (same.exit_code, same.stdout[-31:]) == (0, "again: the same, byte for byte.\n"[-31:])
+    other = ask("replay", kept, "--config", "config")
+    assert other.stdout.startswith("0 pods of 4 are elsewhere under this configuration.")
+    assert json.loads(ask("replay", kept, "-o", "json").stdout)["same"] is True
+
+
+def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
+    kept = tmp_path / "run.jsonl"
+    ask("-f", "cluster", "-f", "pod", "--record", kept)
+    kept.write_text(kept.read_text().replace('"BindPod","pod":{', '"BindPod","pod": {'))
+    got = ask("replay", kept)
+    assert got.exit_code == 1
+    assert "comes out otherwise" in got.stdout
+
+
+def test_sweeps_go_on_where_they_were(ask, tmp_path):
+    folder = tmp_path / "results"
+    command = ("-f", "cluster", "--workers", "1", "--results", folder)
+    assert ask(*command, "--sweep", "seed=0..1").stdout.startswith("2 runs.")
+    again = ask(*command, "--sweep", "seed=0..2")
+    assert again.stdout.startswith("3 runs, 2 of them finished before.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(
+            ("capacity", "-f", "empty", "--pod", "pod"), "the cluster is empty", id="empty"
+        ),
+        pytest.param(("capacity", "-f", "cluster", "--pod", "two"), "there are 2", id="two pods"),
+        pytest.param(("capacity", "-f", "cluster", "--pod", "template"), "none", id="no pod"),
+        pytest.param(
+            ("capacity", "-f", "broken", "--pod", "pod"), "is not YAML", id="malformed cluster"
+        ),
+        pytest.param(
+            ("capacity", "-f", "cluster", "--pod", "pod", "--pool-label", "x"),
+            'no node has the label "x"',
+            id="a label that nobody has",
+        ),
+        pytest.param(("drain", "x", "-f", "cluster"), 'no node "x" among the 2', id="no such node"),
+        pytest.param(
+            ("drain", "-l", "x=y", "-f", "cluster"), "matches none of the 2 nodes", id="nobody"
+        ),
+        pytest.param(("drain", "-f", "cluster"), "no node is named", id="nothing to drain"),
+        pytest.param(
+            ("add-nodes", "-f", "cluster", "--template", "pod"), "no template", id="no template"
+        ),
+        pytest.param(("compact", "-f", "empty"), "the cluster is empty", id="nothing to compact"),
+        pytest.param(("compare", "nowhere", "-f", "cluster"), "nowhere", id="no configuration"),
+        pytest.param(("compare", "default", "-f", "cluster"), "two configurations", id="only one"),
+        pytest.param(("replay", "cluster"), "is not a recording", id="not a recording"),
+        pytest.param(("-f", "cluster", "--sweep", "x=1"), '"x" is not known', id="bad sweep"),
+        pytest.param(
+            ("-f", "cluster", "--sweep", "seed=1", "--on", "moon"), "--on moon", id="no such place"
+        ),
+        pytest.param(
+            ("-f", "cluster", "--sweep", "seed=1", "--on", "dask"),
+            "no scheduler is named",
+            id="dask without an address",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(ask, arguments, complaint):
+    got = ask(*arguments)
+    assert got.exit_code == 2
+    assert complaint in got.stderr
+    assert got.stderr.count("\n") == 1
+    assert got.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(("-f", "cluster", "drain", "a"), "-f stands before drain", id="before"),
+        pytest.param((), "Missing option '-f'", id="nothing"),
+        pytest.param(("dance",), "No such command", id="unknown question"),
+        pytest.param(("-f", "cluster", "--results", "x"), "belongs to --sweep", id="no sweep"),
+        pytest.param(
+            ("-f", "cluster", "--sweep", "seed=1", "--record", "x"), "a sweep is many", id="both"
+        ),
+    ],
+)
+def test_usage(ask, arguments, complaint):
+    got = ask(*arguments)
+    assert (got.exit_code, complaint in got.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_help(run, question):
+    got = run("simulate", question, "--help")
+    assert got.exit_code == 0
+    assert f"simulate {question}" in got.stdout

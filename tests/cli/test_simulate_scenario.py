@@ -1,0 +1,134 @@
+"""`moorage simulate scenario` and `simulate trace`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = """
+apiVersion: moorage.dev/v1
+kind: Scenario
+metadata: {name: small}
+spec:
+  duration: 1h
+  arrivals:
+    - name: job
+      rate: {perHour: 30}
+      lifetime: {fixed: 10m}
+      template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+    - name: never
+      at: [10m]
+      template: {spec: {containers: [{name: c, resources: {requests: {cpu: "99"}}}]}}
+"""
+POOL = """
+apiVersion: moorage.dev/v1
+kind: NodePool
+metadata: {name: n}
+spec: {count: 3, template: {status: {allocatable: {cpu: "4", memory: 8Gi}}}}
+"""
+
+
+@pytest.fixture
+def small(write):
+    return write("small.yaml", SMALL, POOL)
+
+
+def test_for_people(run, small):
+    got = run("simulate", "scenario", small)
+    assert got.exit_code == 0
+    assert got.stdout.startswith("small, seed 0: ")
+    assert "Time to schedule" in got.stdout
+    assert "1 pod stays pending" in got.stdout
+    assert "0/3 nodes are available: 3 Insufficient cpu." in got.stdout
+    assert all(len(line) <= 100 for line in got.stdout.splitlines())
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "140"])
+def test_tables_fit(run, small, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    got = run("simulate", "scenario", small)
+    assert all(len(line) <= int(columns) for line in got.stdout.splitlines())
+
+
+def test_for_programs(run, small):
+    def told(*more):
+        return run("simulate", "scenario", small, "-o", "json", *more).stdout
+
+    got = json.loads(told())
+    assert (got["name"], got["seed"], got["summary"]["pending"]) == ("small", 0, 1)
+    lengths = {len(values) for values in got["samples"].values() if isinstance(values, list)}
+    assert len(lengths) == 1
+    assert told() == told()
+    assert told("--seed", "4") != told()
+
+
+def test_files(run, small, tmp_path):
+    report, folder = tmp_path / "r.html", tmp_path / "csv"
+    got = run("simulate", "scenario", small, "--report", report, "--csv", folder)
+    assert got.exit_code == 0
+    assert report.read_text().startswith("<!doctype html>")
+    assert "default/never-" in report.read_text()
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"samples.csv", "nodes.csv", "pending.csv", "disruptions.csv", "spread.csv"}
+
+
+def test_fail_on_pending(run, small):
+    assert run("simulate", "scenario", small, "--fail-on-pending").exit_code == 1
+
+
+def test_nodes_from_elsewhere(run, write):
+    alone, pool = write("s.yaml", SMALL), write("p.yaml", POOL)
+    assert run("simulate", "scenario", alone, "-f", pool).exit_code == 0
+    got = run("simulate", "scenario", alone)
+    assert got.exit_code == 2
+    assert got.stderr == (
+        "moorage: small: the cluster has no nodes; add Node or NodePool documents to the "
+        "scenario, or name their file with -f\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(["nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no file"),
+        pytest.param(["SMALL", "--explain", "x", "--report", "r.html"], "no pod 'x'", id="no pod"),
+        pytest.param(
+            ["SMALL", "--report", "no/such/r.html"], "there is no folder no/such", id="no folder"
+        ),
+        pytest.param(["SMALL", "--explain", "x"], "add --report FILE", id="no report"),
+    ],
+)
+def test_one_line_of_complaint(run, small, tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    got = run("simulate", "scenario", *(small if each == "SMALL" else each for each in arguments))
+    assert got.exit_code == 2
+    assert complaint in got.stderr
+
+
+@pytest.mark.parametrize("style", ["openb", "google"])
+def test_traces(run, style):
+    folder = EXAMPLES / "traces"
+    files = ("--pods", folder / f"{style}_pods.csv", "--nodes", folder / f"{style}_nodes.csv")
+    got = run("simulate", "trace", style, *files, "-o", "json")
+    assert got.exit_code == 0, got.stderr
+    summary = json.loads(got.stdout)["summary"]
+    assert summary["created"] == summary["bound"] + summary["pending"]
+    assert summary["ended"] > 0
+
+
+def test_workloads_and_kustomize_output_from_standard_input(run):
+    deployment = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
+"""
+    got = run("simulate", "-f", "-", "-o", "json", stdin=f"{POOL}---{deployment}")
+    assert got.exit_code == 0
+    assert json.loads(got.stdout)["summary"]["placed"] == 3

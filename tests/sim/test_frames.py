@@ -1,0 +1,100 @@
+"""Results as data frames, and as notebooks show them."""
+
+import sys
+
+import pandas
+import polars
+import pytest
+
+from moorage import Simulation, explain
+from moorage.errors import InputError
+from moorage.testing import make_node, make_pod
+
+
+@pytest.fixture
+def simulation():
+    found = Simulation(
+        [
+            make_node("a"),
+            make_pod("fits", requests={"cpu": "1"}),
+            make_pod("<huge>", requests={"cpu": "64"}),
+        ]
+    )
+    found.run()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("library", "kind"), [("pandas", pandas.DataFrame), ("polars", polars.DataFrame)]
+)
+def test_pods(simulation, library, kind):
+    frame = simulation.frame("pods", library=library)
+    assert isinstance(frame, kind)
+    assert list(frame["pod"]) == ["default/fits", "default/<huge>"]
+    first, second = frame["node"]
+    assert first == "a"
+    assert pandas.isna(second)
+    assert list(frame["cpu requested"]) == [1000, 64000]
+    assert "Insufficient cpu" in list(frame["pending"])[1]
+
+
+@pytest.mark.parametrize("table", ["nodes", "samples", "pending", "disruptions", "spread"])
+def test_the_other_tables(simulation, table):
+    frame = simulation.frame(table)
+    assert isinstance(frame, pandas.DataFrame)
+    rows = {"nodes": 1, "pending": 1, "disruptions": 0, "spread": 0}
+    assert len(frame) == rows.get(table, len(simulation.result.samples))
+    assert simulation.frame(table, library="polars").columns == list(frame.columns)
+
+
+def test_times_are_numbers(simulation):
+    assert simulation.frame("samples")["seconds"].dtype == "float64"
+
+
+def test_polars_where_there_is_no_pandas(simulation, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(simulation.frame(), polars.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("table", "library", "missing", "complaint"),
+    [
+        pytest.param("cats", None, (), 'table "cats" is not known', id="unknown table"),
+        pytest.param("pods", "R", (), 'library "R" is not known', id="unknown library"),
+        pytest.param("pods", None, ("pandas", "polars"), "pip install pandas", id="neither"),
+        pytest.param("pods", "polars", ("polars",), "pip install polars", id="not the one wanted"),
+    ],
+)
+def test_complains_in_one_line(simulation, monkeypatch, table, library, missing, complaint):
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=complaint):
+        simulation.frame(table, library=library)
+
+
+def test_a_simulation_in_a_notebook(simulation):
+    html = simulation._repr_html_()
+    assert "1 pod on 1 node after" in html
+    assert "<td" in html
+    assert "25%" in html
+    assert "default/&lt;huge&gt;" in html
+    assert "<huge>" not in html
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        pytest.param("fits", "would run on", id="fits"),
+        pytest.param("huge", "nodes refused", id="fits nowhere"),
+    ],
+)
+def test_an_explanation_in_a_notebook(pod, said):
+    objects = [
+        make_node("a"),
+        make_node("b", labels={"x": "<y>"}),
+        make_pod("fits", requests={"cpu": "1"}),
+        make_pod("huge", requests={"cpu": "64"}),
+    ]
+    html = explain(objects, pod)._repr_html_()
+    assert said in html
+    assert html.count("<table>") == html.count("</table>") == 1
