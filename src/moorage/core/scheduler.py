@@ -9,7 +9,7 @@ It never waits and never looks at a clock. `has_work` says whether schedule_one 
 `deadline` when advance will.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from random import Random
 
@@ -18,12 +18,13 @@ from msgspec import structs
 from moorage.api import config
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
-from moorage.core import diagnosis, invariants, notes
+from moorage.core import diagnosis, extending, invariants, notes
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.cache import Cache
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
+from moorage.core.extending import AtOnce, Extender, Extending
 from moorage.core.intake import Intake
 from moorage.core.journal import (
     Bound,
@@ -72,12 +73,18 @@ class Scheduler:
         registry: Registry | None = None,
         journal: Journal | None = None,
         confirm_seconds: float = CONFIRM_SECONDS,
+        extenders: Sequence[Extender] = (),
+        at_once: AtOnce = extending.in_turn,
     ) -> None:
         settings = configuration or config.load(None)
         self.journal = journal if journal is not None else Journal()
         self.cluster = Cluster()
         self.templates = Templates()
         self.profiles = profile.build(settings, registry or Registry(), self.cluster)
+        self.extending: Extending | None = None
+        if extenders:
+            self.extending = Extending(extenders, self.cluster, at_once)
+            self.extending.register(self.profiles.values())
         self.nominator = Nominator(self._known_pod, self._promise_changed)
         self.queue = SchedulingQueue(
             self.profiles,
@@ -88,7 +95,12 @@ class Scheduler:
         )
         self.cache = Cache(self.cluster.table, self.templates)
         self.cycle = SchedulingCycle(
-            self.cluster, self.templates, self._promised, Random(seed), self._promise_to
+            self.cluster,
+            self.templates,
+            self._promised,
+            Random(seed),
+            self._promise_to,
+            extending=self.extending,
         )
         self.preemptions = Preemptions(
             World(
@@ -302,7 +314,7 @@ class Scheduler:
     def _permitted(self, binding: BindingCycle, now: float) -> None:
         # From here on a failure is trouble, not a refusal: changes meanwhile do not matter.
         self.queue.done(binding.pod.uid)
-        binding.allowed()
+        binding.allowed(() if self.extending is None else self.extending.binders(binding.pod))
         self._go_on(binding, now)
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:
