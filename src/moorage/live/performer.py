@@ -15,6 +15,7 @@ from moorage.framework.effects import BindPod, EmitEvent, PatchPodStatus, Reques
 from moorage.live import calls, logs
 from moorage.live.client import Client, Fence
 from moorage.live.event_recorder import EventRecorder
+from moorage.live.ports import Ports
 
 CONCURRENCY = 100
 
@@ -33,6 +34,7 @@ class Performer:
         in_trouble: Callable[[BaseException], None],
         *,
         concurrency: int = CONCURRENCY,
+        ports: Ports | None = None,
     ) -> None:
         self.bindings = 0  # Sent or waiting to be.
         self._client = client
@@ -41,6 +43,7 @@ class Performer:
         self._finished = finished
         self._in_trouble = in_trouble
         self._concurrency = concurrency
+        self._ports = ports
         self._log = logs.named("performer")
         self._ready: deque[Effect] = deque()
         # Pods about which something is ready or under way, with what has to wait for that.
@@ -103,7 +106,7 @@ class Performer:
         while self._ready:
             effect = self._ready.popleft()
             request = effect.request
-            outcome = await calls.carry_out(self._client, request, self._fence)
+            outcome = await self._carry_out(request)
             if not isinstance(outcome, Done):
                 self._say(request, outcome)
             if isinstance(request, BindPod):
@@ -114,6 +117,13 @@ class Performer:
                 self._ready.append(line.popleft())
             else:
                 del self._lines[request.pod.uid]
+
+    async def _carry_out(self, request: Request) -> Outcome:
+        if isinstance(request, BindPod) and request.extender and self._ports is not None:
+            if not self._fence():
+                return Failed("not sent: this scheduler does not lead any more")
+            return await self._ports.bind(request)
+        return await calls.carry_out(self._client, request, self._fence)
 
     def _say(self, request: Request, outcome: Failed | Unknown) -> None:
         self._log.warning(

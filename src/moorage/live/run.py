@@ -26,6 +26,7 @@ from moorage.live.event_recorder import EventRecorder
 from moorage.live.lease import Lease
 from moorage.live.news import News
 from moorage.live.performer import CONCURRENCY, Performer
+from moorage.live.ports import Ports
 from moorage.live.reflector import Reflector
 
 SLICE_SECONDS = 0.004
@@ -49,6 +50,7 @@ class Live:
         host: str,
         lease: Lease | None = None,
         delay_cache: bool = False,
+        ports: Ports | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.lease = lease
@@ -62,8 +64,12 @@ class Live:
         ]
         self.events = EventRecorder(client.with_own_bucket(), host)
         self.performer = Performer(
-            client, self.events, self._may_act, self._finish, self._in_trouble
+            client, self.events, self._may_act, self._finish, self._in_trouble, ports=ports
         )
+        # Held while a cycle waits for extenders in a thread of its own: who looks at the
+        # scheduler from outside has to wait for that.
+        self.cycling = asyncio.Lock()
+        self._waits = ports is not None
         self._delay_cache = delay_cache
         self._acquired_at = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -195,7 +201,7 @@ class Live:
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            if self._turn():
+            if self._turn() or (self._waits and await self._wait_for_extenders()):
                 await asyncio.sleep(0)
                 continue
             deadline = self.scheduler.deadline
@@ -222,11 +228,20 @@ class Live:
         deadline = scheduler.deadline
         if deadline is not None and deadline <= self.now():
             perform(scheduler.advance(self.now()))
-        while self._may_schedule() and scheduler.has_work:
+        while not self._waits and self._may_schedule() and scheduler.has_work:
             perform(scheduler.schedule_one(self.now()))
             if time.monotonic() > until:
                 return True
         return bool(self._finished)
+
+    async def _wait_for_extenders(self) -> bool:
+        """Try one pod aside, while news and outcomes are kept; False if there is none."""
+        if not (self._may_schedule() and self.scheduler.has_work):
+            return False
+        async with self.cycling:
+            effects = await asyncio.to_thread(self.scheduler.schedule_one, self.now())
+        self.performer.perform(effects)
+        return True
 
     def _may_schedule(self) -> bool:
         return self.leads and self.performer.bindings < MOST_BINDINGS and self._may_act()
