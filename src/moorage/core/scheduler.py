@@ -32,6 +32,7 @@ from moorage.core.journal import (
     Expired,
     Forgotten,
     Journal,
+    Permitted,
     Waiting,
 )
 from moorage.core.lookups import RETRY_SECONDS, Lookups
@@ -85,7 +86,7 @@ class Scheduler:
         if extenders:
             self.extending = Extending(extenders, self.cluster, at_once)
             self.extending.register(self.profiles.values())
-        self.nominator = Nominator(self._known_pod, self._promise_changed)
+        self.nominator = Nominator(self.known_pod, self._promise_changed)
         self.queue = SchedulingQueue(
             self.profiles,
             journal=self.journal,
@@ -104,7 +105,7 @@ class Scheduler:
         )
         self.preemptions = Preemptions(
             World(
-                self._known_pod,
+                self.known_pod,
                 self._node_of,
                 self._take_back,
                 self._try_again,
@@ -203,6 +204,10 @@ class Scheduler:
     def known_pods(self) -> Iterable[Pod]:
         """All pods that the world told of and that are not gone."""
         return self._intake.pods.values()
+
+    def known_pod(self, key: str) -> Pod | None:
+        """A pod by namespace/name, as the world last showed it."""
+        return self._intake.pods.get(key)
 
     # One attempt
 
@@ -508,6 +513,8 @@ class Scheduler:
             del self.cluster.waiting[uid]
             binding = self._bindings[uid]
             assert waiting.signal is not None
+            result = waiting.signal.code.label
+            self.journal.add(Permitted(at=now, pod=binding.pod.key, uid=uid, result=result))
             if waiting.signal.is_success:
                 self._permitted(binding, now)
             else:
@@ -528,9 +535,6 @@ class Scheduler:
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.profiles
-
-    def _known_pod(self, key: str) -> Pod | None:
-        return self._intake.pods.get(key)
 
     def _promised(self) -> Promised:
         return Promised(self.nominator, self.queue.nominated_pods)
