@@ -12,15 +12,37 @@ OUTPUTS = ("table", "json", "yaml")
 
 def files(command: F) -> F:
     """`-f PATH`, once or more."""
+    return _files(command, required=True)
+
+
+def files_or_cluster(command: F) -> F:
+    """`-f PATH`, or a live cluster by `--kubeconfig` and `--context`."""
+    return cluster(_files(command, required=False))
+
+
+def _files(command: F, *, required: bool) -> F:
     return click.option(
         "-f",
         "--filename",
         "paths",
         metavar="PATH",
         multiple=True,
-        required=True,
+        required=required,
         help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
         "input. May be repeated.",
+    )(command)
+
+
+def cluster(command: F) -> F:
+    """`--kubeconfig FILE` and `--context NAME`."""
+    command = click.option(
+        "--context", metavar="NAME", help="A context of the kubeconfig; else its current one."
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="The way to a cluster. Without it: the pod that this runs in, KUBECONFIG, or "
+        "~/.kube/config.",
     )(command)
 
 

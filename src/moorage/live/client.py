@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -109,6 +110,10 @@ class Client:
         other._bucket = TokenBucket(0, 1)
         return other
 
+    async def check(self) -> None:
+        """Get hold of credentials now, so that a fault in them is found at the start."""
+        await self._credentials.headers()
+
     async def get(
         self, path: str, *, seconds: float = REQUEST_SECONDS, tries: int = TRIES
     ) -> bytes:
@@ -130,12 +135,12 @@ class Client:
         """Send a request until it is answered; the answer's body, or an ApiError."""
         attempt = 1
         while True:
-            await self._bucket.take()
+            error: ApiError
             try:
-                async with self._sent(method, path, body, content_type, seconds, fence) as answer:
-                    return await answer.read()
+                answer = await self._sent(method, path, body, content_type, seconds, fence)
+                return await answer.read()
             except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
-                error: ApiError = _of_trouble(trouble, method, path, seconds)
+                error = _of_trouble(trouble, method, path, seconds)
             except ApiError as refused:
                 error = refused
             if attempt >= tries or not self._may_repeat(error, attempt, repeatable=repeatable):
@@ -146,14 +151,12 @@ class Client:
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
         """Read an answer as it comes, for as long as `seconds`."""
-        await self._bucket.take()
         try:
-            async with self._sent("GET", path, None, JSON, seconds, None) as answer:
+            async with await self._sent("GET", path, None, JSON, seconds, None) as answer:
                 yield answer.content
         except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
             raise _of_trouble(trouble, "GET", path, seconds) from None
 
-    @asynccontextmanager
     async def _sent(
         self,
         method: str,
@@ -162,8 +165,10 @@ class Client:
         content_type: str,
         seconds: float,
         fence: Fence | None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> aiohttp.ClientResponse:
+        """The answer's head, if it is a good one; its body is still to be read."""
         assert self._session is not None, "the client is used outside of `async with`"
+        await self._bucket.take()
         headers = await self._credentials.headers()
         if body is not None:
             headers = {**headers, "Content-Type": content_type}
@@ -172,24 +177,24 @@ class Client:
         began = time.perf_counter()
         code = 0
         try:
-            async with self._session.request(
+            answer = await self._session.request(
                 method,
                 URL(self.server + path, encoded=True),
                 data=body,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds)),
+                timeout=_limit(seconds),
                 allow_redirects=False,
                 ssl=self._credentials.ssl or True,
                 server_hostname=self._server_name,
                 proxy=self._connection.proxy or None,
-            ) as answer:
-                code = answer.status
-                if not 200 <= code < 300:
-                    raise refusals.of_answer(code, await answer.read(), answer.headers)
-                yield answer
+            )
+            code = answer.status
         finally:
             if self.observer is not None:
                 self.observer(method, code, time.perf_counter() - began)
+        if not 200 <= code < 300:
+            raise refusals.of_answer(code, await answer.read(), answer.headers)
+        return answer
 
     def _may_repeat(self, error: ApiError, attempt: int, *, repeatable: bool) -> bool:
         match error:
@@ -213,6 +218,11 @@ class Client:
             return jitter
         # Those who were told the same moment come back at different ones.
         return min(error.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS) + jitter
+
+
+@cache
+def _limit(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
 def _socket(address: Any) -> socket.socket:

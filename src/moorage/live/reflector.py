@@ -22,13 +22,11 @@ from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import KubeconfigError
-from moorage.live import logs, paths, refusals, wire
+from moorage.live import listing, logs, paths, refusals, wire
 from moorage.live.client import Client
 from moorage.live.news import News
 from moorage.live.refusals import ApiError, Refused
 
-PAGE_SIZE = 500
-LIST_SECONDS = 60.0
 # A watch ends by itself after a while, at a different one for each, so that they spread out.
 WATCH_SECONDS = (300, 600)
 GRACE_SECONDS = 15.0
@@ -37,8 +35,6 @@ SHORT_SECONDS = 1.0
 FIRST_WAIT_SECONDS = 0.4
 LONGEST_WAIT_SECONDS = 30.0
 UNSERVED_WAIT_SECONDS = 60.0
-
-NON_TERMINAL = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Reflector:
@@ -63,7 +59,7 @@ class Reflector:
         self._clock = clock
         self._log = logs.named("reflector").bound(kind=kind.name)
         self._random = random.Random()
-        self._selector = NON_TERMINAL if kind.name == "Pod" else ""
+        self._selector = listing.selector(kind)
         self._known: dict[str, KubeObject] = {}
         self._version = ""  # Of the list or line that was told last; empty: list anew.
         self._failures = 0
@@ -154,7 +150,7 @@ class Reflector:
 
     async def _list(self) -> None:
         began = self._clock()
-        objects, version = await self._all_pages(PAGE_SIZE)
+        objects, version = await listing.everything(self._client, self.kind, self._log)
         self._news.put(self._differences(objects))
         self._version = version
         self._log.verbose(2, "listed", objects=len(objects), version=version)
@@ -162,30 +158,6 @@ class Reflector:
         self.unserved = ""
         self.is_synced = True
         self._settled.set()
-
-    async def _all_pages(self, size: int) -> tuple[list[KubeObject], str]:
-        objects: list[KubeObject] = []
-        continued = ""
-        path = paths.of_kind(self.kind)
-        while True:
-            at = paths.query(
-                path,
-                fieldSelector=self._selector,
-                limit=size or None,
-                **{"continue": continued},
-            )
-            try:
-                body = await self._client.get(at, seconds=LIST_SECONDS)
-            except Refused as refused:
-                if refused.code == refusals.GONE and continued:
-                    # The list took longer than the server remembers; take it whole.
-                    return await self._all_pages(0)
-                raise
-            page = wire.page(body, self.kind, self._log)
-            objects += page.items or ()
-            continued = page.metadata.continue_
-            if not continued:
-                return objects, page.metadata.resource_version
 
     def _differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
         """What a list tells that is not known yet; deletions first, since they make room."""

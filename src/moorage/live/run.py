@@ -35,6 +35,9 @@ MOST_BINDINGS = 2 * CONCURRENCY
 FINISH_SECONDS = 5.0
 EVENTS_SECONDS = 2.0
 
+# A request alone makes more than Python's 700 objects; that often there is nothing to find.
+GARBAGE_THRESHOLDS = (50_000, 20, 50)
+
 STOPPED, LOST = 0, 1
 
 
@@ -163,6 +166,7 @@ class Live:
         # What is there now stays for long; looking it through for garbage again is in vain.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         self.is_synced = True
         objects = {each.kind.name: len(each) for each in self.reflectors if len(each)}
         self._log.info("synced", **objects)
