@@ -10,7 +10,7 @@ from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.effects import BindPod
 from moorage.framework.registry import Registry
-from moorage.framework.status import wait
+from moorage.framework.status import SUCCESS, wait
 from moorage.metrics import meter as meters
 from moorage.metrics.families import Families
 from moorage.metrics.meter import Meter
@@ -38,6 +38,19 @@ class Waits:
 
     def permit(self, state, pod, node):
         return wait(60)
+
+
+class Everywhere:
+    name = "Everywhere"
+
+    def reserve(self, state, pod, node):
+        return SUCCESS
+
+    def permit(self, state, pod, node):
+        return SUCCESS
+
+    def post_bind(self, state, pod, node):
+        pass
 
 
 class Measured:
@@ -165,9 +178,15 @@ def test_several_profiles_are_told_apart():
     "point", ["PreEnqueue", "PreFilter", "Filter", "Score", "Reserve", "Permit", "Bind", "PostBind"]
 )
 def test_every_point_is_timed(point):
-    got = Measured().schedule(POD).values
+    got = Measured(Everywhere).schedule(POD).values
     name = "scheduler_framework_extension_point_duration_seconds_count"
     assert got[name, point, DEFAULT, "Success"] == 1
+
+
+def test_a_point_without_plugins_is_not():
+    got = Measured().schedule(POD).values
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    assert (name, "PostBind", DEFAULT, "Success") not in got
 
 
 def test_a_refusal_shows_in_the_status_of_its_point():
@@ -240,7 +259,9 @@ def test_who_leads():
 def test_reset():
     made = Measured().schedule(POD)
     made.meter.reset()
-    assert ("scheduler_schedule_attempts_total", DEFAULT, "scheduled") not in made.values
+    got = made.values
+    assert ("scheduler_schedule_attempts_total", DEFAULT, "scheduled") not in got
+    assert got["scheduler_pod_scheduling_attempts_count",] == 0
 
 
 @pytest.mark.parametrize(

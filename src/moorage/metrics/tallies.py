@@ -48,6 +48,26 @@ class Counter:
         return family
 
 
+class Cell:
+    """The values of one set of labels; whoever adds often keeps it at hand."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Take in one value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def reset(self) -> None:
+        self.counts = [0] * len(self.counts)
+        self.total = 0.0
+
+
 class Histogram:
     """How large something was, how often."""
 
@@ -59,29 +79,28 @@ class Histogram:
         self.labels = tuple(labels)
         self.bounds = tuple(bounds)
         self._texts = [*map(floatToGoString, bounds), "+Inf"]
-        self._cells: dict[Labels, tuple[list[int], list[float]]] = {}
+        self._cells: dict[Labels, Cell] = {}
 
     def observe(self, value: float, *labels: str) -> None:
         """Take in one value."""
+        (self._cells.get(labels) or self.cell(*labels)).observe(value)
+
+    def cell(self, *labels: str) -> Cell:
+        """Where values with these labels go."""
         cell = self._cells.get(labels)
         if cell is None:
-            cell = self._cells[labels] = ([0] * len(self._texts), [0.0])
-        cell[0][bisect_left(self.bounds, value)] += 1
-        cell[1][0] += value
-
-    def count(self, *labels: str) -> int:
-        """How many values there were."""
-        cell = self._cells.get(labels)
-        return 0 if cell is None else sum(cell[0])
+            cell = self._cells[labels] = Cell(self.bounds)
+        return cell
 
     def reset(self) -> None:
-        self._cells.clear()
+        for cell in self._cells.values():
+            cell.reset()
 
     def family(self) -> Metric:
         """Everything observed so far."""
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, (counts, total) in self._cells.items():
-            family.add_metric(labels, list(self._cumulative(counts)), total[0])
+        for labels, cell in self._cells.items():
+            family.add_metric(labels, list(self._cumulative(cell.counts)), cell.total)
         return family
 
     def _cumulative(self, counts: list[int]) -> Iterator[tuple[str, float]]:
