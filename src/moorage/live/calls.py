@@ -2,9 +2,9 @@
 
     request         call                                    tries   if nobody knows how it ended
     BindPod         POST pods/NAME/binding                  one     Unknown: the core looks it up
-    PatchPodStatus  PATCH pods/NAME/status                  four    Unknown
-    DeletePod       DELETE pods/NAME, only this UID         four    Unknown
-    LookUpPod       GET pods/NAME                           four    Failed: the core asks again
+    PatchPodStatus  PATCH pods/NAME/status                  eight   Unknown
+    DeletePod       DELETE pods/NAME, only this UID         eight   Unknown
+    LookUpPod       GET pods/NAME                           eight   Failed: the core asks again
 
 A binding that the server turned away unread (429) is sent again; any other is not, because the
 first may have been carried out. Events have a file of their own: `event_recorder`.
@@ -33,7 +33,7 @@ from moorage.live.client import STRATEGIC_MERGE_PATCH, Client, Fence
 from moorage.live.refusals import ApiError, Lost, Refused
 
 BIND_SECONDS = 10
-PATIENT_TRIES = 4
+PATIENT_TRIES = 8
 NOT_FOUND = 404
 CONFLICT = 409
 

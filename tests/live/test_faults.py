@@ -1,0 +1,81 @@
+"""Whatever the network does: every pod ends on one node, or pending with a reason."""
+
+import signal
+
+import pytest
+from world import until
+
+PODS = 60
+ROOM = 40  # five nodes of four CPUs, for pods of half a CPU
+
+FAULTS = {
+    "lost and refused answers": {
+        "drop": 0.15,
+        "drop_after": 0.15,
+        "busy": 0.1,
+        "error": 0.1,
+        "error_after": 0.1,
+    },
+    "slow answers": {"slow": 0.5, "slow_seconds": 0.3, "delay": 0.2},
+    "broken watches": {"gone": 0.05, "cut": 0.1, "garble": 0.05, "double": 0.3, "delay": 0.1},
+    "everything": {
+        "drop": 0.05,
+        "drop_after": 0.1,
+        "busy": 0.1,
+        "error": 0.05,
+        "error_after": 0.1,
+        "slow": 0.1,
+        "gone": 0.02,
+        "cut": 0.05,
+        "garble": 0.02,
+        "double": 0.2,
+        "delay": 0.1,
+    },
+}
+
+
+@pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
+def test_bound_once_or_pending_with_a_reason(world, faults):
+    world.make_trouble(**faults)
+    for i in range(5):
+        world.create_node(f"node-{i}")
+    for i in range(PODS // 2):
+        world.create_pod(f"pod-{i}")
+    scheduler = world.run()
+    until(lambda: len(world.bound()) >= 10)
+    for i in range(PODS // 2, PODS):
+        world.create_pod(f"pod-{i}")
+    until(lambda: len(world.bound()) == ROOM, 60)
+    world.make_trouble()
+    # A pod whose binding failed is tried once more, after its back-off.
+    until(lambda: all("5 Insufficient cpu" in text for text in world.reasons().values()), 30)
+    bound, reasons = world.bound(), world.reasons()
+    assert len(bound) == ROOM
+    assert len(reasons) == PODS - ROOM
+    world.check_room()
+    # Room that becomes free is found: nothing of what was promised is still held.
+    for name in list(bound)[:5]:
+        world.delete_pod(name)
+    until(lambda: len(world.bound()) == ROOM, 30)
+    world.check_room()
+    assert scheduler.stop() == 0
+    binds = world.call("GET", "/binds")
+    assert len({uid for uid, _ in binds}) == len(binds), "a pod was bound twice"
+    made = world.troubles()
+    assert {name for name, chance in faults.items() if chance >= 0.1} - {"slow_seconds"} <= set(
+        made
+    )
+
+
+def test_scheduler_that_restarts(world):
+    for i in range(5):
+        world.create_node(f"node-{i}")
+    for i in range(ROOM):
+        world.create_pod(f"pod-{i}")
+    first = world.run()
+    until(lambda: len(world.bound()) >= 5)
+    first.signal(signal.SIGKILL)
+    first.wait()
+    world.run("--leader-elect=false")
+    until(lambda: len(world.bound()) == ROOM)
+    world.check_room()
