@@ -89,9 +89,3 @@ def test_new_leader_lists_before_it_binds(world):
     until(lambda: standby.said("scheduling"))
     until(lambda: "4 Insufficient cpu" in world.reasons().get("one-more", ""))
     world.check_room()
-
-
-def test_standby_that_is_told_to_stop(world):
-    leader, standby = two_replicas(world)
-    assert standby.stop() == 0
-    assert leader.stop() == 0
