@@ -44,7 +44,9 @@ class Scheduler:
         self._file = log.open("w")
         command = [BIN / "moorage", "run", "--kubeconfig", kubeconfig, "-v", "2"]
         self.popen = subprocess.Popen(
-            [*command, "--kube-api-qps", "-1", *flags], stderr=self._file, stdin=subprocess.DEVNULL
+            [*command, "--kube-api-qps=-1", "--secure-port=0", *flags],
+            stderr=self._file,
+            stdin=subprocess.DEVNULL,
         )
 
     @property

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from moorage.cli import election, options
+from moorage.cli import election, options, serving
 
 
 @click.command(short_help="Schedule the pods of a live cluster.")
@@ -14,6 +14,7 @@ from moorage.cli import election, options
 @click.option("--kube-api-qps", "qps", type=float, help="Requests a second; -1: no limit. [50]")
 @click.option("--kube-api-burst", "burst", type=int, help="Requests at once. [100]")
 @election.flags
+@serving.flags
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")
 @click.option(
     "-v", "--v", "verbosity", type=election.Level(), default=0, help="How much to log: 0 to 10."
@@ -41,14 +42,28 @@ def run(
     from msgspec import structs
 
     from moorage.api import config
-    from moorage.core.journal import Journal
-    from moorage.core.scheduler import Scheduler
     from moorage.live import kubeconfig, logs, start
+    from moorage.live.ports import Ports
 
     logs.configure(logging_format, verbosity)
+    answering = serving.take(flags)
     configuration = election.apply(config.load(config_file), **flags)
     connection = kubeconfig.find(configuration.client_connection.kubeconfig, context=context)
     if master:
         connection = structs.replace(connection, server=master.rstrip("/"))
-    scheduler = Scheduler(configuration, seed=seed, journal=Journal(limit=10_000))
-    outer.exit(start.run(start.schedule(configuration, connection, scheduler)))
+    ports = Ports(configuration.extenders) if configuration.extenders else None
+    try:
+        scheduler, beside = serving.measured(configuration, seed, ports, answering)
+        scheduler.meter.host = connection.server.partition("//")[2]
+        work = start.schedule(
+            configuration,
+            connection,
+            scheduler,
+            beside=beside,
+            ports=ports,
+            observer=scheduler.meter.requested,
+        )
+        outer.exit(start.run(work))
+    finally:
+        if ports is not None:
+            ports.close()

@@ -16,7 +16,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
@@ -79,6 +79,10 @@ class Reflector:
         if self._turn is not None:
             self._turn.cancel()
         await self._settled.wait()
+
+    def keys(self) -> Iterable[str]:
+        """The objects that are there, by namespace and name."""
+        return self._known.keys()
 
     def __len__(self) -> int:
         return len(self._known)

@@ -56,6 +56,7 @@ class Live:
         ports: Ports | None = None,
     ) -> None:
         self.scheduler = scheduler
+        self.client = client
         self.lease = lease
         self.is_synced = False
         self.leads = False
@@ -86,6 +87,10 @@ class Live:
     def now(self) -> float:
         """Seconds since 1970, as of the start, and steady from there on."""
         return self._started_at + time.monotonic()
+
+    def could_schedule(self) -> bool:
+        """Whether there are pods to try, and nothing keeps us from it."""
+        return self._may_schedule() and self.scheduler.has_work
 
     def stop(self) -> None:
         """Finish what is under way and end."""

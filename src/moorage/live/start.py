@@ -12,9 +12,10 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.core.scheduler import Scheduler
 from moorage.framework.registry import Registry
 from moorage.live import kinds
-from moorage.live.client import Client
+from moorage.live.client import Client, Observer
 from moorage.live.connection import Connection
 from moorage.live.lease import Lease
+from moorage.live.ports import Ports
 from moorage.live.run import Live
 
 # What goes on beside the scheduler for as long as it runs, such as the health endpoints.
@@ -27,12 +28,15 @@ async def schedule(
     scheduler: Scheduler,
     *,
     beside: Beside = lambda live: nullcontext(),
+    ports: Ports | None = None,
+    observer: Observer | None = None,
 ) -> int:
     """Schedule a cluster until a signal comes or the lease is lost; the exit code."""
     wanted = configuration.client_connection
     async with Client(connection, per_second=wanted.qps, burst=wanted.burst) as client:
+        client.observer = observer
         await client.check()
-        live = _live(configuration, scheduler, client)
+        live = _live(configuration, scheduler, client, ports)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, live.stop)
@@ -40,7 +44,12 @@ async def schedule(
             return await live.run()
 
 
-def _live(configuration: SchedulerConfiguration, scheduler: Scheduler, client: Client) -> Live:
+def _live(
+    configuration: SchedulerConfiguration,
+    scheduler: Scheduler,
+    client: Client,
+    ports: Ports | None,
+) -> Live:
     host = socket.gethostname()
     election = configuration.leader_election
     lease = None
@@ -53,6 +62,7 @@ def _live(configuration: SchedulerConfiguration, scheduler: Scheduler, client: C
         host=host,
         lease=lease,
         delay_cache=configuration.delay_cache_until_active,
+        ports=ports,
     )
 
 
