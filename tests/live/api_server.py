@@ -301,9 +301,9 @@ def merged(old, patch):
     return {name: value for name, value in both.items() if value is not None}
 
 
-def application(history=10_000):
+def application_of(store):
     app = web.Application(client_max_size=2**26)
-    app.router.add_route("*", "/{path:.*}", Api(Store(history)).handle)
+    app.router.add_route("*", "/{path:.*}", Api(store).handle)
     return app
 
 
@@ -320,7 +320,7 @@ async def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--history", type=int, default=10_000)
     arguments = parser.parse_args()
-    _, port = await serve(application(arguments.history), arguments.port)
+    _, port = await serve(application_of(Store(arguments.history)), arguments.port)
     print(f"http://127.0.0.1:{port}", flush=True)  # noqa: T201  # read by whoever started it
     await asyncio.Event().wait()
 
