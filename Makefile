@@ -8,7 +8,7 @@ SEED ?= 7
 SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt parity sim storms bench docs
+.PHONY: help demo test check fmt parity sim storms roles bench docs
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py
+
+roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
+	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)

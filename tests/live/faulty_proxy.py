@@ -16,7 +16,8 @@ PUT /faults with a JSON object sets how likely each kind of trouble is, from 0 t
     delay      an event of a watch, and all behind it, come `delay_seconds` late
 
 Leases are left alone unless `leases` is true. GET /faults says how often each happened, and how
-many bindings were asked for.
+many bindings were asked for; GET /seen what was
+done to which resources, as roles speak of it.
 """
 
 import argparse
@@ -31,12 +32,28 @@ NO_FAULTS = {"slow_seconds": 0.2, "delay_seconds": 0.2, "leases": False}
 HOP_BY_HOP = {"transfer-encoding", "connection", "content-length", "keep-alive", "host"}
 
 
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def access(request):
+    """Group, resource and verb of a request."""
+    _, root, *rest = request.path.split("/")
+    group = rest.pop(0) if root == "apis" else ""
+    rest = rest[1:]  # the version
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    resource = "/".join([rest[0], *rest[2:]])
+    reading = "watch" if "watch" in request.query else "get" if len(rest) > 1 else "list"
+    return group, resource, VERBS.get(request.method, reading)
+
+
 class Proxy:
     def __init__(self, upstream, seed):
         self.upstream = upstream
         self.random = random.Random(seed)
         self.faults = dict(NO_FAULTS)
         self.counts = {}
+        self.seen = set()
 
     def hits(self, fault):
         hit = self.random.random() < self.faults.get(fault, 0)
@@ -49,6 +66,9 @@ class Proxy:
             if request.method == "PUT":
                 self.faults = NO_FAULTS | await request.json()
             return web.json_response(self.counts)
+        if request.path == "/seen":
+            return web.json_response(sorted(self.seen))
+        self.seen.add(access(request))
         body = await request.read()
         if request.path.endswith("/binding"):
             self.counts["bindings"] = self.counts.get("bindings", 0) + 1

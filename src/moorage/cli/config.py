@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from moorage.cli import options
+
 
 @click.group(short_help="Print and check scheduler configurations.")
 def config() -> None:
@@ -84,6 +86,21 @@ def migrate(file: str, output: str) -> None:
     for warning in migration.warnings:
         click.echo(f"moorage: {warning}", err=True)
     documents.write(migration.configuration, output)
+
+
+@config.command()
+@options.configuration
+@click.option("--name", default="moorage", show_default=True, help="What to call the roles.")
+def rbac(config_file: str | None, name: str) -> None:
+    """Print the roles that `moorage run` needs with a configuration, and no more than that."""
+    import yaml
+
+    from moorage.api import config as configurations
+    from moorage.live import access, start
+
+    configuration = configurations.load(config_file)
+    roles = access.roles(configuration, start.plugins(configuration), name)
+    click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)
 
 
 def _print_verdict(file: str, profiles: list[dict[str, Any]], problems: list[str]) -> None:
