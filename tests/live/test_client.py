@@ -85,11 +85,19 @@ def test_nobody_there():
         asyncio.run(ask())
 
 
-def test_fence_is_asked_before_each_try():
-    answers = iter([True, False])
-    found, requests = asked(BUSY, GOOD, fence=lambda: next(answers))
+@pytest.mark.parametrize(
+    ("leads", "requests"),
+    [
+        pytest.param([False], 0, id="before it connects"),
+        pytest.param([True, False], 0, id="when it is connected"),
+        pytest.param([True, True, False], 1, id="before it is sent again"),
+    ],
+)
+def test_fence_is_asked_up_to_the_last_moment(leads, requests):
+    answers = iter(leads)
+    found, count = asked(BUSY, GOOD, fence=lambda: next(answers))
     assert isinstance(found, Fenced)
-    assert requests == 1
+    assert count == requests
 
 
 def test_a_request_that_waits_for_its_token_is_fenced_too():

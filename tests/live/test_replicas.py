@@ -21,15 +21,15 @@ SETTINGS = [
 
 
 def two_replicas(world, *flags):
-    """A leader, then a standby; each behind a proxy that counts its bindings."""
+    """A leader and a standby, each behind a proxy that counts its bindings."""
     for i in range(4):
         world.create_node(f"node-{i}", cpu="100")
     for name in "ab":
         world.make_trouble(name)
-    leader = world.run(*flags, name="a")
-    until(lambda: leader.said("scheduling"))
-    standby = world.run(*flags, name="b")
-    until(lambda: standby.said("synced"))
+    both = [world.run(*flags, name=name) for name in "ab"]
+    until(lambda: all(each.said("synced") for each in both))
+    leader = until(lambda: next((each for each in both if each.said("scheduling")), None))
+    (standby,) = (each for each in both if each is not leader)
     world.create_pod("first")
     until(lambda: "first" in world.bound())
     return leader, standby
@@ -58,11 +58,11 @@ def test_leader_that_wakes_up_late(world, flags, within_seconds, stopped_seconds
     stopped_at = time.monotonic()
     until(lambda: standby.said("scheduling"), within_seconds)
     time.sleep(max(0.0, stopped_at + stopped_seconds - time.monotonic()))
-    asked = world.troubles("a")["bindings"]
+    asked = world.troubles(leader.name)["bindings"]
     leader.signal(signal.SIGCONT)
     assert leader.wait() == 1
     assert leader.said("Leaderelection lost")
-    assert world.troubles("a")["bindings"] == asked, "the old leader went on binding"
+    assert world.troubles(leader.name)["bindings"] == asked, "the old leader went on binding"
     until(lambda: len(world.bound()) == 61)
     world.check_room()
 
@@ -80,7 +80,7 @@ def test_clean_hand_over(world):
 def test_new_leader_lists_before_it_binds(world):
     leader, standby = two_replicas(world, *SHORT)
     # The standby's news is held up from here on: what it knows is old.
-    world.make_trouble("b", delay=1.0, delay_seconds=30)
+    world.make_trouble(standby.name, delay=1.0, delay_seconds=30)
     for i in range(4):
         world.create_pod(f"big-{i}", cpu="99")
     until(lambda: len(world.bound()) == 5)

@@ -39,7 +39,8 @@ class Process:
 class Scheduler:
     """`moorage run` in a process of its own."""
 
-    def __init__(self, kubeconfig, log, *flags):
+    def __init__(self, name, kubeconfig, log, *flags):
+        self.name = name
         self.log = log
         self._file = log.open("w")
         command = [BIN / "moorage", "run", "--kubeconfig", kubeconfig, "-v", "2"]
@@ -211,7 +212,7 @@ class World:
         """Start a scheduler, behind the proxy of that name if there is one."""
         log = self.folder / f"scheduler-{len(self.schedulers)}.log"
         flags = ("--config", self.configuration(), *flags)
-        scheduler = Scheduler(self.kubeconfig(name), log, *flags)
+        scheduler = Scheduler(name, self.kubeconfig(name), log, *flags)
         self.schedulers.append(scheduler)
         return scheduler
 

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -51,6 +52,23 @@ Observer = Callable[[str, int, float], None]
 Fence = Callable[[], bool]
 
 
+_fence: ContextVar[Fence | None] = ContextVar("fence", default=None)
+
+
+def _check_fence() -> None:
+    fence = _fence.get()
+    if fence is not None and not fence():
+        raise Fenced("not sent: this scheduler does not lead any more")
+
+
+class _FencedRequest(aiohttp.ClientRequest):
+    """A request that asks its fence at the last moment: connecting may have taken its time."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        _check_fence()
+        return await super().send(conn)
+
+
 class Client:
     """See the module; used as `async with Client(connection) as client`."""
 
@@ -80,6 +98,7 @@ class Client:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
+            request_class=_FencedRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={
                 "Accept": JSON,
@@ -172,8 +191,8 @@ class Client:
         headers = await self._credentials.headers()
         if body is not None:
             headers = {**headers, "Content-Type": content_type}
-        if fence is not None and not fence():
-            raise Fenced("not sent: this scheduler does not lead any more")
+        _fence.set(fence)
+        _check_fence()  # Here, to spare the way; and once more when there is a connection.
         began = time.perf_counter()
         code = 0
         try:
