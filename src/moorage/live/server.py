@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import os
 import signal
 import ssl
 import tempfile
@@ -67,8 +68,8 @@ class Server:
             try:
                 await site.start()
             except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise InputError(f"cannot listen on {address}:{port}: {reason}") from None
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                raise InputError(f"cannot listen on {address}:{port}: {reason.lower()}") from None
             bound = runner.addresses[0][1]
             LOG.info("listening", address=address, port=bound, tls=context is not None)
             with self._dumping():
