@@ -61,12 +61,12 @@ def election(name: str, *, leads: bool) -> Metric:
 
 def _unschedulable(scheduler: Scheduler) -> dict[tuple[str, ...], float]:
     counted: Counter[tuple[str, ...]] = Counter()
-    waiting = scheduler.queue.dump()
-    for entry in (*waiting["unschedulable"], *waiting["gated"]):
-        profile = entry.pod.spec.scheduler_name
-        refused_by = entry.unschedulable_plugins | entry.pending_plugins
-        for plugin in refused_by | ({entry.gating_plugin} if entry.is_gated else set()):
-            counted[plugin, profile] += 1
+    only = next(iter(scheduler.profiles)) if len(scheduler.profiles) == 1 else None
+    for plugin, entries in scheduler.queue.waiting_by_plugin():
+        if only is not None:  # Then there may be tens of thousands, and nobody is looked at.
+            counted[plugin, only] += len(entries)
+        else:
+            counted.update((plugin, entry.pod.spec.scheduler_name) for entry in entries)
     return dict(counted)
 
 
