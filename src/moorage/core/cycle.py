@@ -115,6 +115,7 @@ class SchedulingCycle:
         promised: Callable[[], Mapping[str, Sequence[Pod]]],
         random: Random,
         promise_to: Callable[[Pod], str] = _as_its_status_says,
+        reviewers: Sequence[Reviewer] = (),
         extending: Extending | None = None,
     ) -> None:
         self._cluster = cluster
@@ -122,7 +123,7 @@ class SchedulingCycle:
         self._promised = promised
         self._promise_to = promise_to
         self._extending = extending
-        self._reviewers: Sequence[Reviewer] = () if extending is None else extending.reviewers
+        self._reviewers = reviewers
         self._promises = Promises(cluster, templates)
         self._random = random
         self._walk = sampling.Walk()

@@ -101,6 +101,7 @@ class Scheduler:
             self._promised,
             Random(seed),
             self._promise_to,
+            reviewers=() if self.extending is None else self.extending.reviewers,
             extending=self.extending,
         )
         self.preemptions = Preemptions(
