@@ -6,6 +6,7 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 BIN := .venv/bin
 SEED ?= 7
 SEEDS ?= 1000
+MINUTES ?= 30
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check fmt parity sim storms roles bench docs
@@ -41,6 +42,10 @@ storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEED
 
 roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
+
+soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default leases: make soak MINUTES=30
+	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py
+	$(BIN)/python tests/live/soak.py churn --minutes $(MINUTES)
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)

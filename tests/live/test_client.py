@@ -8,7 +8,7 @@ import pytest
 from scripted import HANG_UP, never, serving
 
 from moorage.live.client import Client
-from moorage.live.connection import Connection
+from moorage.live.connection import Connection, Identity
 from moorage.live.refusals import Fenced, Lost, Refused, Unreached
 
 GOOD = (200, {"good": True})
@@ -146,3 +146,16 @@ def test_requests_are_counted():
 
     asyncio.run(ask())
     assert counted == [("GET", 500), ("GET", 200)]
+
+
+def test_credentials_that_are_gone_are_trouble_like_any_other(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("")
+    connection = Connection(server="http://127.0.0.1:1", identity=Identity(token_file=token))
+
+    async def ask():
+        async with Client(connection) as client:
+            await client.get("/x", tries=1)
+
+    with pytest.raises(Unreached, match="the token is empty"):
+        asyncio.run(ask())

@@ -16,6 +16,7 @@ POD = KINDS["Pod"]
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(reflectors, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(reflectors, "LONGEST_WAIT_SECONDS", 0.02)
     monkeypatch.setattr(reflectors, "UNSERVED_WAIT_SECONDS", 0.02)
 
 
@@ -37,13 +38,13 @@ def gone():
     return line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
 
 
-def told(*answers, count, after=None):
+def told(*answers, count, after=None, kind=POD):
     """What a reflector tells until there are so many observations, and what it asked for."""
 
     async def follow():
         async with serving(*answers, never) as (scripted, client):
             news = News()
-            reflector = Reflector(client, POD, news, needed_by=("A", "B"))
+            reflector = Reflector(client, kind, news, needed_by=("A", "B"))
             task = asyncio.create_task(reflector.run())
             async with asyncio.timeout(5):
                 if after is not None:
@@ -162,13 +163,34 @@ def test_unserved_kind_is_reported_once(code, caplog):
     refused = (code, {"code": code, "message": "no such thing"})
     with caplog.at_level("WARNING", logger="moorage"):
         found, _, reflector = told(
-            refused, refused, refused, listed(pod("a", 1)), count=1, after=settled
+            refused,
+            refused,
+            refused,
+            listed(pod("a", 1)),
+            count=1,
+            after=settled,
+            kind=KINDS["Service"],
         )
     assert found == [("Added", "a")]  # it may come to be served later
     assert reflector.unserved == ""
     reports = [r for r in caplog.records if "does not serve" in r.getMessage()]
     assert len(reports) == 1
     assert reports[0].named["needed_by"] == "A, B"
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_pods_that_may_not_be_read_are_waited_for(code):
+    async def still_waiting(reflector, scripted):
+        while len(scripted.requests) < 3:
+            await asyncio.sleep(0.005)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await reflector.settled()
+
+    refused = (code, {"code": code, "message": "no such thing"})
+    found, _, reflector = told(*[refused] * 20, listed(pod("a", 1)), count=1, after=still_waiting)
+    assert found == [("Added", "a")]
+    assert reflector.is_synced
 
 
 def test_refresh_lists_at_once():

@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from moorage.errors import KubeconfigError
 from moorage.live import refusals
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
@@ -188,7 +189,10 @@ class Client:
         """The answer's head, if it is a good one; its body is still to be read."""
         assert self._session is not None, "the client is used outside of `async with`"
         await self._bucket.take()
-        headers = await self._credentials.headers()
+        try:
+            headers = await self._credentials.headers()
+        except KubeconfigError as error:  # At work that is trouble like any other.
+            raise Unreached(str(error)) from None
         if body is not None:
             headers = {**headers, "Content-Type": content_type}
         _fence.set(fence)

@@ -11,7 +11,7 @@ CLAIMS = ("DynamicResources",)
 
 # Priorities are resolved by the API server when a pod is created.
 NOT_WATCHED = ("PriorityClass",)
-# A scheduler without these is none.
+# A scheduler that does not see these must not act: it would fill nodes that are full.
 INDISPENSABLE = ("Node", "Pod")
 
 # Which of our own plugins read a kind. A kind that is not here is watched in any case.

@@ -20,7 +20,6 @@ import msgspec
 from msgspec import Struct, structs
 
 from moorage.api.config import LeaderElection
-from moorage.errors import KubeconfigError
 from moorage.live import logs, paths
 from moorage.live.client import Client
 from moorage.live.refusals import ApiError, Refused
@@ -112,7 +111,7 @@ class Lease:
     async def _tried(self) -> bool:
         try:
             return await self._try()
-        except (ApiError, KubeconfigError, msgspec.MsgspecError) as error:
+        except (ApiError, msgspec.MsgspecError) as error:
             self._log.warning("cannot look at the lease", why=str(error))
             return False
 
@@ -185,7 +184,7 @@ class Lease:
                         return
             except TimeoutError:
                 break
-            except (ApiError, KubeconfigError, msgspec.MsgspecError) as error:
+            except (ApiError, msgspec.MsgspecError) as error:
                 self._log.warning("cannot renew the lease", why=str(error))
             await asyncio.sleep(min(self.settings.retry_period_seconds / 4, max(left, 0.0)))
         self.is_held = False

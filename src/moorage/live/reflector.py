@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.errors import KubeconfigError
-from moorage.live import listing, logs, paths, refusals, wire
+from moorage.live import kinds, listing, logs, paths, refusals, wire
 from moorage.live.client import Client
 from moorage.live.news import News
 from moorage.live.refusals import ApiError, Refused
@@ -112,7 +111,7 @@ class Reflector:
             self._log.warning("listing anew", why=str(trouble))
             self._version = ""
             wait_seconds = self._back_off()
-        except (ApiError, KubeconfigError) as trouble:
+        except ApiError as trouble:
             wait_seconds = self._back_off()
             self._log.verbose(1, "trying again", why=str(trouble), seconds=round(wait_seconds, 2))
         if wait_seconds:
@@ -123,7 +122,8 @@ class Reflector:
             self._log.verbose(1, "listing anew", why=str(refused))
             self._version = ""
             return self._back_off() if self._failures else self._count_failure()
-        if refused.code in refusals.NOT_SERVED and not self._version:
+        is_spare = self.kind.name not in kinds.INDISPENSABLE
+        if refused.code in refusals.NOT_SERVED and not self._version and is_spare:
             self._is_unserved(refused)
             return UNSERVED_WAIT_SECONDS * self._random.uniform(0.8, 1.2)
         wait_seconds = self._back_off()
