@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -22,6 +21,7 @@ from moorage.errors import KubeconfigError
 from moorage.live import refusals
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
+from moorage.live.exchange import Exchanges
 from moorage.live.refusals import ApiError, Fenced, Lost, Refused, Unreached
 from moorage.live.throttle import TokenBucket
 from moorage.version import __version__
@@ -53,23 +53,6 @@ Observer = Callable[[str, int, float], None]
 Fence = Callable[[], bool]
 
 
-_fence: ContextVar[Fence | None] = ContextVar("fence", default=None)
-
-
-def _check_fence() -> None:
-    fence = _fence.get()
-    if fence is not None and not fence():
-        raise Fenced("not sent: this scheduler does not lead any more")
-
-
-class _FencedRequest(aiohttp.ClientRequest):
-    """A request that asks its fence at the last moment: connecting may have taken its time."""
-
-    async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        _check_fence()
-        return await super().send(conn)
-
-
 class Client:
     """See the module; used as `async with Client(connection) as client`."""
 
@@ -88,9 +71,14 @@ class Client:
         self._per_second = per_second
         self._burst = burst
         self._bucket = TokenBucket(per_second, burst)
-        self._user_agent = f"moorage/{__version__} {user_agent}"
+        self._always = {
+            "Accept": JSON,
+            "Accept-Encoding": "identity",  # Schedulers live close to their API server.
+            "User-Agent": f"moorage/{__version__} {user_agent}",
+        }
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.trust.server_name or None
+        self._exchanges = Exchanges(connection.server, self._server_name)
         self._random = random.Random()  # Jitter; decisions have a source of their own.
 
     async def __aenter__(self) -> "Client":
@@ -99,13 +87,8 @@ class Client:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            request_class=_FencedRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                "Accept": JSON,
-                "Accept-Encoding": "identity",  # Schedulers live close to their API server.
-                "User-Agent": self._user_agent,
-            },
+            headers=self._always,
             skip_auto_headers=("Content-Type",),
             timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
         )
@@ -115,6 +98,7 @@ class Client:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        self._exchanges.close()
 
     def with_own_bucket(self) -> "Client":
         """The same connections with tokens of their own, for what must not hold up the rest."""
@@ -157,8 +141,7 @@ class Client:
         while True:
             error: ApiError
             try:
-                answer = await self._sent(method, path, body, content_type, seconds, fence)
-                return await answer.read()
+                return await self._once(method, path, body, content_type, seconds, fence)
             except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
                 error = _of_trouble(trouble, method, path, seconds)
             except ApiError as refused:
@@ -172,12 +155,14 @@ class Client:
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
         """Read an answer as it comes, for as long as `seconds`."""
         try:
-            async with await self._sent("GET", path, None, JSON, seconds, None) as answer:
+            await self._bucket.take()
+            headers = await self._headers()
+            async with await self._sent("GET", path, None, headers, seconds) as answer:
                 yield answer.content
         except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
             raise _of_trouble(trouble, "GET", path, seconds) from None
 
-    async def _sent(
+    async def _once(
         self,
         method: str,
         path: str,
@@ -185,20 +170,64 @@ class Client:
         content_type: str,
         seconds: float,
         fence: Fence | None,
+    ) -> bytes:
+        def check_fence() -> None:
+            if fence is not None and not fence():
+                raise Fenced("not sent: this scheduler does not lead any more")
+
+        await self._bucket.take()
+        headers = await self._headers()
+        check_fence()
+        if body is None:
+            answer = await self._sent(method, path, None, headers, seconds)
+            return await answer.read()
+        headers = {**headers, "Content-Type": content_type}
+        if self._connection.proxy:
+            answer = await self._sent(method, path, body, headers, seconds)
+            return await answer.read()
+        # Once more when there is a connection: that may have taken its time.
+        return await self._exchanged(method, path, body, headers, seconds, check_fence)
+
+    async def _headers(self) -> dict[str, str]:
+        try:
+            return await self._credentials.headers()
+        except KubeconfigError as error:  # At work that is trouble like any other.
+            raise Unreached(str(error)) from None
+
+    async def _exchanged(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        seconds: float,
+        check_fence: Callable[[], None],
+    ) -> bytes:
+        began, code = time.perf_counter(), 0
+        try:
+            answer = await self._exchanges.ask(
+                method,
+                path,
+                {**self._always, **headers},
+                body,
+                seconds=seconds,
+                ssl_context=self._credentials.ssl,
+                before_sending=check_fence,
+            )
+            code = answer.status
+        finally:
+            if self.observer is not None:
+                self.observer(method, code, time.perf_counter() - began)
+        if not 200 <= code < 300:
+            raise refusals.of_answer(code, answer.body, answer.header("Retry-After"))
+        return answer.body
+
+    async def _sent(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
     ) -> aiohttp.ClientResponse:
         """The answer's head, if it is a good one; its body is still to be read."""
         assert self._session is not None, "the client is used outside of `async with`"
-        await self._bucket.take()
-        try:
-            headers = await self._credentials.headers()
-        except KubeconfigError as error:  # At work that is trouble like any other.
-            raise Unreached(str(error)) from None
-        if body is not None:
-            headers = {**headers, "Content-Type": content_type}
-        _fence.set(fence)
-        _check_fence()  # Here, to spare the way; and once more when there is a connection.
-        began = time.perf_counter()
-        code = 0
+        began, code = time.perf_counter(), 0
         try:
             answer = await self._session.request(
                 method,
@@ -216,7 +245,8 @@ class Client:
             if self.observer is not None:
                 self.observer(method, code, time.perf_counter() - began)
         if not 200 <= code < 300:
-            raise refusals.of_answer(code, await answer.read(), answer.headers)
+            retry_after = answer.headers.get("Retry-After")
+            raise refusals.of_answer(code, await answer.read(), retry_after)
         return answer
 
     def _may_repeat(self, error: ApiError, attempt: int, *, repeatable: bool) -> bool:

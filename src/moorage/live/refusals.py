@@ -7,8 +7,6 @@ ApiError
 └── Lost         it was sent, and nobody knows what became of it
 """
 
-from collections.abc import Mapping
-
 import msgspec
 from msgspec import Struct
 
@@ -73,7 +71,7 @@ class Refused(ApiError):
         return self.code == TOO_MANY or self.code >= 500
 
 
-def of_answer(code: int, body: bytes, headers: Mapping[str, str]) -> Refused:
+def of_answer(code: int, body: bytes, retry_after: str | None) -> Refused:
     """What an answer other than 2xx says."""
     try:
         status = msgspec.json.decode(body, type=Status)
@@ -81,7 +79,7 @@ def of_answer(code: int, body: bytes, headers: Mapping[str, str]) -> Refused:
         first = body[:200].decode(errors="replace").strip().split("\n")[0]
         status = Status(message=first or f"HTTP status {code}")
     refused = Refused(code, status.message, status.reason)
-    refused.retry_after_seconds = _retry_after(headers.get("Retry-After"), status)
+    refused.retry_after_seconds = _retry_after(retry_after, status)
     return refused
 
 
