@@ -45,6 +45,7 @@ def run(
     from moorage.live import kubeconfig, logs, start
     from moorage.live.ports import Ports
 
+    _check_extras()
     logs.configure(logging_format, verbosity)
     answering = serving.take(flags)
     configuration = election.apply(config.load(config_file), **flags)
@@ -67,3 +68,15 @@ def run(
     finally:
         if ports is not None:
             ports.close()
+
+
+def _check_extras() -> None:
+    from importlib.util import find_spec
+
+    from moorage.errors import InputError
+
+    missing = [name for name in ("prometheus_client", "cryptography") if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"moorage run needs {' and '.join(missing)}: pip install 'moorage[live]' brings it along"
+        )
