@@ -38,7 +38,7 @@ def cost(world, nodes, pods, *flags):
         each.start()
     for each in halves:
         each.join()
-    until(lambda: len(world.call("GET", "/binds")) == pods + 1, 300, step=0.25)
+    until(lambda: len(world.binds()) == pods + 1, 300, step=0.25)
     seconds = time.monotonic() - began
     time.sleep(2)  # Events are still being written; they are a part of the cost.
     return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds

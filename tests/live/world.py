@@ -147,6 +147,14 @@ class World:
     def events(self):
         return self.call("GET", "/apis/events.k8s.io/v1/events")["items"]
 
+    def binds(self):
+        """Every binding that was ever carried out; of a server that keeps no book, those that last."""
+        try:
+            return [tuple(each) for each in self.call("GET", "/binds")]
+        except urllib.error.HTTPError:
+            bound = [pod for pod in self.pods().values() if pod["spec"].get("nodeName")]
+            return [(pod["metadata"]["uid"], pod["spec"]["nodeName"]) for pod in bound]
+
     def bound(self):
         """Pods with their nodes."""
         return {

@@ -78,5 +78,5 @@ def _check_extras() -> None:
     missing = [name for name in ("prometheus_client", "cryptography") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"moorage run needs {' and '.join(missing)}: pip install 'moorage[live]' brings it along"
+            f"moorage run needs {' and '.join(missing)}; pip install 'moorage[live]' brings them"
         )
