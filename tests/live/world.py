@@ -148,7 +148,7 @@ class World:
         return self.call("GET", "/apis/events.k8s.io/v1/events")["items"]
 
     def binds(self):
-        """Every binding that was ever carried out; of a server that keeps no book, those that last."""
+        """Every binding that was carried out; of a server without a book, those that last."""
         try:
             return [tuple(each) for each in self.call("GET", "/binds")]
         except urllib.error.HTTPError:
