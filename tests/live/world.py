@@ -6,6 +6,7 @@ be put in this one's place: set MOORAGE_TEST_SERVER to a command that prints its
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -23,12 +24,14 @@ BIN = Path(sys.executable).parent
 
 
 class Process:
-    """A process whose first line of output is its address."""
+    """A process whose first line of output has its address in it."""
 
     def __init__(self, *command):
         self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = self.popen.stdout.readline().strip()
-        assert self.address.startswith("http"), f"{command} did not start"
+        line = self.popen.stdout.readline()
+        address = re.search(r"https?://[^\s/]+", line)
+        assert address, f"{command} did not start: {line}"
+        self.address = address[0]
 
     def close(self):
         self.popen.kill()
@@ -104,17 +107,21 @@ class World:
     # The server
 
     def call(self, method, path, body=None, base=None):
+        merges = method == "PATCH"
+        content_type = "application/merge-patch+json" if merges else "application/json"
         request = urllib.request.Request(
             (base or self.address) + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": content_type},
         )
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 
     def create_node(self, name, cpu="4", memory="8Gi", pods="110", **meta):
         node = {
+            "apiVersion": "v1",
+            "kind": "Node",
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, **meta},
             "spec": {},
             "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods}},
@@ -124,11 +131,17 @@ class World:
     def create_pod(self, name, cpu="500m", memory="100Mi", **spec):
         requests = {"cpu": cpu, "memory": memory}
         container = {"name": "main", "image": "nginx", "resources": {"requests": requests}}
-        pod = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": [container], **spec},
+        }
         return self.call("POST", "/api/v1/namespaces/default/pods", pod)
 
     def delete_pod(self, name):
-        self.call("DELETE", f"/api/v1/namespaces/default/pods/{name}")
+        at_once = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+        self.call("DELETE", f"/api/v1/namespaces/default/pods/{name}", at_once)
 
     def pods(self):
         listed = self.call("GET", "/api/v1/pods")["items"]
