@@ -6,9 +6,10 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 BIN := .venv/bin
 SEED ?= 7
 SEEDS ?= 1000
+MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms bench load docs
+.PHONY: help demo test browser kubectl check fmt parity sim storms roles soak bench load docs
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,13 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py
+
+roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
+	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
+
+soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default leases: make soak MINUTES=30
+	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py
+	$(BIN)/python tests/live/soak.py churn --minutes $(MINUTES)
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
 	$(BIN)/moorage bench $(SHAPES)

@@ -3,7 +3,8 @@
     MoorageError
     ├── InputError        bad input: one line that says where, what and what to do; exit code 2
     │   ├── ManifestError     an object that cannot be read
-    │   └── ConfigError       a KubeSchedulerConfiguration that does not hold
+    │   ├── ConfigError       a KubeSchedulerConfiguration that does not hold
+    │   └── KubeconfigError   a way to a cluster that leads nowhere
     ├── PluginError       a plugin raised or broke its contract; names the plugin
     └── InvariantError    a mistake of ours: something that must always hold does not
 
@@ -33,6 +34,10 @@ class ConfigError(InputError):
     def __str__(self) -> str:
         several = f"[{', '.join(self.problems)}]"
         return self.problems[0] if len(self.problems) == 1 else several
+
+
+class KubeconfigError(InputError):
+    """A kubeconfig, or a cluster's own credentials, that cannot be used: names file and field."""
 
 
 class PluginError(MoorageError):

@@ -30,12 +30,14 @@ class Machine:
 
     def __init__(self, *plugins, nodes=("n1", "n2", "n3"), profiles=None, seed=0, **others):
         confirm_seconds = others.pop("confirm_seconds", 30.0)
+        extenders = others.pop("extenders", ())
         names = [plugin.name for plugin in plugins]
         self.scheduler = Scheduler(
             config.load(settings(*names, profiles=profiles, **others)),
             registry=Registry({plugin.name: plugin for plugin in plugins}),
             seed=seed,
             confirm_seconds=confirm_seconds,
+            extenders=extenders,
         )
         self.now = 0.0
         self.effects = []

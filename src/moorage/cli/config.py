@@ -1,8 +1,10 @@
-"""`moorage config`: print the default configuration, check a file."""
+"""`moorage config`: print the default configuration, check a file, bring an old one up to date."""
 
 from typing import Any
 
 import click
+
+from moorage.cli import options
 
 
 @click.group(short_help="Print and check scheduler configurations.")
@@ -59,6 +61,46 @@ def validate(context: click.Context, file: str, output: str) -> None:
     else:
         _print_verdict(file, profiles, problems)
     context.exit(2 if problems else 0)
+
+
+@config.command()
+@click.argument("file")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Format of the output.",
+)
+def migrate(file: str, output: str) -> None:
+    """Print the configuration that stands for the legacy Policy in FILE.
+
+    FILE has predicates and priorities, in JSON or YAML, perhaps inside of a ConfigMap. What has no
+    equivalent and can be left out is named on standard error; what cannot ends in exit code 2.
+    """
+    from moorage.api import policy_files
+    from moorage.cli import documents
+
+    migration = policy_files.migrate(file)
+    for warning in migration.warnings:
+        click.echo(f"moorage: {warning}", err=True)
+    documents.write(migration.configuration, output)
+
+
+@config.command()
+@options.configuration
+@click.option("--name", default="moorage", show_default=True, help="What to call the roles.")
+def rbac(config_file: str | None, name: str) -> None:
+    """Print the roles that `moorage run` needs with a configuration, and no more than that."""
+    import yaml
+
+    from moorage.api import config as configurations
+    from moorage.live import access, start
+
+    configuration = configurations.load(config_file)
+    roles = access.roles(configuration, start.plugins(configuration), name)
+    click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)
 
 
 def _print_verdict(file: str, profiles: list[dict[str, Any]], problems: list[str]) -> None:

@@ -7,12 +7,19 @@ from moorage.cli import options
 
 @click.command()
 @click.argument("pod")
-@options.files
+@options.files_or_cluster
 @options.configuration
 @options.output(*options.OUTPUTS)
 @options.everything("Show every node that fits, and every name.")
 def explain(
-    pod: str, paths: tuple[str, ...], config_file: str | None, output: str, *, show_all: bool
+    pod: str,
+    paths: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    config_file: str | None,
+    output: str,
+    *,
+    show_all: bool,
 ) -> None:
     """Say where POD would run and why, or why it stays pending.
 
@@ -20,12 +27,13 @@ def explain(
     every verdict and score is kept; nothing is changed. Pods with a node count as running there,
     other pending pods do not count. A pod that has a node itself is looked at as if it were to be
     scheduled again.
+
+    The cluster is in files (-f), or a live one (--kubeconfig), which is read and not touched.
     """
     from moorage import explain as ask
-    from moorage.api import manifests
-    from moorage.cli import documents
+    from moorage.cli import documents, sources
 
-    manifest = manifests.load(paths)
+    manifest = sources.read(paths, kubeconfig, context)
     told = ask(manifest.everything, pod, config_file)
     if output == "table":
         from moorage.cli import explain_tables

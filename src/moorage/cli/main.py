@@ -14,7 +14,7 @@ import click
 from moorage.errors import ConfigError, InputError
 from moorage.version import __version__
 
-COMMANDS = ("explain", "simulate", "serve", "bench", "config")
+COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "bench", "config")
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT
@@ -67,7 +67,7 @@ def moorage() -> None:
 
     \b
     Exit codes: 0  done
-                1  the answer is "no" (simulate --fail-on-pending)
+                1  the answer is "no" (simulate --fail-on-pending), or the lease is lost (run)
                 2  bad input; the lines on standard error say what and where
     """
 

@@ -20,6 +20,11 @@ def optional_files(command: F) -> F:
     return _files(required=False)(command)
 
 
+def files_or_cluster(command: F) -> F:
+    """`-f PATH`, or a live cluster by `--kubeconfig` and `--context`."""
+    return cluster(optional_files(command))
+
+
 def _files(*, required: bool) -> Callable[[F], F]:
     return click.option(
         "-f",
@@ -31,6 +36,19 @@ def _files(*, required: bool) -> Callable[[F], F]:
         help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
         "input. May be repeated.",
     )
+
+
+def cluster(command: F) -> F:
+    """`--kubeconfig FILE` and `--context NAME`."""
+    command = click.option(
+        "--context", metavar="NAME", help="A context of the kubeconfig; else its current one."
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="The way to a cluster. Without it: the pod that this runs in, KUBECONFIG, or "
+        "~/.kube/config.",
+    )(command)
 
 
 def configuration(command: F) -> F:

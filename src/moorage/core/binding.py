@@ -11,6 +11,7 @@
 `step` runs stages until one has to wait for the world, and returns what is asked of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core.effects import Done, Outcome
+from moorage.core.extending import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework import points
 from moorage.framework.awaiting import Awaiting
@@ -60,10 +62,10 @@ class BindingCycle:
     awaiting: Awaiting | None = None  # What that plugin waits for.
     unbound: list[Any] = field(default_factory=list)
 
-    def allowed(self) -> None:
-        """Permit is given."""
+    def allowed(self, binders: Sequence[Any] = ()) -> None:
+        """Permit is given; `binders` come before the bind plugins."""
         self.stage = Stage.PRE_BIND
-        self.unbound = list(self.profile.binds)
+        self.unbound = [*binders, *self.profile.binds]
 
     def fail(self, status: Status) -> None:
         """The way ends here."""
@@ -101,7 +103,10 @@ class BindingCycle:
         self.outstanding -= 1
         if self.stage is Stage.FAILED:
             return
-        if not isinstance(outcome, Done):
+        if not isinstance(outcome, Done) and isinstance(self.asked, ExtenderBinder):
+            if not self.asked.ignorable:
+                self.fail(error(outcome.reason))
+        elif not isinstance(outcome, Done):
             point = "Bind" if self.stage is Stage.BIND else "PreBind"
             name = self.asked.name
             self.fail(error(f'running {point} plugin "{name}": {outcome.reason}', name))

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
+from moorage.core.extended import EXTENDER, Extended
+from moorage.core.extending import Extending
 from moorage.errors import PluginError
 from moorage.framework import summary
 from moorage.framework.answers import Filtered, PreFiltered, Scored
@@ -98,8 +100,8 @@ class Decision:
         counts = self.filtered.rejected_by
         if not counts:
             return {}
-        filters = self.profile.filters
-        return {filters[place].name: count for place, count in enumerate(counts) if count}
+        plugin_at = self.filtered.plugin_at
+        return {plugin_at(place): count for place, count in enumerate(counts) if count}
 
     def best_rows(self, count: int) -> list[int]:
         """The rows with the highest totals, the picked one first."""
@@ -128,11 +130,13 @@ class SchedulingCycle:
         random: Random,
         promise_to: Callable[[Pod], str] = _as_its_status_says,
         reviewers: Sequence[Reviewer] = (),
+        extending: Extending | None = None,
     ) -> None:
         self._cluster = cluster
         self._templates = templates
         self._promised = promised
         self._promise_to = promise_to
+        self._extending = extending
         self._reviewers = reviewers
         self._promises = Promises(cluster, templates)
         self._random = random
@@ -169,6 +173,8 @@ class SchedulingCycle:
             self._pick(decision, int(np.flatnonzero(fits)[0]))
         else:
             decision.scored = sheet.run_scores(decision.state, decision.pod, fits)
+            if self._extending is not None:
+                decision.scored = self._extending.prioritize(decision.pod, fits, decision.scored)
             self._pick(decision, self._best(decision))
 
     # Which nodes are in question
@@ -185,8 +191,9 @@ class SchedulingCycle:
         if nominated is not None:
             only = np.zeros_like(fits)
             only[nominated] = True
-            decision.feasible_count = 1
-            return only
+            if self._extending is None or self._extending.accepts(decision.pod, filtered, only):
+                decision.feasible_count = 1
+                return only
         if decision.profile.percentage is not None:
             fits = self._sample(decision, fits)
         else:
@@ -196,7 +203,19 @@ class SchedulingCycle:
             # Trouble over a node that is not in question harms nobody.
             failure = filtered.failure(self._in_question(decision))
             decision.status = decision.status if failure is None else failure
+        if self._extending is not None and decision.status is SUCCESS:
+            return self._extend(decision, filtered, fits)
         return fits
+
+    def _extend(self, decision: Decision, filtered: Filtered, fits: Mask) -> Mask:
+        """What extenders leave of the rows to choose from."""
+        assert self._extending is not None
+        left = self._extending.filter(decision.pod, filtered, fits, decision.refused)
+        if left is filtered:
+            return fits
+        decision.filtered, decision.refused = left, None
+        decision.feasible_count = int(np.count_nonzero(left.fits))
+        return left.fits
 
     def _nominated_row(self, decision: Decision, fits: Mask) -> int | None:
         """The node promised to this very pod, if it fits: no other is looked for then."""
@@ -235,7 +254,9 @@ class SchedulingCycle:
         if names is not None:
             order = order[self._cluster.table.named(names)[order]]
         percentage = decision.profile.percentage or 0
-        wanted = sampling.enough(len(order), percentage) if decision.profile.has_scores else 1
+        choosy = self._extending is not None and self._extending.looks_at_all
+        some = decision.profile.has_scores or choosy
+        wanted = sampling.enough(len(order), percentage) if some else 1
         feasible, decision.refused = self._walk.sample(order, fits, wanted, decision.nodes)
         sampled = np.zeros_like(fits)
         sampled[feasible] = True
@@ -288,6 +309,8 @@ class SchedulingCycle:
             refusal.absent = pre.absent
             refusal.in_question = self._cluster.table.named(pre.names)
             self._diagnose(decision, filtered)
+        if isinstance(filtered, Extended) and decision.diagnosis is not None:
+            decision.diagnosis.unschedulable_plugins.add(EXTENDER)
         self._after_refusal(decision, refusal)
 
     def _diagnose(self, decision: Decision, filtered: Filtered) -> None:

@@ -75,6 +75,12 @@ class Waiting(Fact, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
 
 
+class Permitted(Fact, frozen=True, kw_only=True):
+    """The wait on permit is over: allowed, refused or timed out."""
+
+    result: str
+
+
 class Bound(Fact, frozen=True, kw_only=True):
     """The binding was carried out."""
 

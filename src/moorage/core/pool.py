@@ -102,6 +102,13 @@ class UnschedulablePool:
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(list(self._entries.values()))
 
+    def by_plugin(self) -> Iterator[tuple[str, Collection[QueuedPod]]]:
+        """Who is refused or held by which plugin; a pod that several refuse comes several times."""
+        for lists in (self._refused, self._gated):
+            for plugin, entries in lists.items():
+                if plugin != ANYTHING and entries:
+                    yield plugin, entries.values()
+
     def _concerned(self, entry: QueuedPod) -> tuple[str, ...]:
         if entry.is_gated:
             return (entry.gating_plugin,)

@@ -11,7 +11,7 @@ Identity in the queue is namespace/name, in flight the UID: a pod may be recreat
 while its former self is still being tried. Which change cures what is not known here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from moorage.api.pod import Pod
@@ -233,6 +233,10 @@ class SchedulingQueue:
     def dump(self) -> dict[str, list[QueuedPod]]:
         """All pods, in the order in which they will leave their place, or came."""
         return {**self._places.dump(), IN_FLIGHT: list(self._in_flight)}
+
+    def waiting_by_plugin(self) -> Iterator[tuple[str, Collection[QueuedPod]]]:
+        """The pods that wait for a change, under each plugin that refused or holds them."""
+        return self._pool.by_plugin()
 
     def timeline(self) -> list[QueuedPod | Missed]:
         """Pods in flight and the changes kept for them, in order."""

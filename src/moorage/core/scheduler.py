@@ -9,7 +9,7 @@ It never waits and never looks at a clock. `has_work` says whether schedule_one 
 `deadline` when advance will.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from random import Random
 
@@ -18,13 +18,14 @@ from msgspec import structs
 from moorage.api import config
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
-from moorage.core import diagnosis, invariants, notes
+from moorage.core import diagnosis, extending, invariants, notes
 from moorage.core.awaited import Awaited
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.cache import Cache
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
+from moorage.core.extending import AtOnce, Extender, Extending
 from moorage.core.intake import Intake
 from moorage.core.journal import (
     Bound,
@@ -32,6 +33,7 @@ from moorage.core.journal import (
     Expired,
     Forgotten,
     Journal,
+    Permitted,
     Waiting,
 )
 from moorage.core.lookups import RETRY_SECONDS, Lookups
@@ -73,13 +75,19 @@ class Scheduler:
         registry: Registry | None = None,
         journal: Journal | None = None,
         confirm_seconds: float = CONFIRM_SECONDS,
+        extenders: Sequence[Extender] = (),
+        at_once: AtOnce = extending.in_turn,
     ) -> None:
         settings = configuration or config.load(None)
         self.journal = journal if journal is not None else Journal()
         self.cluster = Cluster()
         self.templates = Templates()
         self.profiles = profile.build(settings, registry or Registry(), self.cluster)
-        self.nominator = Nominator(self._known_pod, self._promise_changed)
+        self.extending: Extending | None = None
+        if extenders:
+            self.extending = Extending(extenders, self.cluster, at_once)
+            self.extending.register(self.profiles.values())
+        self.nominator = Nominator(self.known_pod, self._promise_changed)
         self.queue = SchedulingQueue(
             self.profiles,
             journal=self.journal,
@@ -94,10 +102,12 @@ class Scheduler:
             Promised(self.nominator, self.queue.nominated_pods),
             Random(seed),
             self._promise_to,
+            reviewers=() if self.extending is None else self.extending.reviewers,
+            extending=self.extending,
         )
         self.preemptions = Preemptions(
             World(
-                self._known_pod,
+                self.known_pod,
                 self._node_of,
                 self._take_back,
                 self._try_again,
@@ -203,6 +213,10 @@ class Scheduler:
     def known_pods(self) -> Iterable[Pod]:
         """All pods that the world told of and that are not gone."""
         return self._intake.pods.values()
+
+    def known_pod(self, key: str) -> Pod | None:
+        """A pod by namespace/name, as the world last showed it."""
+        return self._intake.pods.get(key)
 
     # One attempt
 
@@ -317,7 +331,7 @@ class Scheduler:
     def _permitted(self, binding: BindingCycle, now: float) -> None:
         # From here on a failure is trouble, not a refusal: changes meanwhile do not matter.
         self.queue.done(binding.entry.uid)
-        binding.allowed()
+        binding.allowed(() if self.extending is None else self.extending.binders(binding.pod))
         self._go_on(binding, now)
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:
@@ -536,6 +550,8 @@ class Scheduler:
             del self.cluster.waiting[uid]
             binding = self._bindings[uid]
             assert waiting.signal is not None
+            result = waiting.signal.code.label
+            self.journal.add(Permitted(at=now, pod=binding.pod.key, uid=uid, result=result))
             if waiting.signal.is_success:
                 self._permitted(binding, now)
             else:
@@ -556,9 +572,6 @@ class Scheduler:
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.profiles
-
-    def _known_pod(self, key: str) -> Pod | None:
-        return self._intake.pods.get(key)
 
     def _promise_to(self, pod: Pod) -> str:
         """The node promised to a pod; its status learns of that only later."""

@@ -25,10 +25,11 @@ class PodRef(Struct, frozen=True, gc=False):
 
 
 class BindPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Bind a pod to a node."""
+    """Bind a pod to a node; if an extender is named, by asking that one to do it."""
 
     pod: PodRef
     node: NodeName
+    extender: str = ""
 
 
 class PatchPodStatus(Struct, frozen=True, gc=False, tag_field="request", tag=True):

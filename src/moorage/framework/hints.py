@@ -84,6 +84,13 @@ class HintMap:
             self._covering[incoming] = found
         return found
 
+    def add(self, plugin: str, registered: Events) -> None:
+        """Let somebody hear of changes who is no plugin."""
+        self.registrations += [
+            Registration(event, plugin, hint or always) for event, hint in registered.items()
+        ]
+        self._covering.clear()
+
     def events_of(self, plugin: str) -> list[ClusterEvent]:
         """The changes that a plugin registered."""
         return [r.event for r in self.registrations if r.plugin == plugin]

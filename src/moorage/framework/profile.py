@@ -100,6 +100,10 @@ class Profile:
         self.__dict__.update(state)
         self.sheets = Sheets(self)
 
+    def plugins(self) -> list[Any]:
+        """Every plugin that takes part in some point, once."""
+        return list({p.name: p for at in self._at.values() for p in at}.values())
+
     # Queue
 
     def run_pre_enqueue(self, pod: Pod) -> Status | None:

@@ -64,6 +64,11 @@ class Sheet:
         self.beside: Beside | None = None
         self.reasons: Reasons | None = None
 
+    @property
+    def combined(self) -> int:
+        """How often verdicts were combined anew for all nodes."""
+        return 0 if self._fitting is None else self._fitting.combined
+
     def _reading(self, plugin: Any) -> Reading:
         reading = self._readings.get(plugin.name)
         if reading is None:

@@ -1,9 +1,11 @@
 """Replica: one scheduler process: the core, its watch, and a trace of what it is told and asks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
+from moorage.core.extending import Extender
 from moorage.core.observations import Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
@@ -16,12 +18,15 @@ from moorage.sim.watch import Watch
 class MakeScheduler:
     """Makes the schedulers of one simulation, which look for their plugins only once."""
 
-    def __init__(self, config: SchedulerConfiguration) -> None:
+    def __init__(self, config: SchedulerConfiguration, extenders: Sequence[Extender] = ()) -> None:
         self._config = config
         self._registry = Registry()
+        self._extenders = extenders
 
     def __call__(self, seed: int) -> Scheduler:
-        return Scheduler(self._config, seed=seed, registry=self._registry)
+        return Scheduler(
+            self._config, seed=seed, registry=self._registry, extenders=self._extenders
+        )
 
 
 class Replica:

@@ -9,7 +9,7 @@ The loop is every shell's: news, answers, what is due, one pod; and when nothing
 this moment, time passes. What a decision is made of is not known here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from moorage.api import config as configuration
@@ -20,6 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
+from moorage.core.extending import Extender
 from moorage.core.journal import Journal
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
@@ -58,7 +59,8 @@ class Simulation:
     `objects` are dicts, as JSON or YAML would give them, or structs of `moorage.api`; `config` is
     a KubeSchedulerConfiguration as a dict or a path. With `faults` the world misbehaves, with
     `check` everything that must hold is checked after every step, with `trace` every call of the
-    scheduler is kept. `on_progress(done, total)` is called now and then during `run`.
+    scheduler is kept. `on_progress(done, total)` is called now and then during `run`. `extenders`
+    are asked as HTTP extenders would be; those that the configuration names are not called.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Simulation:
         trace: bool = False,
         start_seconds: float = 1.0,
         on_progress: Progress | None = None,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         self.config = configuration.load(config)
         self.cluster = Cluster()
@@ -80,7 +83,7 @@ class Simulation:
         self._kubelet = Kubelet(self.cluster, self._clock, start_seconds=start_seconds)
         self._trouble = Trouble(seed, faults or Faults.none())
         self._volumes = VolumeController(self.cluster, self._clock, self._trouble)
-        make_scheduler = MakeScheduler(self.config)
+        make_scheduler = MakeScheduler(self.config, extenders)
         self._checks = (
             Checks(self.cluster, self._clock, self.config, make_scheduler, seed) if check else None
         )

@@ -1,0 +1,53 @@
+"""`moorage snapshot`: a live cluster as a file that the other commands read."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moorage.cli import options
+
+
+@click.command(short_help="Write a live cluster to a file that simulate and explain read.")
+@options.cluster
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    metavar="FILE",
+    default="-",
+    help="Where to write: .yaml and .yml get YAML, anything else JSON; - is standard output.",
+)
+def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
+    """Write a live cluster to a file that simulate and explain read.
+
+    Only what scheduling reads is written: no environment variables, no commands, no secrets. The
+    cluster is read and not touched. Pods that have ended are left out.
+    """
+    from moorage.cli import sources
+    from moorage.errors import InputError
+
+    manifest = sources.from_cluster(kubeconfig, context)
+    text = _text(manifest.objects, is_yaml=file.endswith((".yaml", ".yml")))
+    if file == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_bytes(text)
+    except OSError as error:
+        raise InputError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+    click.echo(f"{file}: {len(manifest.objects)} objects", err=True)
+
+
+def _text(objects: list[Any], *, is_yaml: bool) -> bytes:
+    import msgspec
+
+    document = {"apiVersion": "v1", "kind": "List", "items": objects}
+    encoded = msgspec.json.encode(document)
+    if is_yaml:
+        import yaml
+
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        plain = msgspec.json.decode(encoded)
+        return yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True).encode()
+    return msgspec.json.format(encoded, indent=1) + b"\n"

@@ -1,0 +1,29 @@
+"""Where a command gets its objects from: files, or a live cluster."""
+
+import click
+
+from moorage.api import manifests
+from moorage.api.manifests import Manifest
+
+
+def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) -> Manifest:
+    """The objects of files, or of a cluster."""
+    wants_cluster = kubeconfig is not None or context is not None
+    if wants_cluster and paths:
+        raise click.UsageError("Name files (-f) or a cluster (--kubeconfig, --context), not both.")
+    if wants_cluster:
+        return from_cluster(kubeconfig, context)
+    if not paths:
+        raise click.UsageError("Name the input: -f PATH or, for a live cluster, --kubeconfig FILE.")
+    return manifests.load(paths)
+
+
+def from_cluster(kubeconfig: str | None, context: str | None) -> Manifest:
+    """The objects of a live cluster; what may not be read is mentioned on standard error."""
+    from moorage.live import kubeconfig as ways
+    from moorage.live import reading
+
+    found = reading.read(ways.find(kubeconfig, context=context))
+    for plural, why in found.unserved.items():
+        click.echo(f"moorage: {plural} left out: {' '.join(why.split())}", err=True)
+    return Manifest(objects=found.objects)

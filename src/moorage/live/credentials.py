@@ -1,0 +1,190 @@
+"""Credentials: the token and the certificate that go with a request, kept as long as they hold.
+
+token        as it stands
+token file   read again every minute: service accounts' tokens rotate, and the old one ends
+exec plugin  run when there is nothing yet, when what it gave runs out, and after a 401
+"""
+
+import asyncio
+import base64
+import json
+import os
+import ssl
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from moorage.errors import KubeconfigError
+from moorage.live import tls
+from moorage.live.connection import Connection, ExecPlugin
+
+REREAD_SECONDS = 60.0
+EXEC_SECONDS = 60.0
+# What runs out within this time is replaced already, so that no request carries an expired one.
+MARGIN_SECONDS = 10.0
+
+
+class _Status(Struct, frozen=True, rename="camel"):
+    token: str = ""
+    expiration_timestamp: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+
+
+class _ExecCredential(Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    status: _Status | None = None
+
+
+class Credentials:
+    """Says, for each request, with which header and which SSL context it is to be sent."""
+
+    def __init__(
+        self, connection: Connection, *, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._connection = connection
+        self._wall_clock = wall_clock
+        identity = connection.identity
+        self._is_secure = connection.server.startswith("https:")
+        self.ssl: ssl.SSLContext | None = None
+        if self._is_secure:
+            self.ssl = self._context(identity.certificate, identity.key)
+        self._headers = _authorization(identity.token, identity.username, identity.password)
+        self._good_until = 0.0
+        self._running: asyncio.Task[None] | None = None
+
+    async def headers(self) -> dict[str, str]:
+        """The headers for a request that is sent now."""
+        if self._wall_clock() >= self._good_until:
+            await self._refresh()
+        return self._headers
+
+    def refused(self) -> bool:
+        """The server answered 401; True if asking again may help."""
+        identity = self._connection.identity
+        self._good_until = 0.0
+        return identity.exec_plugin is not None or identity.token_file is not None
+
+    async def _refresh(self) -> None:
+        identity = self._connection.identity
+        if identity.exec_plugin is not None:
+            if self._running is None:  # Requests that come meanwhile wait for the same run.
+                self._running = asyncio.ensure_future(self._ask(identity.exec_plugin))
+                self._running.add_done_callback(self._finished)
+            await asyncio.shield(self._running)
+        elif identity.token_file is not None and not identity.token:
+            self._headers = _authorization(_token(identity.token_file))
+            self._good_until = self._wall_clock() + REREAD_SECONDS
+        else:
+            self._good_until = float("inf")
+
+    def _finished(self, _: asyncio.Task[None]) -> None:
+        self._running = None
+
+    async def _ask(self, plugin: ExecPlugin) -> None:
+        status = await _run(plugin, self._connection)
+        if status.client_certificate_data and self._is_secure:
+            certificate = status.client_certificate_data.encode()
+            self.ssl = self._context(certificate, status.client_key_data.encode())
+        self._headers = _authorization(status.token)
+        self._good_until = _moment(status.expiration_timestamp, plugin) - MARGIN_SECONDS
+
+    def _context(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
+        return tls.context(self._connection.trust, certificate, key, self._connection.source)
+
+
+def _authorization(token: str, username: str = "", password: str = "") -> dict[str, str]:
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    if username:
+        pair = base64.b64encode(f"{username}:{password}".encode()).decode()
+        return {"Authorization": f"Basic {pair}"}
+    return {}
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not text"
+        raise KubeconfigError(f"{path}: the token cannot be read: {reason.lower()}") from None
+    if not token:
+        raise KubeconfigError(f"{path}: the token is empty")
+    return token
+
+
+async def _run(plugin: ExecPlugin, connection: Connection) -> _Status:
+    at = f"{plugin.at}, exec"
+    try:
+        process = await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _info(plugin, connection)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
+        reason = (error.strerror or str(error)).lower()
+        raise KubeconfigError(f"{at}: cannot run {plugin.command!r}: {reason}{hint}") from None
+    try:
+        async with asyncio.timeout(EXEC_SECONDS):
+            out, complaints = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise KubeconfigError(
+            f"{at}: {plugin.command!r} did not answer within {EXEC_SECONDS:.0f} s"
+        ) from None
+    if process.returncode:
+        last = complaints.decode(errors="replace").strip().splitlines()[-1:]
+        why = f": {last[0]}" if last else ""
+        raise KubeconfigError(f"{at}: {plugin.command!r} ended with {process.returncode}{why}")
+    return _understood(out, plugin)
+
+
+def _understood(out: bytes, plugin: ExecPlugin) -> _Status:
+    at = f"{plugin.at}, exec: {plugin.command!r}"
+    try:
+        answer = msgspec.json.decode(out, type=_ExecCredential)
+    except msgspec.MsgspecError:
+        raise KubeconfigError(f"{at} did not print an ExecCredential as JSON") from None
+    status = answer.status or _Status()
+    if not status.token and not status.client_certificate_data:
+        raise KubeconfigError(f"{at} gave neither a token nor a client certificate")
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise KubeconfigError(f"{at} gave a certificate and a key that do not go together")
+    return status
+
+
+def _info(plugin: ExecPlugin, connection: Connection) -> str:
+    spec: dict[str, Any] = {"interactive": False}
+    if plugin.provide_cluster_info:
+        authority = base64.b64encode(connection.trust.authority).decode()
+        spec["cluster"] = {
+            "server": connection.server,
+            "certificate-authority-data": authority,
+            "insecure-skip-tls-verify": connection.trust.insecure,
+            "tls-server-name": connection.trust.server_name,
+            "proxy-url": connection.proxy,
+        }
+    return json.dumps({"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec})
+
+
+def _moment(text: str, plugin: ExecPlugin) -> float:
+    """When what a plugin gave runs out; without a word it holds until the server refuses it."""
+    if not text:
+        return float("inf")
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise KubeconfigError(
+            f"{plugin.at}, exec: {plugin.command!r} gave the expirationTimestamp {text!r}, "
+            "which is not a time"
+        ) from None

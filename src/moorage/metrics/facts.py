@@ -1,0 +1,173 @@
+"""Facts -> tallies, as they happen.
+
+Facts carry the time that the core was handed, which stands still within one call of it. So what
+happens within a call is measured by when its facts arrive, on a clock that is handed in here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.core import diagnosis
+from moorage.core.journal import (
+    Bound,
+    Confirmed,
+    Decided,
+    Erred,
+    Fact,
+    Gone,
+    Journal,
+    Permitted,
+    Popped,
+    Preempting,
+    Queued,
+    Refused,
+    Waiting,
+)
+from moorage.framework import events
+from moorage.metrics.families import Families
+
+Clock = Callable[[], float]
+
+FLUSHED = events.UNSCHEDULABLE_TIMEOUT.label
+# From so many attempts on nobody wants to know exactly.
+MANY_ATTEMPTS = 15
+
+
+@dataclass(slots=True)
+class Track:
+    """What is remembered of a pod between two facts about it."""
+
+    profile: str
+    # By the core's time.
+    active_at: float | None = None
+    waiting_at: float = 0.0
+    # By our clock.
+    began_at: float | None = None
+    attempt: int = 0
+    is_decided: bool = False
+    was_flushed: bool = False
+
+
+class Tracks:
+    """Takes in facts and keeps the tallies."""
+
+    def __init__(self, families: Families, clock: Clock, profile_of: Callable[[str], str]) -> None:
+        self._families = families
+        self._clock = clock
+        self._profile_of = profile_of
+        # By UID: pods that wait for a node, or are on their way to one.
+        self._tracks: dict[str, Track] = {}
+        self._take: dict[type[Fact], Callable[[Any], None]] = {
+            Queued: self._queued,
+            Popped: self._popped,
+            Decided: self._decided,
+            Refused: self._refused,
+            Erred: self._erred,
+            Waiting: self._waiting,
+            Permitted: self._permitted,
+            Bound: self._bound,
+            Confirmed: self._confirmed,
+            Preempting: self._preempting,
+            Gone: self._gone,
+        }
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    def take(self, fact: Fact) -> None:
+        """Count what a fact has to say."""
+        take = self._take.get(type(fact))
+        if take is not None:
+            take(fact)
+
+    def _track(self, fact: Fact) -> Track:
+        track = self._tracks.get(fact.uid)
+        if track is None:
+            track = self._tracks[fact.uid] = Track(self._profile_of(fact.pod))
+        return track
+
+    def _queued(self, fact: Queued) -> None:
+        self._families.queue_incoming.add(fact.queue, fact.event)
+        track = self._track(fact)
+        if fact.queue == "active" and track.active_at is None:
+            track.active_at = fact.at
+        if fact.event == FLUSHED:
+            track.was_flushed = True
+
+    def _popped(self, fact: Popped) -> None:
+        track = self._track(fact)
+        track.attempt = fact.attempt
+        track.began_at = self._clock()
+        track.is_decided = False
+
+    def _decided(self, fact: Decided) -> None:
+        track = self._track(fact)
+        track.is_decided = True
+        if track.began_at is not None:
+            self._families.algorithm_duration.observe(self._clock() - track.began_at)
+
+    def _refused(self, fact: Refused) -> None:
+        track = self._track(fact)
+        # Preemption is tried whenever no node fits; a pod that had one was refused later on.
+        if not track.is_decided and fact.message != diagnosis.NO_NODES:
+            self._families.preemption_attempts.add()
+        self._ended(track, "unschedulable")
+
+    def _erred(self, fact: Erred) -> None:
+        track = self._tracks.get(fact.uid)
+        if track is not None:  # Else it is trouble of a pod that is bound already.
+            self._ended(track, "error")
+
+    def _waiting(self, fact: Waiting) -> None:
+        self._track(fact).waiting_at = fact.at
+
+    def _permitted(self, fact: Permitted) -> None:
+        waited = fact.at - self._track(fact).waiting_at
+        self._families.permit_wait.observe(waited, fact.result)
+
+    def _bound(self, fact: Bound) -> None:
+        track = self._track(fact)
+        del self._tracks[fact.uid]
+        self._ended(track, "scheduled")
+        self._families.pod_attempts.observe(track.attempt)
+        if track.active_at is not None:
+            many = track.attempt >= MANY_ATTEMPTS
+            attempts = f"{MANY_ATTEMPTS}+" if many else str(track.attempt)
+            self._families.pod_duration.observe(fact.at - track.active_at, attempts)
+        if track.was_flushed:
+            self._families.after_flush.add()
+
+    def _preempting(self, fact: Preempting) -> None:
+        self._families.preemption_victims.observe(len(fact.victims))
+
+    def _confirmed(self, fact: Confirmed) -> None:
+        """A pod is on a node; if no attempt of ours is under way, somebody else put it there."""
+        track = self._tracks.get(fact.uid)
+        if track is not None and track.began_at is None:
+            del self._tracks[fact.uid]
+
+    def _gone(self, fact: Gone) -> None:
+        self._tracks.pop(fact.uid, None)
+
+    def _ended(self, track: Track, result: str) -> None:
+        """An attempt came to its end."""
+        if track.began_at is None:
+            return  # It had ended before.
+        self._families.schedule_attempts.add(result, track.profile)
+        spent = self._clock() - track.began_at
+        self._families.attempt_duration.observe(spent, result, track.profile)
+        track.began_at = None
+
+
+class MeteredJournal(Journal):
+    """A journal whose facts are counted when they are added."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(limit)
+        self.tracks: Tracks | None = None
+
+    def add(self, fact: Fact) -> None:
+        super().add(fact)
+        if self.tracks is not None:
+            self.tracks.take(fact)

@@ -1,0 +1,139 @@
+"""What a scheduler costs: CPU per pod, and memory while a cluster churns.
+
+python tests/live/soak.py cost --nodes 1000 --pods 5000
+python tests/live/soak.py churn --minutes 30 --per-second 50
+"""
+
+import argparse
+import itertools
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from world import World, until
+
+
+def fill(world, nodes):
+    for i in range(nodes):
+        labels = {"kubernetes.io/hostname": f"node-{i}", "topology.kubernetes.io/zone": f"z{i % 3}"}
+        world.create_node(f"node-{i}", cpu="64", memory="256Gi", pods="250", labels=labels)
+
+
+def cost(world, nodes, pods, *flags):
+    """Milliseconds of CPU per pod, from its first byte to its binding, and pods per second."""
+    fill(world, nodes)
+    scheduler = world.run(*flags)
+    world.create_pod("first", "10m")
+    until(lambda: "first" in world.bound(), 60)
+    before, began = scheduler.cpu_seconds(), time.monotonic()
+    halves = [
+        threading.Thread(target=create, args=(world, range(half, pods, 2))) for half in (0, 1)
+    ]
+    for each in halves:
+        each.start()
+    for each in halves:
+        each.join()
+    until(lambda: len(world.binds()) == pods + 1, 300, step=0.25)
+    seconds = time.monotonic() - began
+    time.sleep(2)  # Events are still being written; they are a part of the cost.
+    return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds
+
+
+def create(world, numbers):
+    for i in numbers:
+        world.create_pod(f"pod-{i}", "10m", "10Mi")
+
+
+class Churn:
+    """A cluster in which something changes all the time."""
+
+    def __init__(self, world, nodes=50, pods=400, seed=0):
+        self.world = world
+        self.nodes = nodes
+        self.most = pods
+        self.names = itertools.count()
+        self.pods = []
+        self.cordoned = set()
+        self.random = random.Random(seed)
+        fill(world, nodes)
+
+    def change(self):
+        what = self.random.choice(("create", "create", "delete", "delete", "relabel", "cordon"))
+        if what == "create" or (what == "delete" and len(self.pods) < self.most // 2):
+            name = f"pod-{next(self.names)}"
+            self.world.create_pod(name, "100m", "50Mi")
+            self.pods.append(name)
+        elif what == "delete" or len(self.pods) > self.most:
+            gone = self.pods.pop(self.random.randrange(len(self.pods)))
+            self.world.delete_pod(gone)
+        else:
+            self.patch(f"node-{self.random.randrange(self.nodes)}", what)
+
+    def patch(self, node, what):
+        path = f"/api/v1/nodes/{node}"
+        if what == "relabel":
+            change = {"metadata": {"labels": {"tier": str(self.random.randrange(100))}}}
+        else:
+            self.cordoned ^= {node}
+            change = {"spec": {"unschedulable": node in self.cordoned or None}}
+        self.world.call("PATCH", path, change)
+
+    def go_on(self, seconds, per_second):
+        began = time.monotonic()
+        for i in itertools.count(1):
+            self.change()
+            ahead = began + i / per_second - time.monotonic()
+            if ahead > 0:
+                time.sleep(ahead)
+            if time.monotonic() - began >= seconds:
+                return i
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    costs = commands.add_parser("cost")
+    costs.add_argument("--nodes", type=int, default=1000)
+    costs.add_argument("--pods", type=int, default=5000)
+    churns = commands.add_parser("churn")
+    churns.add_argument("--minutes", type=float, default=30)
+    churns.add_argument("--per-second", type=float, default=50)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            if arguments.command == "cost":
+                ms, rate = cost(world, arguments.nodes, arguments.pods)
+                say(f"{ms:.3f} ms of CPU per pod, {rate:.0f} pods/s")
+            else:
+                report_churn(world, arguments.minutes, arguments.per_second)
+        finally:
+            world.close()
+
+
+def report_churn(world, minutes, per_second):
+    churn = Churn(world)
+    scheduler = world.run()
+    until(lambda: scheduler.said("scheduling"), 60)
+    changes = 0
+    for minute in range(1, round(minutes) + 1):
+        changes += churn.go_on(60, per_second)
+        mib = scheduler.resident_bytes() / 2**20
+        say(
+            f"{minute:3} min: {changes} changes, {mib:.1f} MiB, {scheduler.cpu_seconds():.1f} s CPU"
+        )
+    until(lambda: len(world.bound()) == len(churn.pods), 60)
+    world.check_room()
+
+
+def say(text):
+    print(text, flush=True)  # noqa: T201  # for whoever runs it
+
+
+if __name__ == "__main__":
+    main()

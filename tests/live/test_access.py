@@ -1,0 +1,82 @@
+"""What the scheduler may do, by its roles, and what it does."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from world import until
+
+from moorage.api import config
+from moorage.live import access, start
+
+ROOT = Path(__file__).parents[2]
+LEASE = {"resourceName": "mine", "resourceNamespace": "here"}
+
+
+def allowed(roles):
+    """(group, resource, verb) of all rules."""
+    return {
+        (group, resource, verb)
+        for role in roles
+        for rule in role["rules"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.fixture(scope="module")
+def deployed():
+    return list(yaml.safe_load_all((ROOT / "deploy/base/roles.yaml").read_text()))
+
+
+def test_everything_that_it_does_is_allowed(world, deployed):
+    """A scheduler that binds, refuses, preempts, is asked who may look, and stops."""
+    world.create_node("node-0", cpu="1")
+    world.make_trouble()
+    scheduler = world.run()
+    world.create_pod("low", cpu="1", priority=0)
+    until(lambda: "low" in world.bound())
+    world.create_pod("high", cpu="1", priority=100)
+    until(lambda: "low" not in world.pods() or "high" in world.bound())
+    world.create_pod("never", cpu="99")
+    until(lambda: world.reasons().get("never"))
+    until(lambda: len(world.events()) >= 3)
+    assert scheduler.stop() == 0
+    seen = {tuple(each) for each in world.call("GET", "/seen", base=world.proxies[""])}
+    assert ("", "pods/binding", "create") in seen
+    assert ("", "pods", "delete") in seen
+    assert seen - allowed(deployed) == set()
+
+
+def test_nothing_is_allowed_that_is_not_listed(deployed):
+    configuration = config.load(ROOT / "deploy/base/config.yaml")
+    made = access.roles(configuration, start.plugins(configuration), "moorage")
+    assert deployed == made, "run `make roles`"
+
+
+def test_kinds_that_no_plugin_reads_are_not_asked_for():
+    few = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
+    plain = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [{"plugins": few}]}
+    configuration = config.load(plain)
+    made = access.roles(configuration, start.plugins(configuration), "x")
+    assert ("", "pods", "list") in allowed(made)
+    assert ("apps", "replicasets", "list") not in allowed(made)
+
+
+@pytest.mark.parametrize(
+    ("election", "names"),
+    [
+        pytest.param(LEASE, [None, ["mine"]], id="its own lease only"),
+        pytest.param({"leaderElect": False}, None, id="no election, no role for it"),
+    ],
+)
+def test_the_lease(election, names):
+    plain = {"apiVersion": config.API_VERSION, "kind": config.KIND, "leaderElection": election}
+    configuration = config.load(plain)
+    _, *roles = access.roles(configuration, {}, "x")
+    if names is None:
+        assert roles == []
+    else:
+        assert roles[0]["metadata"] == {"name": "x-leader", "namespace": "here"}
+        assert [rule.get("resourceNames") for rule in roles[0]["rules"]] == names

@@ -1,0 +1,161 @@
+"""What is sent again, when, and what is not."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+from scripted import HANG_UP, never, serving
+
+from moorage.live.client import Client
+from moorage.live.connection import Connection, Identity
+from moorage.live.refusals import Fenced, Lost, Refused, Unreached
+
+GOOD = (200, {"good": True})
+ERROR = (500, {"code": 500, "message": "etcdserver: request timed out"})
+BUSY = (429, {"code": 429, "message": "too many requests"}, {"Retry-After": "0"})
+
+
+def asked(*answers, method="POST", repeatable=False, **options):
+    """The answer, or the error, and how many requests it took."""
+
+    async def ask():
+        async with serving(*answers) as (scripted, client):
+            try:
+                found = await client.request(method, "/x", b"{}", repeatable=repeatable, **options)
+            except Exception as error:
+                found = error
+            return found, len(scripted.requests)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("answers", "repeatable", "requests"),
+    [
+        pytest.param([GOOD], False, 1, id="granted"),
+        pytest.param([BUSY, BUSY, GOOD], False, 3, id="turned away unread"),
+        pytest.param([ERROR, GOOD], True, 2, id="an error, where twice is as good as once"),
+        pytest.param([HANG_UP, GOOD], True, 2, id="a broken connection, likewise"),
+    ],
+)
+def test_granted_in_the_end(answers, repeatable, requests):
+    assert asked(*answers, repeatable=repeatable) == (b'{"good": true}', requests)
+
+
+@pytest.mark.parametrize(
+    ("answers", "repeatable", "error", "text", "requests"),
+    [
+        pytest.param(
+            [ERROR, GOOD], False, Refused, "etcdserver: request timed out", 1, id="once only: error"
+        ),
+        pytest.param(
+            [HANG_UP, GOOD], False, Lost, "the connection broke", 1, id="once only: hang-up"
+        ),
+        pytest.param([never], False, Lost, "no answer within 0.2 s", 1, id="once only: too late"),
+        pytest.param(
+            [(404, {"message": "pods not found"})], True, Refused, "pods not found", 1, id="no"
+        ),
+        pytest.param([ERROR], True, Refused, "etcdserver", 3, id="again and again, not for ever"),
+        pytest.param([(500, "??")], False, Refused, "??", 1, id="an answer that says nothing"),
+    ],
+)
+def test_in_vain(answers, repeatable, error, text, requests):
+    found, count = asked(*answers, repeatable=repeatable, tries=3, seconds=0.2)
+    assert isinstance(found, error)
+    assert text in str(found)
+    assert count == requests
+
+
+def test_retry_after_is_honoured():
+    began = time.monotonic()
+    asked((429, {}, {"Retry-After": "1"}), GOOD)
+    assert time.monotonic() - began >= 1.0
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def ask():
+        async with Client(Connection(server=f"http://127.0.0.1:{port}")) as client:
+            await client.request("POST", "/x", b"{}", tries=2)
+
+    with pytest.raises(Unreached, match="Cannot connect"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("leads", "requests"),
+    [
+        pytest.param([False], 0, id="before it connects"),
+        pytest.param([True, False], 0, id="when it is connected"),
+        pytest.param([True, True, False], 1, id="before it is sent again"),
+    ],
+)
+def test_fence_is_asked_up_to_the_last_moment(leads, requests):
+    answers = iter(leads)
+    found, count = asked(BUSY, GOOD, fence=lambda: next(answers))
+    assert isinstance(found, Fenced)
+    assert count == requests
+
+
+def test_a_request_that_waits_for_its_token_is_fenced_too():
+    leads = True
+
+    async def ask():
+        nonlocal leads
+        async with serving(GOOD, per_second=5, burst=1) as (scripted, client):
+            await client.request("POST", "/x", b"{}")
+            waiting = asyncio.create_task(client.request("POST", "/x", b"{}", fence=lambda: leads))
+            await asyncio.sleep(0.05)
+            leads = False
+            await asyncio.wait({waiting})
+            return waiting.exception(), len(scripted.requests)
+
+    error, requests = asyncio.run(ask())
+    assert isinstance(error, Fenced)
+    assert requests == 1
+
+
+def test_token_is_sent():
+    seen = []
+
+    async def look(request):
+        from aiohttp import web
+
+        seen.append((request.headers["Authorization"], request.headers["User-Agent"]))
+        return web.Response()
+
+    async def ask():
+        async with serving(look, token="secret") as (_, client):
+            await client.get("/x")
+
+    asyncio.run(ask())
+    assert seen[0][0] == "Bearer secret"
+    assert seen[0][1].startswith("moorage/")
+
+
+def test_requests_are_counted():
+    counted = []
+
+    async def ask():
+        async with serving(ERROR, GOOD) as (_, client):
+            client.observer = lambda method, code, seconds: counted.append((method, code))
+            await client.get("/x")
+
+    asyncio.run(ask())
+    assert counted == [("GET", 500), ("GET", 200)]
+
+
+def test_credentials_that_are_gone_are_trouble_like_any_other(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("")
+    connection = Connection(server="http://127.0.0.1:1", identity=Identity(token_file=token))
+
+    async def ask():
+        async with Client(connection) as client:
+            await client.get("/x", tries=1)
+
+    with pytest.raises(Unreached, match="the token is empty"):
+        asyncio.run(ask())

@@ -1,0 +1,126 @@
+"""The commands that speak to a live cluster, as a user types them."""
+
+import json
+import subprocess
+
+import pytest
+import yaml
+from world import BIN, until
+
+
+def moorage(*arguments, env=None):
+    return subprocess.run(
+        [BIN / "moorage", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=env,
+    )
+
+
+@pytest.fixture
+def cluster(world):
+    world.create_node("small", cpu="1")
+    world.create_node("large", cpu="8")
+    world.create_pod("fits", cpu="4")
+    world.create_pod("too-large", cpu="16")
+    return world
+
+
+def test_explain_reads_a_live_cluster_without_touching_it(cluster):
+    before = cluster.pods(), cluster.nodes()
+    kubeconfig = cluster.kubeconfig()
+    told = moorage("explain", "fits", "--kubeconfig", kubeconfig, "-o", "json")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["picked"] == "large"
+    told = moorage("explain", "too-large", "--kubeconfig", kubeconfig)
+    assert "default/too-large stays pending: 0/2 nodes are available" in told.stdout
+    assert (cluster.pods(), cluster.nodes()) == before
+    assert cluster.events() == []
+
+
+@pytest.mark.parametrize("name", ["dump.json", "dump.yaml"])
+def test_snapshot_is_read_back(cluster, tmp_path, name):
+    file = tmp_path / name
+    told = moorage("snapshot", "--kubeconfig", cluster.kubeconfig(), "-o", file)
+    assert (told.returncode, told.stdout) == (0, ""), told.stderr
+    assert " objects" in told.stderr
+    text = file.read_text()
+    items = (yaml.safe_load(text) if name.endswith("yaml") else json.loads(text))["items"]
+    kinds = [each["kind"] for each in items]
+    assert (kinds.count("Node"), kinds.count("Pod")) == (2, 2)
+    simulated = json.loads(moorage("simulate", "-f", file, "-o", "json").stdout)
+    assert simulated["placements"] == {"default/fits": "large", "default/too-large": None}
+    explained = json.loads(moorage("explain", "fits", "-f", file, "-o", "json").stdout)
+    assert explained["picked"] == "large"
+
+
+def test_events_and_conditions_are_kube_schedulers(cluster):
+    scheduler = cluster.run()
+    until(lambda: len(cluster.events()) == 2 and cluster.reasons()["too-large"])
+    events = {each["reason"]: each for each in cluster.events()}
+    assert events["Scheduled"]["note"] == "Successfully assigned default/fits to large"
+    assert events["FailedScheduling"]["note"].startswith("0/2 nodes are available")
+    (condition,) = cluster.pods()["too-large"]["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    assert condition["reason"] == "Unschedulable"
+    assert scheduler.stop() == 0
+
+
+def test_preemption(cluster):
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 1000,
+    }
+    cluster.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", urgent)
+    for i in range(2):
+        cluster.create_pod(f"low-{i}", cpu="3900m")
+    scheduler = cluster.run()
+    until(lambda: len(cluster.bound()) == 2)
+    cluster.create_pod("high", cpu="7", priority=1000, priorityClassName="urgent")
+    until(lambda: cluster.bound().get("high") == "large")
+    cluster.check_room()
+    reasons = {each["reason"] for each in cluster.events()}
+    assert {"Preempted", "Scheduled"} <= reasons
+    assert scheduler.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(["run"], "no configuration of a cluster has been provided", id="no cluster"),
+        pytest.param(["run", "--kubeconfig", "gone"], "gone: no such file", id="no file"),
+        pytest.param(["snapshot", "--kubeconfig", "gone"], "gone: no such file", id="snapshot"),
+        pytest.param(["explain", "p"], "Name the input", id="explain without input"),
+        pytest.param(
+            ["explain", "p", "-f", "a", "--kubeconfig", "b"], "not both", id="explain of two inputs"
+        ),
+        pytest.param(
+            ["run", "--leader-elect-lease-duration=5s"],
+            "leaderElection.leaseDuration: Invalid value",
+            id="a lease shorter than its deadline",
+        ),
+        pytest.param(
+            ["run", "--leader-elect-retry-period=soon"],
+            'time: invalid duration "soon"',
+            id="no duration",
+        ),
+        pytest.param(["run", "-v=loud"], "'loud' is not a whole number", id="no level"),
+    ],
+)
+def test_complaints(arguments, complaint, tmp_path):
+    told = moorage(*arguments, env={"HOME": str(tmp_path), "PATH": "/usr/bin"})
+    assert told.returncode == 2
+    assert complaint in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_nobody_there(world):
+    kubeconfig = world.kubeconfig()
+    world.close()
+    told = moorage("snapshot", "--kubeconfig", kubeconfig)
+    assert told.returncode == 2
+    assert "Cannot connect to host" in told.stderr

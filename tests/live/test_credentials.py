@@ -1,0 +1,150 @@
+"""Tokens that rotate, plugins that are asked no more often than needed."""
+
+import asyncio
+import json
+import stat
+
+import pytest
+
+from moorage.errors import KubeconfigError
+from moorage.live.connection import Connection, ExecPlugin, Identity
+from moorage.live.credentials import REREAD_SECONDS, Credentials
+
+VERSION = "client.authentication.k8s.io/v1"
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+def credentials(identity, clock=None):
+    connection = Connection(server="http://localhost", identity=identity)
+    return Credentials(connection, wall_clock=clock or Clock())
+
+
+def token(made):
+    return asyncio.run(made.headers()).get("Authorization", "").removeprefix("Bearer ")
+
+
+def plugin(tmp_path, script):
+    path = tmp_path / "plugin"
+    path.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return Identity(exec_plugin=ExecPlugin(command=str(path), api_version=VERSION, at="config"))
+
+
+def answer(**status):
+    return f"echo '{json.dumps({'kind': 'ExecCredential', 'status': status})}'"
+
+
+def runs(tmp_path):
+    return (tmp_path / "runs").read_text().count("run")
+
+
+def test_nobody():
+    assert asyncio.run(credentials(Identity()).headers()) == {}
+
+
+def test_name_and_password():
+    headers = asyncio.run(credentials(Identity(username="me", password="pw")).headers())
+    assert headers == {"Authorization": "Basic bWU6cHc="}
+
+
+def test_token_file_is_read_again(tmp_path):
+    file, clock = tmp_path / "token", Clock()
+    file.write_text("first\n")
+    made = credentials(Identity(token_file=file), clock)
+    assert token(made) == "first"
+    file.write_text("second")
+    assert token(made) == "first"
+    clock.now += REREAD_SECONDS
+    assert token(made) == "second"
+
+
+def test_refused_token_is_read_at_once(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("first")
+    made = credentials(Identity(token_file=file))
+    assert token(made) == "first"
+    file.write_text("second")
+    assert made.refused()
+    assert token(made) == "second"
+
+
+def test_fixed_token_that_is_refused_stays_refused():
+    assert not credentials(Identity(token="secret")).refused()
+
+
+def test_plugin_is_asked_again_shortly_before_its_answer_runs_out(tmp_path):
+    clock = Clock()
+    identity = plugin(tmp_path, answer(token="t", expirationTimestamp="1970-01-12T13:48:40Z"))
+    made = credentials(identity, clock)
+    assert token(made) == "t"  # good for two minutes
+    clock.now += 100
+    assert token(made) == "t"
+    assert runs(tmp_path) == 1
+    clock.now += 12
+    assert token(made) == "t"
+    assert runs(tmp_path) == 2
+
+
+def test_plugin_without_an_end_is_asked_once_and_after_a_401(tmp_path):
+    made = credentials(plugin(tmp_path, answer(token="t")))
+    assert [token(made), token(made)] == ["t", "t"]
+    assert runs(tmp_path) == 1
+    assert made.refused()
+    assert token(made) == "t"
+    assert runs(tmp_path) == 2
+
+
+def test_requests_at_once_share_one_run(tmp_path):
+    made = credentials(plugin(tmp_path, answer(token="t")))
+
+    async def several():
+        return await asyncio.gather(*(made.headers() for _ in range(5)))
+
+    assert len(asyncio.run(several())) == 5
+    assert runs(tmp_path) == 1
+
+
+def test_plugin_is_told_what_it_is_asked_for(tmp_path):
+    made = credentials(plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; false'))
+    with pytest.raises(KubeconfigError):
+        token(made)
+    info = json.loads((tmp_path / "info").read_text())
+    assert info == {"kind": "ExecCredential", "apiVersion": VERSION, "spec": {"interactive": False}}
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        pytest.param("echo oh >&2; exit 3", r"ended with 3: oh", id="it fails"),
+        pytest.param("echo hello", "did not print an ExecCredential", id="not JSON"),
+        pytest.param(answer(), "neither a token nor a client certificate", id="nothing in it"),
+        pytest.param(
+            answer(clientCertificateData="x"), "do not go together", id="certificate without key"
+        ),
+        pytest.param(
+            answer(token="t", expirationTimestamp="soon"), "is not a time", id="no real time"
+        ),
+    ],
+)
+def test_plugins_that_fail(tmp_path, script, complaint):
+    with pytest.raises(KubeconfigError, match=complaint) as caught:
+        token(credentials(plugin(tmp_path, script)))
+    assert str(caught.value).startswith("config, exec")
+
+
+def test_plugin_that_is_not_installed():
+    absent = ExecPlugin(command="no-such", api_version=VERSION, at="c", install_hint="install it")
+    with pytest.raises(KubeconfigError, match=r"cannot run 'no-such': no such file.*; install it"):
+        token(credentials(Identity(exec_plugin=absent)))
+
+
+def test_empty_token_file(tmp_path):
+    (tmp_path / "token").write_text("")
+    with pytest.raises(KubeconfigError, match="token is empty"):
+        token(credentials(Identity(token_file=tmp_path / "token")))

@@ -1,0 +1,121 @@
+"""Events that operators read."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+from scripted import HANG_UP, serving
+
+from moorage.framework.effects import EmitEvent, PodRef
+from moorage.live import event_recorder
+from moorage.live.event_recorder import EventRecorder
+
+GOOD = (201, {})
+
+
+class Clock:
+    now = 1_700_000_000.25
+
+    def __call__(self):
+        return self.now
+
+
+def event(note="no room", pod="web", reason="FailedScheduling"):
+    ref = PodRef("ns", pod, f"uid-{pod}")
+    return EmitEvent(ref, "Warning", reason, "Scheduling", note, "default-scheduler")
+
+
+@asynccontextmanager
+async def recording(clock, *answers):
+    async with serving(*answers) as (scripted, client):
+        recorder = EventRecorder(client, "host", wall_clock=clock)
+        task = asyncio.create_task(recorder.run())
+        yield recorder, scripted
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def written(*steps, answers=(GOOD,)):
+    """Emit events, or let seconds pass; what was written."""
+    clock = Clock()
+
+    async def record():
+        async with recording(clock, *answers) as (recorder, scripted):
+            for step in steps:
+                if isinstance(step, EmitEvent):
+                    recorder.emit(step)
+                else:
+                    clock.now += step
+                    recorder.tidy()
+            async with asyncio.timeout(5):
+                await recorder.flushed()
+            methods = [each.split()[0] for each in scripted.requests]
+            bodies = [json.loads(body) for body in scripted.bodies]
+            return sorted(zip(methods, bodies, scripted.requests, strict=True), key=lambda w: w[0])
+
+    return asyncio.run(record())
+
+
+def test_document():
+    ((method, body, request),) = written(event())
+    assert (method, request) == ("POST", "POST /apis/events.k8s.io/v1/namespaces/ns/events")
+    assert body["metadata"]["name"].startswith("web.")
+    assert body["eventTime"] == "2023-11-14T22:13:20.250000Z"
+    assert body["reportingController"] == "default-scheduler"
+    assert body["reportingInstance"] == "default-scheduler-host"
+    assert body["regarding"]["uid"] == "uid-web"
+    assert (body["type"], body["reason"], body["action"]) == (
+        "Warning",
+        "FailedScheduling",
+        "Scheduling",
+    )
+    assert body["note"] == "no room"
+
+
+def series(writes):
+    return [body["series"]["count"] for method, body, _ in writes if method == "PATCH"]
+
+
+def test_second_time_makes_a_series_later_times_are_counted():
+    writes = written(event(), event(), event(), event())
+    assert [method for method, *_ in writes] == ["PATCH", "POST"]
+    assert series(writes) == [2]
+
+
+def test_a_series_ends_with_its_count_when_it_falls_silent():
+    assert sorted(series(written(event(), event(), event(), 360.0, event()))) == [2, 3]
+
+
+def test_a_series_that_lasts_is_written_now_and_then():
+    steps = [event(), *(step for _ in range(8) for step in (300.0, event()))]
+    assert sorted(series(written(*steps))) == [2, 7]
+
+
+def test_other_notes_and_other_pods_are_other_events():
+    writes = written(event(), event(note="other"), event(pod="db"), event(reason="Other"))
+    assert [method for method, *_ in writes] == ["POST"] * 4
+
+
+def test_trouble(monkeypatch):
+    monkeypatch.setattr(event_recorder, "RETRY_SECONDS", 0.01)
+    assert len(written(event(), answers=[HANG_UP, (500, {}), GOOD])) == 3
+    assert len(written(event(), answers=[(403, {"message": "no"}), GOOD])) == 1
+
+
+def test_too_many_are_dropped(monkeypatch):
+    monkeypatch.setattr(event_recorder, "ROOM", 10)
+
+    async def record():
+        async with recording(Clock(), GOOD) as (recorder, _):
+            for i in range(15):
+                recorder.emit(event(note=str(i)))
+            return recorder.dropped
+
+    assert asyncio.run(record()) == 5
+
+
+def test_not_more_series_are_kept_than_fit(monkeypatch):
+    monkeypatch.setattr(event_recorder, "MOST_SERIES", 2)
+    writes = written(event("a"), event("a"), event("a"), event("b"), event("c"), event("a"))
+    assert [method for method, *_ in writes].count("POST") == 4
+    assert sorted(series(writes)) == [2, 3]

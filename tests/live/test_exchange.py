@@ -1,0 +1,174 @@
+"""HTTP as servers and proxies speak it, in whatever pieces it comes."""
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+
+import pytest
+
+from moorage.live import certificates, tls
+from moorage.live.connection import ServerTrust
+from moorage.live.exchange import Exchanges
+from moorage.live.refusals import Lost, Unreached
+
+PLAIN = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\nRetry-After: 3\r\n\r\n{}"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
+)
+
+
+class Server:
+    """Answers each request with the next of some byte strings; None closes the connection."""
+
+    def __init__(self, answers, piece=0):
+        self.answers = list(answers)
+        self.piece = piece
+        self.connections = 0
+        self.requests = []
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        try:
+            while self.answers:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+                self.requests.append(head + await reader.readexactly(length))
+                answer = self.answers.pop(0)
+                if answer is None:
+                    break
+                await self.send(writer, answer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        writer.close()
+
+    async def send(self, writer, answer):
+        for i in range(0, len(answer), self.piece or len(answer)):
+            writer.write(answer[i : i + (self.piece or len(answer))])
+            await writer.drain()
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def serving(*answers, piece=0, context=None, path=""):
+    made = Server(answers, piece)
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    scheme = "https" if context else "http"
+    exchanges = Exchanges(f"{scheme}://127.0.0.1:{port}{path}")
+    try:
+        yield made, exchanges
+    finally:
+        exchanges.close()
+        server.close()
+
+
+def ask(exchanges, context=None, seconds=2.0):
+    return exchanges.ask(
+        "POST",
+        "/x?a=b",
+        {"Authorization": "Bearer t"},
+        b"{}",
+        seconds=seconds,
+        ssl_context=context,
+        before_sending=lambda: None,
+    )
+
+
+def asked(*answers, times=1, piece=0, **options):
+    async def go():
+        async with serving(*answers, piece=piece, **options) as (server, exchanges):
+            found = [await ask(exchanges) for _ in range(times)]
+            return found, server
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7], ids=["at once", "byte by byte", "in pieces"])
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        pytest.param(PLAIN, 201, b"{}", id="with a length"),
+        pytest.param(CHUNKED, 200, b"abcdefg", id="in chunks"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", id="without a body"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + PLAIN, 201, b"{}", id="after a 100"),
+    ],
+)
+def test_answers(answer, status, body, piece):
+    (found,), _ = asked(answer, piece=piece)
+    assert (found.status, found.body) == (status, body)
+
+
+def test_what_is_sent():
+    (found,), server = asked(PLAIN, path="/k8s/clusters/c-1/")
+    head = server.requests[0].split(b"\r\n")
+    assert head[0] == b"POST /k8s/clusters/c-1/x?a=b HTTP/1.1"
+    assert b"Authorization: Bearer t" in head
+    assert server.requests[0].endswith(b"\r\n\r\n{}")
+    assert found.header("retry-after") == "3"
+    assert found.header("etag") is None
+
+
+def test_connections_are_kept():
+    _, server = asked(PLAIN, CHUNKED, PLAIN, times=3)
+    assert server.connections == 1
+
+
+def test_a_connection_that_the_server_ends_is_not_used_again():
+    closing = PLAIN.replace(b"Retry-After: 3", b"Connection: close")
+    _, server = asked(closing, PLAIN, times=2)
+    assert server.connections == 2
+
+
+def test_a_connection_that_was_closed_meanwhile_is_not_used_again():
+    async def go():
+        async with serving(PLAIN) as (server, exchanges):
+            await ask(exchanges)  # The server has no more answers, and closes.
+            await asyncio.sleep(0.05)
+            server.answers.append(PLAIN)
+            await ask(exchanges)
+            return server.connections
+
+    assert asyncio.run(go()) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(None, "the connection broke", id="closed without an answer"),
+        pytest.param(b"hello\r\n\r\n", "is not HTTP", id="another protocol"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\nabc", "is not HTTP", id="of unknown length"),
+        pytest.param(PLAIN[:-1], "no answer within 0.1 s", id="half an answer"),
+    ],
+)
+def test_lost(answer, text):
+    async def go():
+        async with serving(answer, PLAIN) as (_, exchanges):
+            with pytest.raises(Lost, match=text):
+                await ask(exchanges, seconds=0.1)
+            assert (await ask(exchanges)).status == 201  # The next is not harmed.
+
+    asyncio.run(go())
+
+
+def test_tls(tmp_path):
+    authority, context = server_certificate(tmp_path)
+
+    async def go():
+        async with serving(PLAIN, PLAIN, context=context) as (_, exchanges):
+            trusted = tls.context(ServerTrust(authority=authority))
+            assert (await ask(exchanges, trusted)).status == 201
+            reckless = tls.context(ServerTrust(insecure=True))
+            assert (await ask(exchanges, reckless)).status == 201
+            strict = tls.context(ServerTrust())
+            with pytest.raises(Unreached, match="CERTIFICATE_VERIFY_FAILED"):
+                await ask(exchanges, strict)
+
+    asyncio.run(go())
+
+
+def server_certificate(folder):
+    certificate, key = certificates.self_signed(["localhost", "127.0.0.1"])
+    (folder / "tls.pem").write_bytes(certificate + key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "tls.pem")
+    return certificate, context

@@ -1,0 +1,182 @@
+"""What is asked of the API server, in which order, and what its answers mean."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+from scripted import HANG_UP, never, serving
+
+from moorage.api.meta import Condition
+from moorage.core.effects import Done, Effect, Failed, Unknown
+from moorage.framework.effects import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
+from moorage.live import calls
+from moorage.live.event_recorder import EventRecorder
+from moorage.live.performer import Performer
+
+REF = PodRef("ns", "web", "uid-1")
+BIND = BindPod(REF, "node-1")
+PATCH = PatchPodStatus(
+    REF,
+    condition=Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no"),
+)
+DELETE = DeletePod(REF)
+LOOK_UP = LookUpPod(REF)
+GOOD = (201, {})
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(calls, "BIND_SECONDS", 0.2)
+    monkeypatch.setattr(calls, "PATIENT_TRIES", 3)
+
+
+def no(code, message="no"):
+    return code, {"code": code, "message": message}
+
+
+def performed(*requests, answers, leads=True):
+    """The outcomes of requests, in the order in which they came, and the server."""
+
+    async def perform():
+        outcomes = []
+        async with serving(*answers) as (scripted, client):
+            performer = Performer(
+                client,
+                EventRecorder(client, "host"),
+                lambda: leads,
+                lambda ticket, outcome: outcomes.append((ticket, outcome)),
+                pytest.fail,
+            )
+            performer.perform([Effect(i, each) for i, each in enumerate(requests)])
+            async with asyncio.timeout(5):
+                await performer.drained()
+            assert performer.is_idle
+            assert performer.bindings == 0
+            return outcomes, scripted
+
+    return asyncio.run(perform())
+
+
+def pod(uid="uid-1", node=""):
+    return 200, {
+        "metadata": {"name": "web", "namespace": "ns", "uid": uid},
+        "spec": {"nodeName": node},
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "answers", "outcome", "times"),
+    [
+        pytest.param(BIND, [GOOD], Done(), 1, id="bound"),
+        pytest.param(BIND, [no(429), GOOD], Done(), 2, id="a binding that was turned away unread"),
+        pytest.param(BIND, [no(409)], Failed("no"), 1, id="bound by another"),
+        pytest.param(BIND, [no(404)], Failed("no", missing=True), 1, id="no such pod"),
+        pytest.param(BIND, [no(403)], Failed("no"), 1, id="may not bind"),
+        pytest.param(BIND, [no(500), GOOD], Unknown("no"), 1, id="a binding is never repeated"),
+        pytest.param(PATCH, [GOOD], Done(), 1, id="patched"),
+        pytest.param(PATCH, [no(500), HANG_UP, GOOD], Done(), 3, id="a patch is repeated"),
+        pytest.param(PATCH, [no(409)], Failed("no"), 1, id="a namesake is not patched"),
+        pytest.param(DELETE, [GOOD], Done(), 1, id="deleted"),
+        pytest.param(DELETE, [no(404)], Failed("no", missing=True), 1, id="deleted already"),
+        pytest.param(DELETE, [no(500)], Unknown("no"), 3, id="nobody knows if it was deleted"),
+    ],
+)
+def test_outcomes(request_, answers, outcome, times):
+    outcomes, scripted = performed(request_, answers=answers)
+    assert outcomes == [(0, outcome)]
+    assert len(scripted.requests) == times
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [pytest.param(HANG_UP, "the connection broke", id="hang-up"),
+     pytest.param(never, "no answer within 0.2 s", id="too late")],
+)  # fmt: skip
+def test_binding_that_nobody_knows_of(answer, text):
+    ((_, outcome),), _ = performed(BIND, answers=[answer])
+    assert isinstance(outcome, Unknown)
+    assert text in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("answers", "node"),
+    [
+        pytest.param([pod(node="node-1")], "node-1", id="bound"),
+        pytest.param([no(500), pod()], "", id="not bound"),
+        pytest.param([pod(uid="other")], None, id="a namesake"),
+        pytest.param([no(404)], None, id="gone"),
+    ],
+)
+def test_look_up(answers, node):
+    ((_, outcome),), _ = performed(LOOK_UP, answers=answers)
+    assert isinstance(outcome, Done)
+    assert (outcome.pod.node_name if outcome.pod else None) == node
+
+
+def test_look_up_that_fails_says_so():
+    ((_, outcome),), _ = performed(LOOK_UP, answers=[no(500)])
+    assert outcome == Failed("no")
+
+
+def test_what_is_sent():
+    _, scripted = performed(BIND, answers=[GOOD])
+    assert scripted.requests == ["POST /api/v1/namespaces/ns/pods/web/binding?timeout=0.2s"]
+    assert json.loads(scripted.bodies[0]) == {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "web", "namespace": "ns", "uid": "uid-1"},
+        "target": {"kind": "Node", "name": "node-1"},
+    }
+    _, scripted = performed(PATCH, answers=[GOOD])
+    assert scripted.requests == ["PATCH /api/v1/namespaces/ns/pods/web/status"]
+    patch = json.loads(scripted.bodies[0])
+    assert patch["metadata"] == {"uid": "uid-1"}
+    (condition,) = patch["status"]["conditions"]
+    assert condition["message"] == "no"
+    assert condition["lastTransitionTime"].endswith("Z")
+    _, scripted = performed(DELETE, answers=[GOOD])
+    assert json.loads(scripted.bodies[0])["preconditions"] == {"uid": "uid-1"}
+
+
+@pytest.mark.parametrize(
+    ("nominated", "sent"), [pytest.param("n", "n", id="set"), pytest.param("", None, id="cleared")]
+)
+def test_nominated_node(nominated, sent):
+    _, scripted = performed(PatchPodStatus(REF, nominated_node_name=nominated), answers=[GOOD])
+    assert json.loads(scripted.bodies[0])["status"] == {"nominatedNodeName": sent}
+
+
+def test_one_pod_in_order_others_beside_it():
+    order = []
+
+    async def slow_for_web(request):
+        name = request.path.split("/")[6]
+        if name == "web" and request.method == "PATCH":
+            await asyncio.sleep(0.1)
+        order.append(f"{request.method} {name}")
+        return web.json_response({})
+
+    other = BindPod(PodRef("ns", "other", "uid-2"), "node-1")
+    performed(PATCH, BIND, other, answers=[slow_for_web])
+    assert order == ["POST other", "PATCH web", "POST web"]
+
+
+def test_waiting_statuses_are_merged():
+    first, second, third = (
+        PatchPodStatus(REF, condition=Condition(type="PodScheduled", message=text))
+        for text in ("one", "two", "three")
+    )
+    nominating = PatchPodStatus(REF, nominated_node_name="node-9")
+    outcomes, scripted = performed(first, second, nominating, third, answers=[GOOD])
+    assert sorted(ticket for ticket, _ in outcomes) == [0, 1, 2, 3]
+    assert len(scripted.requests) == 2
+    status = json.loads(scripted.bodies[1])["status"]
+    assert status["conditions"][0]["message"] == "three"
+    assert status["nominatedNodeName"] == "node-9"
+
+
+def test_nothing_is_sent_by_who_does_not_lead():
+    outcomes, scripted = performed(BIND, DELETE, PATCH, answers=[GOOD], leads=False)
+    assert scripted.requests == []
+    assert all(isinstance(outcome, Failed) for _, outcome in outcomes)

@@ -1,0 +1,204 @@
+"""From lists and watches to observations, whatever comes."""
+
+import asyncio
+
+import pytest
+from scripted import HANG_UP, never, serving
+
+from moorage.api.kinds import KINDS
+from moorage.live import reflector as reflectors
+from moorage.live.news import News
+from moorage.live.reflector import Reflector
+
+POD = KINDS["Pod"]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(reflectors, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(reflectors, "LONGEST_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(reflectors, "UNSERVED_WAIT_SECONDS", 0.02)
+
+
+def pod(name, version, uid="", **spec):
+    meta = {"name": name, "namespace": "ns", "uid": uid or name, "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": spec}
+
+
+def listed(*pods, version="10", more=""):
+    meta = {"resourceVersion": version, "continue": more}
+    return 200, {"metadata": meta, "items": list(pods) or None}
+
+
+def line(change, obj):
+    return {"type": change, "object": obj}
+
+
+def gone():
+    return line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
+
+
+def told(*answers, count, after=None, kind=POD):
+    """What a reflector tells until there are so many observations, and what it asked for."""
+
+    async def follow():
+        async with serving(*answers, never) as (scripted, client):
+            news = News()
+            reflector = Reflector(client, kind, news, needed_by=("A", "B"))
+            task = asyncio.create_task(reflector.run())
+            async with asyncio.timeout(5):
+                if after is not None:
+                    await after(reflector, scripted)
+                while news.put_count < count or len(scripted.requests) < len(answers):
+                    await asyncio.sleep(0.005)
+            task.cancel()
+            await asyncio.wait({task})
+            found = [(type(o).__name__, o.obj.name) for o in iter(news.take, None)]
+            return found, scripted.requests, reflector
+
+    return asyncio.run(follow())
+
+
+def test_list_in_pages_and_watch():
+    found, requests, reflector = told(
+        listed(pod("a", 1), more="page2"),
+        listed(pod("b", 2)),
+        [
+            line("ADDED", pod("c", 11)),
+            line("MODIFIED", pod("a", 12)),
+            line("DELETED", pod("b", 13)),
+        ],
+        count=5,
+    )
+    names = [("Added", "a"), ("Added", "b"), ("Added", "c"), ("Updated", "a"), ("Deleted", "b")]
+    assert found == names
+    selector = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+    assert requests[0] == f"GET /api/v1/pods?{selector}&limit=500"
+    assert requests[1] == f"GET /api/v1/pods?{selector}&limit=500&continue=page2"
+    assert "watch=true" in requests[2]
+    assert "resourceVersion=10" in requests[2]
+    assert reflector.is_synced
+
+
+def test_watch_goes_on_where_it_ended():
+    bookmark = line("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
+    _, requests, _ = told(
+        listed(),
+        [line("ADDED", pod("a", 11))],
+        HANG_UP,
+        [bookmark],
+        [],
+        count=1,
+    )
+    versions = [each.partition("resourceVersion=")[2].partition("&")[0] for each in requests[1:5]]
+    assert versions == ["10", "11", "11", "40"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param([gone()], id="410 within the watch"),
+        pytest.param((410, {"code": 410, "message": "too old"}), id="410 at once"),
+        pytest.param([b'{"type": "ADDED", "obj\n'], id="a line that is not JSON"),
+        pytest.param([line("SURPRISE", pod("z", 99))], id="an event that nobody knows"),
+    ],
+)
+def test_listed_anew_as_differences(trouble):
+    """Deletions that nobody saw are told; what has not changed is not told again."""
+    found, _, _ = told(
+        listed(pod("a", 1), pod("b", 2), pod("c", 3), pod("d", 4)),
+        trouble,
+        listed(pod("a", 1), pod("c", 20), pod("d", 21, uid="other"), pod("e", 22), version="30"),
+        count=8,
+    )
+    assert found[:4] == [("Added", name) for name in "abcd"]
+    assert found[4:] == [("Deleted", "b"), ("Updated", "c"), ("Updated", "d"), ("Added", "e")]
+
+
+def test_what_came_before_the_trouble_counts():
+    found, requests, _ = told(
+        listed(), [line("ADDED", pod("a", 11)), b"nonsense\n"], listed(pod("a", 11)), count=1
+    )
+    assert found == [("Added", "a")]
+    assert "watch" not in requests[2]
+
+
+def test_a_line_in_two_pieces():
+    text = b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"11"}}}\n'
+    found, _, _ = told(listed(), [text[:30], text[30:]], count=1)
+    assert found == [("Added", "a")]
+
+
+def test_an_unusual_object_is_read_all_the_same():
+    odd = pod("odd", 11)
+    odd["metadata"]["labels"] = None  # as some writers have it
+    found, _, _ = told(listed(odd, pod("a", 1)), [line("MODIFIED", {**odd})], count=3)
+    assert found == [("Added", "odd"), ("Added", "a"), ("Updated", "odd")]
+
+
+def test_an_object_that_cannot_be_read_is_left_out():
+    bad = pod("bad", 5, containers="none")
+    found, _, _ = told(listed(bad, pod("a", 1)), count=1)
+    assert found == [("Added", "a")]
+
+
+def test_list_that_expires_between_its_pages():
+    found, requests, _ = told(
+        listed(pod("a", 1), more="page2"),
+        (410, {"code": 410, "message": "expired"}),
+        listed(pod("a", 1), pod("b", 2)),
+        count=2,
+    )
+    assert found == [("Added", "a"), ("Added", "b")]
+    assert "limit" not in requests[2]
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_unserved_kind_is_reported_once(code, caplog):
+    async def settled(reflector, _):
+        await reflector.settled()
+        assert reflector.unserved == "no such thing"
+        assert not reflector.is_synced
+
+    refused = (code, {"code": code, "message": "no such thing"})
+    with caplog.at_level("WARNING", logger="moorage"):
+        found, _, reflector = told(
+            refused,
+            refused,
+            refused,
+            listed(pod("a", 1)),
+            count=1,
+            after=settled,
+            kind=KINDS["Service"],
+        )
+    assert found == [("Added", "a")]  # it may come to be served later
+    assert reflector.unserved == ""
+    reports = [r for r in caplog.records if "does not serve" in r.getMessage()]
+    assert len(reports) == 1
+    assert reports[0].named["needed_by"] == "A, B"
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_pods_that_may_not_be_read_are_waited_for(code):
+    async def still_waiting(reflector, scripted):
+        while len(scripted.requests) < 3:
+            await asyncio.sleep(0.005)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await reflector.settled()
+
+    refused = (code, {"code": code, "message": "no such thing"})
+    found, _, reflector = told(*[refused] * 20, listed(pod("a", 1)), count=1, after=still_waiting)
+    assert found == [("Added", "a")]
+    assert reflector.is_synced
+
+
+def test_refresh_lists_at_once():
+    async def refreshed(reflector, scripted):
+        while len(scripted.requests) < 2:  # It watches, and nothing comes.
+            await asyncio.sleep(0.005)
+        await reflector.refresh()
+
+    found, requests, _ = told(listed(pod("a", 1)), never, listed(), count=2, after=refreshed)
+    assert found == [("Added", "a"), ("Deleted", "a")]
+    assert "watch" not in requests[2]
