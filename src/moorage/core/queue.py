@@ -89,7 +89,8 @@ class SchedulingQueue:
         entry.become(new)
         self.nominator.update(old, new)
         if entry.key in self._pool:
-            # Who refused it, and since when it rests, has not changed by this.
+            if old.spec.scheduler_name != new.spec.scheduler_name:
+                self._pool.put(entry)  # Others speak for it now.
             self._reconsider(entry, old, now)
         else:
             self._places.reorder(entry)
