@@ -51,7 +51,7 @@ from moorage.framework.events import Action
 from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
-from moorage.framework.points import Depends, Normalizer
+from moorage.framework.points import ALWAYS, Depends, Normalizer
 from moorage.framework.post_filter import Candidate, PostFiltered, Refusal, Reviewer
 from moorage.framework.reasons import Reasons
 from moorage.framework.state import CycleState, StateKey
@@ -89,6 +89,7 @@ from moorage.nodes.usage import HostPort, Placed
 from moorage.nodes.usage_columns import UsageColumn
 
 __all__ = [
+    "ALWAYS",
     "BEST",
     "SKIP",
     "SUCCESS",

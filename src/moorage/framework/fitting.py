@@ -44,8 +44,9 @@ class Fitting:
         # The filters that take part, in order, by their places among all filters of the profile.
         self.memos = memos
         self.memo_at = dict(memos)
+        depends = [memo.depends for _, memo in memos]
         self._usage_memos = [memo for _, memo in memos if memo.depends is Depends.USAGE]
-        self._looks_around = any(memo.depends is Depends.NODES for _, memo in memos)
+        self._looks_around = Depends.NODES in depends
         self._seen = self._nodes_seen = -1
         self.first: Places = np.zeros(0, dtype=np.int16)
         self.fits: Mask = np.zeros(0, dtype=np.bool_)
@@ -74,9 +75,11 @@ class Fitting:
                 if memo.has_erred:
                     self.has_erred = True
         else:
+            self.has_erred = False
             for _, memo in self.memos:
                 memo.refresh()
-            self.has_erred = any(memo.has_erred for _, memo in self.memos)
+                if memo.has_erred:
+                    self.has_erred = True
             if self._looks_around:
                 rows = None
         if rows is None or len(rows) > FEW:

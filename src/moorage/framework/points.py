@@ -17,7 +17,7 @@ Besides its methods a plugin may state:
               PLACEMENTS and are not kept.
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
-              and pre_score, and so is not asked. None: ask every time.
+              and pre_score, and so is not asked. None: ask every time. ALWAYS: never again.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.
@@ -44,6 +44,15 @@ from moorage.nodes.usage import Placed
 
 if TYPE_CHECKING:
     from moorage.framework.post_filter import PostFiltered, Refusal
+
+
+class Always(Enum):
+    """For `skips_while`: pods of this template are skipped whatever happens."""
+
+    ALWAYS = "whatever happens"
+
+
+ALWAYS = Always.ALWAYS
 
 
 class Depends(Enum):

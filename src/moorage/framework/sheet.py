@@ -24,6 +24,7 @@ from moorage.framework.answers import (
 from moorage.framework.beside import Beside
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
+from moorage.framework.points import ALWAYS
 from moorage.framework.reading import Reading, pre_filter, pre_score
 from moorage.framework.reasons import Reasons
 from moorage.framework.score_column import (
@@ -53,6 +54,8 @@ class Sheet:
         # How long the plugins that are not kept would skip the pod, by the latest look. While that
         # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
         self._stamps: dict[str, Hashable] = {}
+        self._stamping: list[Any] = []
+        self._always_skipping: frozenset[str] | None = None
         self._pre_filtered: PreFiltered | None = None
         self._skips_scores = False
         # Those of the kept pre_filter plugins who skip the pod, if none of them has more to say.
@@ -83,66 +86,75 @@ class Sheet:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
         if self.profile.looking_at_nodes:
             self._forget_nodes()
-        stamps = {plugin.name: _stamp(plugin, state, pod) for plugin in self.profile.skipping}
+        stamps = self._look_at_stamps(state, pod)
         if stamps != self._stamps:
             self._stamps = stamps
             self._pre_filtered, self._skips_scores = None, False
         return self._pre_filtered or self._ask_pre_filters(state, pod)
 
+    def _look_at_stamps(self, state: CycleState, pod: Pod) -> dict[str, Hashable]:
+        """How long those who skip such pods would do so; who always does is asked only once."""
+        if self._always_skipping is not None:
+            return {plugin.name: _stamp(plugin, state, pod) for plugin in self._stamping}
+        said = {plugin.name: _stamp(plugin, state, pod) for plugin in self.profile.skipping}
+        always = frozenset([name for name, stamp in said.items() if stamp is ALWAYS])
+        self._stamping = [each for each in self.profile.skipping if each.name not in always]
+        self._always_skipping = always
+        return {name: stamp for name, stamp in said.items() if stamp is not ALWAYS}
+
     def _ask_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         quiet, holds = self._kept_skips, True
         result = PreFiltered(skipped=set(quiet or ()))
+        kept_skips: list[str] | None = []
         remembered: Status | None = None
         for plugin, kept in self.profile.pre_filters:
-            if kept and quiet is not None:
+            if not kept:
+                said = pre_filter(plugin, state, pod)
+                holds = holds and self._would_again(plugin, said)
+            elif quiet is not None:
                 continue
-            if kept:
+            else:
                 reading = self._reading(plugin)
                 said = reading.pre_filtered
                 self.state.adopt(reading.state)
-            else:
-                said = pre_filter(plugin, state, pod)
-                holds = holds and self._would_again(plugin, said)
+            code = said.code if isinstance(said, Status) else None
+            if code is Code.SUCCESS:
+                continue
+            if code is Code.SKIP:
+                result.skipped.add(plugin.name)
+                if kept and kept_skips is not None:
+                    kept_skips.append(plugin.name)
+                continue
+            kept_skips = None if kept else kept_skips
             if isinstance(said, Narrowed):
                 result.narrow(plugin.name, said.names)
                 if result.rejected is not None:
                     return result
-            elif said.code is Code.SKIP:
-                result.skipped.add(plugin.name)
-            elif said.code is Code.UNSCHEDULABLE:
+            elif code is Code.UNSCHEDULABLE:
                 remembered = said.by(plugin.name)
-            elif said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 result.rejected = said.by(plugin.name)
                 return result
-            elif said.code is not Code.SUCCESS:
+            else:
                 text = said.message or f"returned {said.code.label}"
                 text = f'running PreFilter plugin "{plugin.name}": {text}'
                 raise PluginError(plugin.name, text)
         result.rejected = remembered
-        if quiet is None:
-            self._kept_skips = self._find_quiet()
+        if quiet is None and kept_skips is not None:
+            self._kept_skips = frozenset(kept_skips)
         result.volatile = tuple(
-            (place, plugin)
-            for place, plugin in self.profile.volatile_filters
-            if plugin.name not in result.skipped
+            [each for each in self.profile.volatile_filters if each[1].name not in result.skipped]
         )
         if holds:
             self._pre_filtered = result
         return result
 
-    def _find_quiet(self) -> frozenset[str] | None:
-        """The kept pre_filter plugins that skip the pod; None if one says more than yes or skip."""
-        said = {
-            p.name: self._reading(p).pre_filtered for p, kept in self.profile.pre_filters if kept
-        }
-        plain = (Code.SUCCESS, Code.SKIP)
-        if not all(isinstance(a, Status) and a.code in plain for a in said.values()):
-            return None
-        return frozenset(name for name, answer in said.items() if _skips(answer))
-
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
-        return _skips(said) and self._stamps.get(plugin.name) is not None
+        if not _skips(said):
+            return False
+        always = self._always_skipping or ()
+        return plugin.name in always or self._stamps.get(plugin.name) is not None
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
@@ -181,12 +193,14 @@ class Sheet:
         return Filtered(filters, fitting, fits, said)
 
     def _new_fitting(self) -> Fitting:
-        asked = {plugin.name for plugin, _ in self.profile.pre_filters}
-        readings = [(place, self._reading(plugin)) for place, plugin in self.profile.kept_filters]
+        skips = self._kept_skips
+        if skips is None:
+            kept = [plugin for plugin, is_kept in self.profile.pre_filters if is_kept]
+            skips = frozenset(p.name for p in kept if _skips(self._reading(p).pre_filtered))
         memos = [
-            (place, reading.verdicts)
-            for place, reading in readings
-            if not (reading.plugin.name in asked and _skips(reading.pre_filtered))
+            (place, self._reading(plugin).verdicts)
+            for place, plugin in self.profile.kept_filters
+            if plugin.name not in skips
         ]
         self._fitting = Fitting(self.state.table, memos)
         return self._fitting

@@ -72,10 +72,13 @@ class CycleState:
 
     def get(self, key: StateKey[T], default: T) -> T:
         """What lies under a key, or the default."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        name, layer = key.name, self
+        while name not in layer._own:
+            if layer._below is None:
+                return default
+            layer = layer._below
+        found: T = layer._own[name]
+        return found
 
     def adopt(self, other: "CycleState") -> None:
         """Take over what was written into another state."""

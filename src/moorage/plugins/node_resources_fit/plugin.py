@@ -36,6 +36,10 @@ class Share(NamedTuple):
     defaulted: bool
 
 
+# What has to be free, and what is scored.
+Reads = tuple[tuple[tuple[str, int], ...], tuple[Share, ...]]
+
+
 class NodeResourcesFit:
     name = "NodeResourcesFit"
     depends = mp.Depends.USAGE
@@ -52,14 +56,18 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(ignored_resource_groups)
         self._strategy: Strategy = strategies.of(settings)
         self._scored = _checked(settings.resources)
+        self._latest: tuple[mp.Pod, Reads] | None = None
 
-    def reads(self, pod: mp.Pod) -> tuple[tuple[tuple[str, int], ...], tuple[Share, ...]]:
-        return self._needed(pod), self._shares(pod)
+    def reads(self, pod: mp.Pod) -> Reads:
+        # Asked for several times in a row about one pod.
+        if self._latest is None or self._latest[0] is not pod:
+            self._latest = (pod, (self._needed(pod), self._shares(pod)))
+        return self._latest[1]
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        state[NEEDS] = Needs.of(self._needed(pod))
+        state[NEEDS] = Needs.of(self.reads(pod)[0])
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
@@ -90,7 +98,7 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = self._shares(pod)
+        state[SHARES] = self.reads(pod)[1]
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:

@@ -39,7 +39,7 @@ class NodeVolumeLimits:
 
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else True
+        return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not state.template.usage.has_volumes:

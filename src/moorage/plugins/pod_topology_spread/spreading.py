@@ -5,7 +5,7 @@ their selector from services and controllers, and so are looked up anew when the
 are a note with the placements.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from moorage import plugin as mp
@@ -94,7 +94,6 @@ class Group:
 
 
 NOBODY = Group(())
-ALWAYS = (0, 0)
 
 
 class Spreading:
@@ -108,9 +107,9 @@ class Spreading:
         self._selector = DefaultSelector(pod)
         self._groups: dict[str, Group] = {}
 
-    def stamp(self, cluster: mp.Cluster) -> tuple[int, int]:
+    def stamp(self, cluster: mp.Cluster) -> Hashable:
         """What stays the same for as long as there are constraints or none."""
-        return ALWAYS if self._stated else self._selector.stamp(cluster)
+        return mp.ALWAYS if self._stated else self._selector.stamp(cluster)
 
     def group(self, action: str, cluster: mp.Cluster) -> Group:
         """The constraints for an action; a selector that does not parse raises."""

@@ -23,6 +23,9 @@ CLAIMS = mp.StateKey[PodClaims]("VolumeBinding.claims")
 RECORD = mp.StateKey[Record]("VolumeBinding.record")
 PROGRESS = mp.StateKey[Progress]("VolumeBinding.progress")
 
+NO_CLAIMS = PodClaims()
+NOTHING = Record()
+
 
 class VolumeBinding:
     name = "VolumeBinding"
@@ -40,7 +43,7 @@ class VolumeBinding:
 
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else True
+        return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not state.template.usage.has_volumes:
@@ -66,10 +69,10 @@ class VolumeBinding:
         return scoring.score(finding.find(state.cluster, claims, node.node), self._shape)
 
     def reserve(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> mp.Status:
-        claims = state.get(CLAIMS, PodClaims())
-        there = state.table.node(node)
-        if not claims.delayed or there is None:
-            state[RECORD] = Record()
+        claims = state.get(CLAIMS, NO_CLAIMS)
+        there = state.table.node(node) if claims.delayed else None
+        if there is None:
+            state[RECORD] = NOTHING
             return mp.SUCCESS
         record = assuming.record(finding.find(state.cluster, claims, there), node)
         assuming.assume(state.cluster, record, pod)
