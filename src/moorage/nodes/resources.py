@@ -18,7 +18,7 @@ class ResourceColumns:
         self._capacity = capacity
         self.columns: dict[str, Ints] = {}
         self._zeros = _zeros(capacity)
-        self._floats: dict[str, tuple[Floats, int]] = {}
+        self._floats: dict[tuple[str, ...], tuple[Floats, int]] = {}
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns.get(name, self._zeros)
@@ -28,19 +28,19 @@ class ResourceColumns:
         column = self.columns.get(name)
         return 0 if column is None else int(column[row])
 
-    def floats(self, name: str) -> Floats:
-        """A column to divide by: as floats, 1 where there is nothing; until a row is replaced."""
-        return self._as_floats(name)[0]
+    def floats(self, names: tuple[str, ...]) -> Floats:
+        """Columns to divide by, one below the other: as floats, 1 where there is nothing."""
+        return self._as_floats(names)[0]
 
-    def largest(self, name: str) -> int:
-        """The largest amount of a column."""
-        return self._as_floats(name)[1]
+    def largest(self, names: tuple[str, ...]) -> int:
+        """The largest amount of these columns."""
+        return self._as_floats(names)[1]
 
-    def _as_floats(self, name: str) -> tuple[Floats, int]:
-        known = self._floats.get(name)
+    def _as_floats(self, names: tuple[str, ...]) -> tuple[Floats, int]:
+        known = self._floats.get(names)
         if known is None:
-            column = np.maximum(self[name], 1)
-            known = self._floats[name] = column.astype(np.float64), int(column.max(initial=1))
+            columns = np.maximum(np.stack([self[name] for name in names]), 1)
+            known = self._floats[names] = columns.astype(np.float64), int(columns.max(initial=1))
         return known
 
     def of_row(self, row: int) -> dict[str, int]:

@@ -6,15 +6,18 @@ or several per row, because in arrays a pod is no more than what it takes of its
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.nodes import ports
+from moorage.nodes.columns import Column
 from moorage.nodes.interning import Mask
 from moorage.nodes.resources import Ints
 from moorage.nodes.table import NodeTable, TableSlice
 from moorage.nodes.usage import HostPort, Usage
+from moorage.nodes.usage_columns import UsageColumn
 
 Numbers = NDArray[np.int64]
 
@@ -88,6 +91,12 @@ class SupposedRows(TableSlice):
         self._shifts: list[tuple[Numbers, UsageBook, int]] = []
         # The ports of rows where pods with ports came or went, by place among these rows.
         self._ports: dict[int, set[HostPort]] = {}
+
+    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
+        """A column that a plugin declared; what follows from usage is worked out anew."""
+        if isinstance(column, UsageColumn):
+            return column.read_all(self)
+        return super().__getitem__(column)
 
     def copy(self) -> "SupposedRows":
         """The same rows, to suppose something else about."""

@@ -47,7 +47,7 @@ class Rows:
         """A column that a plugin declared."""
         values: NDArray[Any]
         if isinstance(column, UsageColumn):
-            values = self._table.usage_column(column)[self._index]
+            values = self._table.usage_column(column)[..., self._index]
         else:
             values = self._table.column(column)[self._index]
         return values
@@ -89,14 +89,14 @@ class Rows:
         amounts: Ints = self._table.allocatable_columns[resource][self._index]
         return amounts
 
-    def divisors(self, resource: str) -> Floats:
-        """The same to divide by: as floats, 1 where a node offers nothing."""
-        amounts: Floats = self._table.allocatable_columns.floats(resource)[self._index]
+    def divisors(self, resources: tuple[str, ...]) -> Floats:
+        """The same of several to divide by, a line each: as floats, 1 where a node has nothing."""
+        amounts: Floats = self._table.allocatable_columns.floats(resources)[..., self._index]
         return amounts
 
-    def largest_offer(self, resource: str) -> int:
-        """The most that any node of the cluster offers of a resource."""
-        return self._table.allocatable_columns.largest(resource)
+    def largest_offer(self, resources: tuple[str, ...]) -> int:
+        """The most that any node of the cluster offers of any of these resources."""
+        return self._table.allocatable_columns.largest(resources)
 
     def requested(self, resource: str) -> Ints:
         """What each node's pods request of a resource."""

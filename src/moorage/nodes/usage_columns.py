@@ -21,7 +21,10 @@ FEW = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsageColumn:
-    """How one value is worked out for a node, and for many rows; the two have to agree."""
+    """How one value is worked out for a node, and for many rows; the two have to agree.
+
+    It may be several values, as a list; many rows then have a line for each of them.
+    """
 
     name: str
     read: Callable[[NodeInfo], Any]
@@ -40,15 +43,15 @@ class UsageValues:
 
     def current(self, table: "NodeTable") -> NDArray[Any]:
         """All values, brought up to date."""
-        rows = table.changes.since(self._seen) if self._seen >= 0 else None
-        if rows is None or len(rows) > len(self._values) or len(self._values) != table.capacity:
+        rows = table.changes.since(self._seen)
+        if rows is None or len(rows) > table.capacity:
             self._values = self._column.read_all(table).copy()
         elif len(rows) <= FEW:
             for row in rows:
                 if table.nodes[row] is not None:
-                    self._values[row] = self._column.read(table.info(row))
+                    self._values[..., row] = self._column.read(table.info(row))
         else:
             changed = np.unique(np.array(rows, dtype=np.intp))
-            self._values[changed] = self._column.read_all(table.slice(changed))
+            self._values[..., changed] = self._column.read_all(table.slice(changed))
         self._seen = table.changes.position
         return self._values

@@ -8,6 +8,7 @@ as in Kubernetes, so every sum is taken in the order in which the resources are 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,7 +22,9 @@ Ints = NDArray[np.int64]
 
 UNSCALED = ("cpu", "memory", "ephemeral-storage")
 UNCHANGED = 75
-ADDED = mp.StateKey[tuple[tuple[str, int], ...]]("NodeResourcesBalancedAllocation.added")
+ADDED = mp.StateKey["Added"]("NodeResourcesBalancedAllocation.added")
+# Sums of whole numbers about as large as this are the same in floats.
+EXACT = 1 << 52
 
 
 class NodeResourcesBalancedAllocation:
@@ -41,7 +44,6 @@ class NodeResourcesBalancedAllocation:
             if spec.weight != 1:
                 raise ValueError(f"resources[{index}].weight: must be 1, is {spec.weight}")
         self._resources = tuple(spec.name for spec in specs)
-        self._balances: dict[tuple[str, ...], mp.UsageColumn] = {}
 
     def reads(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
         added = mp.requests.balanced_request(pod)
@@ -51,13 +53,13 @@ class NodeResourcesBalancedAllocation:
         added = self.reads(pod)
         if not any(amount for _, amount in added):
             return mp.SKIP
-        state[ADDED] = tuple((name, amount) for name, amount in added if _counts(name, amount))
+        state[ADDED] = Added.of([each for each in added if _counts(*each)])
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        for resource, amount in state[ADDED]:
+        for resource, amount in state[ADDED].each:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
@@ -68,28 +70,34 @@ class NodeResourcesBalancedAllocation:
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         added = state[ADDED]
-        if len(added) < 2:
+        if len(added.each) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
-        after = _balance_all(table, [resource for resource, _ in added], dict(added))
-        after -= table[self._balance(tuple(resource for resource, _ in added))]
-        after += 50
-        after >>= 1  # Half of it; it is never negative.
-        after += 50
+        after = _balance_all(table, added)
+        after -= table[balance_column(added.resources)]
+        after += 150
+        after >>= 1  # 50 and half of the rest, which is never negative.
         return after
 
-    def _balance(self, resources: tuple[str, ...]) -> mp.UsageColumn:
-        """How balanced nodes are without the pod, which is the same for all pods."""
-        column = self._balances.get(resources)
-        if column is None:
-            now = BalanceNow(resources)
-            column = mp.UsageColumn("balance", read=now.read, read_all=now.read_all)
-            self._balances[resources] = column
-        return column
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Added:
+    """What a pod adds to the resources of a node, and the same as lines of an array."""
+
+    each: tuple[tuple[str, int], ...]
+    resources: tuple[str, ...]
+    amounts: Floats
+
+    @classmethod
+    def of(cls, each: Iterable[tuple[str, int]]) -> "Added":
+        """Resources with their amounts, in the order in which they are configured."""
+        pairs = tuple(each)
+        amounts = np.array([[amount] for _, amount in pairs], dtype=np.float64)
+        return cls(pairs, tuple([resource for resource, _ in pairs]), amounts)
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceNow:
-    """The balance of nodes as they are."""
+class Balance:
+    """How balanced nodes are as they are, without the pod: the same for all pods."""
 
     resources: tuple[str, ...]
 
@@ -100,7 +108,36 @@ class BalanceNow:
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
-        return _balance_all(table, list(self.resources), {})
+        return _balance_all(table, Added.of((resource, 0) for resource in self.resources))
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the pods on nodes request, as floats."""
+
+    resources: tuple[str, ...]
+
+    def read(self, node: mp.NodeInfo) -> list[int]:
+        """On one node."""
+        return [node.requested(resource) for resource in self.resources]
+
+    def read_all(self, table: mp.Rows) -> Floats:
+        """On many, a line for each resource."""
+        return np.stack([table.requested(r) for r in self.resources]).astype(np.float64)
+
+
+@lru_cache(maxsize=256)
+def balance_column(resources: tuple[str, ...]) -> mp.UsageColumn:
+    """The column of how balanced nodes are."""
+    balance = Balance(resources)
+    return mp.UsageColumn("balance", read=balance.read, read_all=balance.read_all)
+
+
+@lru_cache(maxsize=256)
+def used_column(resources: tuple[str, ...]) -> mp.UsageColumn:
+    """The column of what pods request."""
+    used = Used(resources)
+    return mp.UsageColumn("requested", read=used.read, read_all=used.read_all)
 
 
 def _counts(resource: str, amount: int) -> bool:
@@ -129,27 +166,32 @@ def _deviation(fractions: list[float]) -> float:
     return math.sqrt(squares / count)
 
 
-def _balance_all(table: mp.Rows, resources: list[str], added: Mapping[str, int]) -> Ints:
+def _balance_all(table: mp.Rows, added: Added) -> Ints:
     """As `_balance`, for many nodes at once."""
-    fractions = [_fractions(table, resource, added.get(resource, 0)) for resource in resources]
+    resources = added.resources
+    fractions = _fractions(table, added)
     if len(fractions) == 2:
-        deviations = _half_distance(*fractions)
+        deviations = _half_distance(fractions[0], fractions[1])
         for resource in resources:
             if not table.all_offer(resource):
                 deviations *= table.allocatable(resource) > 0
     else:
         offered = [table.allocatable(resource) > 0 for resource in resources]
-        deviations = _deviations(fractions, offered)
+        deviations = _deviations(list(fractions), offered)
     np.subtract(1.0, deviations, out=deviations)
     deviations *= 100.0
     return deviations.astype(np.int64)
 
 
-def _fractions(table: mp.Rows, resource: str, added: int) -> Floats:
-    """How full each node would be of a resource."""
-    requested = table.requested(resource)
-    fractions: Floats = (requested + added if added else requested).astype(np.float64)
-    fractions /= table.divisors(resource)
+def _fractions(table: mp.Rows, added: Added) -> Floats:
+    """How full each node would be, a line for each resource."""
+    fractions: Floats
+    if table.largest_offer(added.resources) <= EXACT:
+        fractions = table[used_column(added.resources)] + added.amounts
+    else:
+        sums = [table.requested(resource) + amount for resource, amount in added.each]
+        fractions = np.stack(sums).astype(np.float64)
+    fractions /= table.divisors(added.resources)
     return np.minimum(fractions, 1.0, out=fractions)
 
 

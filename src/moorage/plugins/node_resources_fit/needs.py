@@ -50,12 +50,15 @@ def _refusal(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
     return mp.unschedulable(*reasons) if resolvable else mp.unresolvable(*reasons)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Needs:
     """A pod's requests as the filter asks for them."""
 
     each: tuple[Need, ...]
     refusals: Refusals
+    resources: tuple[str, ...]
+    # A place for the pod, and the amounts, one below the other.
+    amounts: NDArray[np.int64]
 
     @classmethod
     def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
@@ -64,7 +67,9 @@ class Needs:
             most = f"a pod may request {MOST_RESOURCES} different resources"
             raise ValueError(f"{most}, this one requests {len(needed)}")
         each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
-        return cls(tuple(each), Refusals(tuple(name for name, _ in needed)))
+        resources = tuple([name for name, _ in needed])
+        amounts = np.array([[1], *([amount] for _, amount in needed)], dtype=np.int64)
+        return cls(tuple(each), Refusals(resources), resources, amounts)
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -84,13 +89,41 @@ class Needs:
     def lacking_all(self, table: mp.Rows) -> NDArray[np.int64]:
         """The same for many rows."""
         lacking = np.zeros(len(table), dtype=np.int64)
-        full = table.pod_count >= table.allocatable("pods")
-        if not table.none_of(full):
-            lacking |= full * TOO_MANY_PODS
-        for bit, resource, amount in self.each:
-            allocatable = table.allocatable(resource)
-            short = allocatable - table.requested(resource) < amount
-            if not table.none_of(short):
-                lacking |= short * bit
-                lacking |= (short & (allocatable < amount)) * UNRESOLVABLE
+        short = table[room(self.resources)] < self.amounts
+        if not short.any():
+            return lacking
+        short &= table.active
+        lacking |= short[0] * TOO_MANY_PODS
+        for line, (bit, resource, amount) in zip(short[1:], self.each, strict=True):
+            lacking |= line * bit
+            lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
+
+
+# More than any pod asks for: rows without a node shall not look as if they were full.
+PLENTY = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left on nodes: places for pods, then some resources."""
+
+    resources: tuple[str, ...]
+
+    def read(self, node: mp.NodeInfo) -> list[int]:
+        """Of one node."""
+        left = [node.allocatable(name) - node.requested(name) for name in self.resources]
+        return [node.allocatable("pods") - node.pod_count, *left]
+
+    def read_all(self, table: mp.Rows) -> NDArray[np.int64]:
+        """Of many, a line for each resource."""
+        left = [table.allocatable(name) - table.requested(name) for name in self.resources]
+        every = np.stack([table.allocatable("pods") - table.pod_count, *left])
+        return np.where(table.active, every, PLENTY)
+
+
+@lru_cache(maxsize=256)
+def room(resources: tuple[str, ...]) -> mp.UsageColumn:
+    """The column of what is left; the same for all pods that ask for the same resources."""
+    of_nodes = Room(resources)
+    return mp.UsageColumn("room", read=of_nodes.read, read_all=of_nodes.read_all)

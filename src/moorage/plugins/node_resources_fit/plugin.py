@@ -6,7 +6,7 @@ that stand behind an extended resource are not known here.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import hints, strategies
 from moorage.plugins.node_resources_fit.needs import Needs
+from moorage.plugins.node_resources_fit.shares import Share, Shares, used_column
 from moorage.plugins.node_resources_fit.strategies import Strategy
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
@@ -24,16 +25,7 @@ DEFAULTED = ("cpu", "memory")
 UNSCALED = (*DEFAULTED, "ephemeral-storage")
 
 NEEDS = mp.StateKey[Needs]("NodeResourcesFit.needs")
-SHARES = mp.StateKey[tuple["Share", ...]]("NodeResourcesFit.shares")
-
-
-class Share(NamedTuple):
-    """A resource that is scored: what the pod adds to it, and how much it counts."""
-
-    resource: str
-    amount: int
-    weight: int
-    defaulted: bool
+SHARES = mp.StateKey[Shares]("NodeResourcesFit.shares")
 
 
 # What has to be free, and what is scored.
@@ -98,14 +90,14 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = self.reads(pod)[1]
+        state[SHARES] = Shares.of(self.reads(pod)[1])
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         self._require_resources()
         strategy = self._strategy
         total = weights = 0
-        for resource, amount, weight, defaulted in state[SHARES]:
+        for resource, amount, weight, defaulted in state[SHARES].each:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
@@ -117,26 +109,45 @@ class NodeResourcesFit:
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         self._require_resources()
+        shares = state[SHARES]
+        if not shares.each:
+            return np.zeros(len(table), dtype=np.int64)
+        scores = self._score_floats(shares, table)
+        return self._score_ints(shares, table) if scores is None else scores
+
+    def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
+        """All resources at once, where every node offers all of them and floats are exact."""
+        resources, strategy = shares.resources, self._strategy
+        if not (strategy.counts_zero and all(map(table.all_offer, resources))):
+            return None
+        if table.largest_offer(resources) > strategies.LARGEST:
+            return None
+        used = table[used_column(shares.counted)] + shares.amounts
+        ratings = strategy.rate_floats(used, table.divisors(resources))
+        if ratings is None:
+            return None
+        if shares.weights is not None:
+            ratings *= shares.weights
+        total = ratings[0] if len(ratings) == 1 else ratings[0] + ratings[1]
+        for line in ratings[2:]:
+            total += line
+        total /= shares.weight
+        # What is there is not negative, so this rounds down.
+        scores: mp.Scores = total.astype(np.int64)
+        return scores
+
+    def _score_ints(self, shares: Shares, table: mp.Rows) -> mp.Scores:
         strategy = self._strategy
-        total: Any = None
-        weights: Any = 0  # One number while all nodes agree in it, which divides faster.
-        for resource, amount, weight, defaulted in state[SHARES]:
+        total = np.zeros(len(table), dtype=np.int64)
+        weights: Any = 0
+        for resource, amount, weight, defaulted in shares.each:
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
-            exact = table.largest_offer(resource) <= strategies.LARGEST
-            divisors = table.divisors(resource) if exact else None
-            ratings = strategy.rate_all(used + amount, allocatable, divisors)
-            weighted = ratings if weight == 1 else ratings * weight
-            total = weighted if total is None else total + weighted
-            if strategy.counts_zero and table.all_offer(resource):
-                weights = weights + weight
-            else:
-                counted = allocatable > 0 if strategy.counts_zero else ratings > 0
-                weights = weights + counted * weight
-        if total is None:
-            return np.zeros(len(table), dtype=np.int64)
-        scores: mp.Scores = strategy.mean(total, weights).astype(np.int64, copy=False)
-        return scores
+            ratings = strategy.rate_all(used + amount, allocatable)
+            total += ratings * weight
+            counted = allocatable > 0 if strategy.counts_zero else ratings > 0
+            weights = weights + counted * weight
+        return strategy.mean(total, weights)
 
     def _shares(self, pod: mp.Pod) -> tuple[Share, ...]:
         added = mp.requests.scoring_request(pod)

@@ -3,11 +3,11 @@
 Each rates one resource from 0 to 100 and says how the ratings of several become one score. All of
 it is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
 
-For many nodes at once it is done in floats, which divide several times faster, and are exact here:
-up to LARGEST a percentage that is no whole number is further from the next one than any rounding.
+For many nodes at once it may be done in floats, which divide several times faster. They are exact
+up to LARGEST: a percentage that is no whole number is further from the next one than any rounding.
 """
 
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,14 @@ from moorage.plugins.node_resources_fit import shape
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Numbers = NDArray[Any]
-IntOrNumbers = TypeVar("IntOrNumbers", int, Numbers)
+IntOrInts = TypeVar("IntOrInts", int, Ints)
 
-# 2^46: the quotient of two numbers with a hundredth of that is a float to within 2^-47.
+# 2^46: the quotient of a hundred times as much by it is a float to within 2^-47.
 LARGEST = 1 << 46
 
 
 class Strategy(Protocol):
-    """One way to score; `rate_all` may use `requested` as scratch space for its answer."""
+    """One way to score; forms for many may use `requested` as scratch space for their answer."""
 
     # Whether a rating of 0 takes part in the mean, or is left out as if there were no resource.
     counts_zero: ClassVar[bool]
@@ -33,13 +32,13 @@ class Strategy(Protocol):
     def rate(self, requested: int, allocatable: int) -> int:
         """The rating of one node, which offers some of the resource."""
 
-    def rate_all(self, requested: Ints, allocatable: Ints, divisors: Floats | None) -> Numbers:
-        """The ratings of many; 0 where a node offers nothing.
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        """The ratings of many; 0 where a node offers nothing."""
 
-        `divisors` are the allocatable amounts as floats, if these are exact.
-        """
+    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats | None:
+        """The same where every node offers some, in floats; None if there is no such form."""
 
-    def mean(self, total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         """The score for a weighted sum of ratings."""
 
 
@@ -51,12 +50,16 @@ class LeastAllocated:
     def rate(self, requested: int, allocatable: int) -> int:
         return 0 if requested > allocatable else (allocatable - requested) * 100 // allocatable
 
-    def rate_all(self, requested: Ints, allocatable: Ints, divisors: Floats | None) -> Numbers:
-        free = np.subtract(allocatable, requested, out=requested)
-        return _percent(np.maximum(free, 0, out=free), allocatable, divisors)
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        used = np.minimum(requested, allocatable, out=requested)
+        return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def mean(self, total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
-        return _quotient(total, weights)
+    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats:
+        free = np.subtract(allocatable, requested, out=requested)
+        return _percent_floats(np.maximum(free, 0.0, out=free), allocatable)
+
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
+        return _whole(total, weights)
 
 
 class MostAllocated:
@@ -67,12 +70,14 @@ class MostAllocated:
     def rate(self, requested: int, allocatable: int) -> int:
         return 100 if requested > allocatable else requested * 100 // allocatable
 
-    def rate_all(self, requested: Ints, allocatable: Ints, divisors: Floats | None) -> Numbers:
-        used = np.minimum(requested, allocatable, out=requested)
-        return _percent(used, allocatable, divisors)
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
+        return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def mean(self, total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
-        return _quotient(total, weights)
+    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats:
+        return _percent_floats(np.minimum(requested, allocatable, out=requested), allocatable)
+
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
+        return _whole(total, weights)
 
 
 class RequestedToCapacityRatio:
@@ -88,14 +93,17 @@ class RequestedToCapacityRatio:
         full = requested > allocatable
         return self._ratings[100 if full else requested * 100 // allocatable]
 
-    def rate_all(self, requested: Ints, allocatable: Ints, divisors: Floats | None) -> Numbers:
+    def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         used = np.minimum(requested, allocatable, out=requested)
-        utilization = _percent(used, allocatable, divisors).astype(np.intp, copy=False)
+        utilization = _percent(used, allocatable)
         ratings = self._ratings_array.take(utilization, mode="clip")  # "clip" is the fast mode
         ratings *= allocatable > 0
         return ratings
 
-    def mean(self, total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
+    def rate_floats(self, requested: Floats, allocatable: Floats) -> None:
+        return None
+
+    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(2 * total + weights, 2 * weights)  # to the nearest, halves up
 
 
@@ -113,25 +121,18 @@ def of(settings: mp.ScoringStrategy) -> Strategy:
             raise ValueError(f'scoringStrategy.type: "{other}" is not supported')
 
 
-def _percent(part: Ints, whole: Ints, divisors: Floats | None) -> Numbers:
+def _percent(part: Ints, whole: Ints) -> Ints:
     part *= 100
-    if divisors is None:
-        return _whole(part, whole)
-    percentages = part.astype(np.float64)
-    percentages /= divisors
-    return np.floor(percentages, out=percentages)
+    return _whole(part, whole)
 
 
-def _quotient(total: IntOrNumbers, weights: IntOrNumbers | int) -> IntOrNumbers:
-    if not isinstance(total, np.ndarray) or total.dtype == np.int64:
-        return _whole(total, weights)
-    if isinstance(weights, np.ndarray):
-        return _whole(total.astype(np.int64), weights)
-    total /= weights
-    return np.floor(total, out=total)
+def _percent_floats(part: Floats, whole: Floats) -> Floats:
+    part *= 100.0
+    part /= whole
+    return np.floor(part, out=part)
 
 
-def _whole(part: IntOrNumbers, whole: IntOrNumbers | int) -> IntOrNumbers:
+def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
     """Integer division, in which NumPy's n // 0 is 0: what is not there earns nothing."""
     if not isinstance(whole, np.ndarray):
         return part // whole
