@@ -117,6 +117,10 @@ class Incoming:
             known = compiled[NAME] = cls(pod)
         return known
 
+    def is_alone(self, placements: mp.Placements) -> bool:
+        """Whether nobody states any terms, neither these pods nor others."""
+        return not self.states_terms and not placements.terms.all
+
     @property
     def problem(self) -> str:
         """What is wrong with the pod's terms, if anything is."""

@@ -43,6 +43,8 @@ class InterPodAffinity:
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         incoming = Incoming.of(state, pod)
+        if incoming.is_alone(state.table.placements):
+            return mp.SKIP
         if incoming.own.problems:
             return mp.unresolvable(f"parsing pod: {incoming.problem}")
         asked = incoming.filter_views(state.cluster)
@@ -73,6 +75,8 @@ class InterPodAffinity:
         if self._ignores_others and not _prefers(pod):
             return mp.SKIP
         incoming = Incoming.of(state, pod)
+        if incoming.is_alone(state.table.placements):
+            return mp.SKIP
         if incoming.own.problems:
             raise ValueError(f"failed to parse pod: {incoming.problem}")
         asked = incoming.score_views(state.cluster)
