@@ -53,8 +53,8 @@ soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default 
 	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py
 	$(BIN)/python tests/live/soak.py churn --minutes $(MINUTES)
 
-bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints", or all of them
-	$(BIN)/moorage bench $(SHAPES)
+bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints" BASE=COMMIT; all shapes, no comparison without
+	$(BIN)/moorage bench $(if $(BASE),--compare $(BASE)) $(SHAPES)
 
 load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods over HTTP
 	MOORAGE_LOAD=full $(BIN)/pytest -s tests/serve/live/test_load.py

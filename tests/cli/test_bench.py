@@ -1,9 +1,12 @@
 """`moorage bench`."""
 
 import json
+import shutil
+import subprocess
 
 import pytest
 
+from moorage.bench import commits
 from moorage.bench.shapes import SHAPES
 
 SMALL = ("--nodes", "20", "--repeat", "1")
@@ -47,10 +50,85 @@ def test_profile(run):
     assert "cycle.py" in got.stdout
 
 
+def test_beside_others(run):
+    got = run("bench", "beside-hopeless", "-o", "json", *SMALL)
+    assert json.loads(got.stdout)["shapes"]["beside-hopeless"]["againstWithout"] > 0
+    assert "of the rate without those beside" in run("bench", "beside-gated", *SMALL).stdout
+
+
+PICKY = """
+from moorage import plugin as mp
+
+class Picky:
+    name = "Picky"
+
+    def filter(self, state, pod, node):
+        return mp.SUCCESS if pod.name.endswith("0") else mp.unschedulable("not round")
+"""
+
+
+def test_what_a_plugin_costs(run, tmp_path):
+    (tmp_path / "picky.py").write_text(PICKY, encoding="utf-8")
+    plugin = f"{tmp_path}/picky.py:Picky"
+    got = run("bench", "basic", "--plugin", plugin, "-o", "json", *SMALL)
+    assert got.exit_code == 0
+    basic = json.loads(got.stdout)["shapes"]["basic"]
+    assert (basic["pods"], basic["bound"], basic["boundWithout"]) == (40, 4, 40)
+    figures = basic["cpuMicrosecondsPerPod"]
+    assert figures["with"] - figures["without"] == pytest.approx(figures["plugin"], abs=0.02)
+    shown = run("bench", "basic", "--plugin", plugin, *SMALL).stdout
+    assert ["basic", "40", "4"] in [line.split()[:3] for line in shown.splitlines()]
+    assert "not as many pods were bound" in " ".join(shown.split())
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A git checkout of its own, with these sources as its only commit."""
+    shutil.copytree(commits.HERE / "moorage", tmp_path / "src" / "moorage")
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True, capture_output=True)
+    monkeypatch.setattr(commits, "HERE", tmp_path / "src")
+    return tmp_path
+
+
+def test_two_commits(run, checkout):
+    changed = checkout / "src" / "moorage" / "bench" / "alone.py"
+    new = changed.read_text(encoding="utf-8").replace("def basic(", "def simple(")
+    changed.write_text(new, encoding="utf-8")  # What counts is the commit, not the files here.
+    got = run("bench", "taints", "--compare", "HEAD", "-o", "json", *SMALL)
+    assert got.exit_code == 0, got.stderr
+    told = json.loads(got.stdout)
+    figures = told["shapes"]["taints"]
+    times = figures["cpuMicrosecondsPerPod"]
+    assert figures["timesAsFast"]["median"] == pytest.approx(times["there"] / times["here"], 0.01)
+    got = run("bench", "basic", "--compare", "HEAD", *SMALL)
+    assert got.exit_code == 2
+    assert 'failed here: moorage: no shape "basic"' in got.stderr
+
+
+def test_not_a_checkout(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(commits, "HERE", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    got = run("bench", "basic", "--compare", "HEAD", *SMALL)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == (
+        f"moorage: {tmp_path} is not in a git checkout; only there commits can be compared\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         pytest.param(["nope"], 'no shape "nope"; there is basic, ', id="an unknown shape"),
+        pytest.param(
+            ["basic", "--plugin", "x"], 'plugin "x": has to be FILE.py:Class', id="no file"
+        ),
+        pytest.param(
+            ["basic", "--plugin", "/nowhere.py:X"],
+            'plugin "/nowhere.py:X": /nowhere.py: no such file',
+            id="a file that is not there",
+        ),
         pytest.param(
             ["basic", "--nodes", "1", "--pods", "100", "--initial", "0"],
             "40 of 100 pods fit on 1 nodes; ask for fewer pods, or for more nodes",
@@ -63,3 +141,9 @@ def test_bad_input(run, arguments, complaint):
     assert (got.exit_code, got.stdout) == (2, "")
     assert got.stderr.startswith(f"moorage: {complaint}")
     assert got.stderr.count("\n") == 1
+
+
+def test_an_unknown_commit(run, checkout):
+    got = run("bench", "basic", "--compare", "no-such-thing", *SMALL)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == f'moorage: no commit "no-such-thing" in {checkout}\n'

@@ -280,3 +280,26 @@ def test_bad_objects(run, write, make_pod, annotation, complaint):
     made["metadata"]["annotations"] = {"moorage.dev/run-seconds": annotation}
     got = run("simulate", "-f", write("c.yaml", made))
     assert (got.exit_code, got.stdout, got.stderr) == (2, "", complaint)
+
+
+def test_where_the_time_went(run, cluster):
+    got = run("simulate", "-f", cluster, "--profile")
+    assert got.exit_code == 0
+    assert got.stdout.startswith(run("simulate", "-f", cluster).stdout)
+    rows = [line.split() for line in got.stdout.partition("\nWhere ")[2].splitlines()]
+    assert rows[1] == ["plugin", "what", "calls", "ms", "us/call", "share"]
+    assert ["-", "which", "nodes", "fit"] in [row[:4] for row in rows]
+    profile = json.loads(run("simulate", "-f", cluster, "--profile", "-o", "json").stdout)[
+        "profile"
+    ]
+    parts = {(part["plugin"], part["what"]): part for part in profile["parts"]}
+    assert parts["NodeResourcesFit", "filter_all"]["calls"] > 0
+    assert sum(part["seconds"] for part in parts.values()) == pytest.approx(
+        profile["seconds"], abs=1e-4
+    )
+
+
+def test_a_profile_is_of_one_run(run, cluster):
+    got = run("simulate", "-f", cluster, "--profile", "--sweep", "seed=1,2")
+    assert got.exit_code == 2
+    assert "--profile is of one run; a sweep is many" in got.stderr

@@ -10,9 +10,11 @@ from moorage.api.pod import (
     Pod,
     Toleration,
 )
-from moorage.bench.objects import ZONE, ZONES, node, nodes_of, pod, pods_of
+from moorage.api.quantity import Quantity
+from moorage.bench.objects import REQUESTS, ZONE, ZONES, node, nodes_of, pod, pods_of
 from moorage.bench.workload import Workload, shape
 
+GPU = "nvidia.com/gpu"
 DEDICATED = Taint(key="dedicated", value="batch", effect="NoSchedule")
 HARDLY_LIKED = Taint(key="slow-disk", effect="PreferNoSchedule")
 
@@ -46,6 +48,31 @@ def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
     return Workload(
         nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods, affinity=affinity)
     )
+
+
+@shape(pods=5_000)
+def daemonset(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods pinned to one node each, by the name of the node."""
+
+    def pinned(i: int) -> Pod:
+        here = LabelSelectorRequirement(
+            key="metadata.name", operator="In", values=(f"node-{i % nodes}",)
+        )
+        term = NodeSelectorTerm(match_fields=(here,))
+        required = NodeSelector(node_selector_terms=(term,))
+        affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+        return pod(f"pod-{i}", affinity=Affinity(node_affinity=affinity))
+
+    return Workload(nodes_of(nodes), pods_of("initial", initial), [pinned(i) for i in range(pods)])
+
+
+@shape(pods=5_000)
+def gpus(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that ask for a GPU, of which every other node has eight."""
+    eight: dict[str, Quantity] = {GPU: "8"}
+    made = [node(f"node-{i}", i, more=None if i % 2 else eight) for i in range(nodes)]
+    requests: dict[str, Quantity] = {**REQUESTS, GPU: "1"}
+    return Workload(made, pods_of("initial", initial), pods_of("pod", pods, requests=requests))
 
 
 @shape(pods=10_000)

@@ -1,5 +1,6 @@
 """Shapes in which there is not room for all."""
 
+from moorage.api.pod import PodSchedulingGate
 from moorage.bench.objects import nodes_of, pod, pods_of
 from moorage.bench.workload import Workload, shape
 
@@ -20,8 +21,21 @@ def preemption(nodes: int, initial: int, pods: int) -> Workload:
     return Workload(nodes_of(nodes), low, high, hopeless=len(high))
 
 
-@shape(pods=5_000)
+def _alone(nodes: int, initial: int, pods: int) -> Workload:
+    """The pods of the shapes below, without those beside whom they are measured."""
+    return Workload(nodes_of(nodes), [], pods_of("pod", pods))
+
+
+@shape(pods=5_000, without=_alone)
 def beside_hopeless(nodes: int, initial: int, pods: int) -> Workload:
     """Pods beside twice as many that fit nowhere, and rest."""
     resting = pods_of("hopeless", 2 * pods, requests=HUGE)
     return Workload(nodes_of(nodes), resting, pods_of("pod", pods))
+
+
+@shape(pods=5_000, without=_alone)
+def beside_gated(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods beside twice as many that wait at a gate."""
+    gates = (PodSchedulingGate(name="example.com/quota"),)
+    waiting = pods_of("gated", 2 * pods, scheduling_gates=gates)
+    return Workload(nodes_of(nodes), waiting, pods_of("pod", pods))

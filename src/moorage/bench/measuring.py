@@ -1,7 +1,7 @@
 """Measuring a shape: a few runs, and the figures that sum them up."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -24,10 +24,17 @@ class Size:
 
     def workload(self, shape: Shape) -> Workload:
         """The objects of a shape in this size."""
+        return shape.make(*self._counts(shape))
+
+    def without(self, shape: Shape) -> Workload | None:
+        """The same without what the shape is about."""
+        return None if shape.without is None else shape.without(*self._counts(shape))
+
+    def _counts(self, shape: Shape) -> tuple[int, int, int]:
         share = min(self.nodes / NODES, 1.0)
         initial = int(INITIAL * share) if self.initial is None else self.initial
         pods = max(int(shape.pods * share), 1) if self.pods is None else self.pods
-        return shape.make(self.nodes, initial, pods)
+        return self.nodes, initial, pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Measured:
     pods: int
     runs: list[Run]
     calibrations: list[float]
+    # Each run once more without what the shape is about, if that can be left out.
+    without: list[Run] = field(default_factory=list)
 
     @property
     def pods_per_second(self) -> float:
@@ -59,8 +68,19 @@ class Measured:
         both = zip(self.runs, self.calibrations, strict=True)
         return median(run.pods / run.cpu_seconds * seconds for run, seconds in both)
 
+    @property
+    def against_without(self) -> float | None:
+        """The rate against that without what the shape is about; 1 if that costs nothing."""
+        if not self.without:
+            return None
+        both = zip(self.runs, self.without, strict=True)
+        return median(
+            other.cpu_seconds / other.pods / (run.cpu_seconds / run.pods) for run, other in both
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
+        against = self.against_without
         speeds = [run.pods_per_second for run in self.runs]
         return {
             "nodes": self.nodes,
@@ -79,6 +99,7 @@ class Measured:
             },
             "podsPerCalibration": round(self.pods_per_calibration, 2),
             "calibrationSeconds": round(median(self.calibrations), 6),
+            **({} if against is None else {"againstWithout": round(against, 3)}),
         }
 
 
@@ -93,13 +114,16 @@ def measure(
     measured: list[Measured] = []
     for shape in shapes:
         workload = size.workload(shape)
-        runs, calibrations = [], []
+        without = size.without(shape)
+        runs, calibrations, others = [], [], []
         for _ in range(repeat):
             calibrations.append(machine.calibrate(clocks.cpu))
             runs.append(timing.measure(workload, clocks))
+            if without is not None:
+                others.append(timing.measure(without, clocks))
             on_progress(len(measured) * repeat + len(runs), len(shapes) * repeat)
         counts = len(workload.nodes), len(workload.initial), len(workload.pods)
-        measured.append(Measured(shape, *counts, runs, calibrations))
+        measured.append(Measured(shape, *counts, runs, calibrations, others))
     return measured
 
 

@@ -65,6 +65,28 @@ def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
     return _green(nodes, initial, pods, affinity=Affinity(pod_anti_affinity=_liked(NEAR_BY_HOST)))
 
 
+@shape(pods=5_000)
+def mixed(nodes: int, initial: int, pods: int) -> Workload:
+    """Plain pods beside such as have affinity of each kind."""
+    near = PodAffinity(required_during_scheduling_ignored_during_execution=(NEAR_BY_ZONE,))
+    kinds = (
+        None,
+        Affinity(pod_affinity=near),
+        _apart(NEAR_BY_HOST),
+        Affinity(pod_affinity=_liked(NEAR_BY_HOST)),
+        Affinity(pod_anti_affinity=_liked(NEAR_BY_HOST)),
+    )
+
+    def one(i: int) -> Pod:
+        # Colours of their own: where nobody of a colour may be near, others have to find room.
+        kind = i % len(kinds)
+        labels = GREEN if kind in (1, 3) else {"color": f"color-{kind}"}
+        return pod(f"initial-{i}", labels=labels, affinity=kinds[kind])
+
+    there = [one(i) for i in range(initial)]
+    return Workload(nodes_of(nodes), there, [pod(f"pod-{i}") for i in range(pods)])
+
+
 # The same across namespaces
 
 

@@ -17,15 +17,21 @@ ALLOCATABLE: dict[str, Quantity] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 REQUESTS: dict[str, Quantity] = {"cpu": "100m", "memory": "500Mi"}
 
 
-def node(name: str, i: int, taints: tuple[Taint, ...] = ()) -> Node:
-    """A node of scheduler_perf, in one of three zones."""
+def node(
+    name: str,
+    i: int,
+    taints: tuple[Taint, ...] = (),
+    more: Mapping[str, Quantity] | None = None,
+) -> Node:
+    """A node of scheduler_perf, in one of three zones; `more` is what it offers besides."""
+    room = {**ALLOCATABLE, **(more or {})}
     labels = {HOSTNAME: name, ZONE: ZONES[i % len(ZONES)]}
     return Node(
         api_version="v1",
         kind="Node",
         metadata=ObjectMeta(name=name, uid=name, labels=labels, resource_version="1"),
         spec=NodeSpec(taints=taints),
-        status=NodeStatus(allocatable=ALLOCATABLE, capacity=ALLOCATABLE),
+        status=NodeStatus(allocatable=room, capacity=room),
     )
 
 

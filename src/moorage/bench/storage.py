@@ -1,7 +1,7 @@
 """Shapes of pods with volumes. Every node has a CSINode, every volume is one of a CSI driver's."""
 
-from moorage.api.claims import BIND_COMPLETED
-from moorage.api.meta import KubeObject, ObjectMeta
+from moorage.api.claims import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
+from moorage.api.meta import KubeObject, LabelSelectorRequirement, ObjectMeta
 from moorage.api.pod import ClaimVolume, Volume
 from moorage.api.storage import (
     CSINode,
@@ -15,15 +15,27 @@ from moorage.api.storage import (
     PersistentVolumeClaimStatus,
     PersistentVolumeSpec,
     PersistentVolumeStatus,
+    StorageClass,
     TypedReference,
+    VolumeNodeAffinity,
+    VolumeNodeSelector,
+    VolumeNodeTerm,
+    VolumeResources,
 )
-from moorage.bench.objects import NAMESPACE, nodes_of, pod, pods_of
+from moorage.bench.objects import HOSTNAME, NAMESPACE, nodes_of, pod, pods_of
 from moorage.bench.workload import Workload, shape
 
 DRIVER = "ebs.csi.aws.com"
 VOLUMES_PER_NODE = 39
 STORAGE = {"storage": "1Gi"}
 ONE_NODE = ("ReadWriteOnce",)
+LOCAL_CLASS = StorageClass(
+    api_version="storage.k8s.io/v1",
+    kind="StorageClass",
+    metadata=ObjectMeta(name="local", uid="local", resource_version="1"),
+    provisioner=NO_PROVISIONER,
+    volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
+)
 
 
 @shape(pods=5_000)
@@ -33,6 +45,18 @@ def csi_volumes(nodes: int, initial: int, pods: int) -> Workload:
     made = [pod(name, volumes=(_claimed(name),)) for name in names]
     others: list[KubeObject] = [_csi_node(f"node-{i}") for i in range(nodes)]
     others += [obj for name in names for obj in _bound(name)]
+    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+
+
+@shape(pods=2_000)
+def local_volumes(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods with a claim each, bound to a disk of the chosen node."""
+    names = [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
+    made = [pod(name, volumes=(_claimed(name),)) for name in names]
+    per_node = -(-len(names) // nodes)
+    others: list[KubeObject] = [LOCAL_CLASS]
+    others += [_disk(f"node-{i}", n) for i in range(nodes) for n in range(per_node)]
+    others += [_unbound(name) for name in names]
     return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
 
 
@@ -59,6 +83,44 @@ def _csi_node(name: str) -> CSINode:
         kind="CSINode",
         metadata=ObjectMeta(name=name, uid=name, resource_version="1"),
         spec=CSINodeSpec(drivers=(driver,)),
+    )
+
+
+def _disk(node: str, number: int) -> PersistentVolume:
+    """A disk that one node has."""
+    here = LabelSelectorRequirement(key=HOSTNAME, operator="In", values=(node,))
+    term = VolumeNodeTerm(match_expressions=(here,))
+    name = f"disk-{node}-{number}"
+    return PersistentVolume(
+        api_version="v1",
+        kind="PersistentVolume",
+        metadata=ObjectMeta(name=name, uid=name, resource_version="1"),
+        spec=PersistentVolumeSpec(
+            capacity=dict(STORAGE),
+            access_modes=ONE_NODE,
+            storage_class_name=LOCAL_CLASS.name,
+            node_affinity=VolumeNodeAffinity(
+                required=VolumeNodeSelector(node_selector_terms=(term,))
+            ),
+        ),
+        status=PersistentVolumeStatus(phase="Available"),
+    )
+
+
+def _unbound(name: str) -> PersistentVolumeClaim:
+    """A claim that waits for its first pod."""
+    return PersistentVolumeClaim(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        metadata=ObjectMeta(
+            name=name, namespace=NAMESPACE, uid=f"claim-{name}", resource_version="1"
+        ),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=ONE_NODE,
+            storage_class_name=LOCAL_CLASS.name,
+            resources=VolumeResources(requests=dict(STORAGE)),
+        ),
+        status=PersistentVolumeClaimStatus(phase="Pending"),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.core.observations import Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,13 @@ class Workload:
     others: list[KubeObject] = field(default_factory=list)
     # How many of the pods fit nowhere; a run has to find exactly these.
     hopeless: int = 0
+    # What else happens meanwhile: one of these after every `churn_every` decisions.
+    churn: list[Observation] = field(default_factory=list)
+    churn_every: int = 1
+
+
+# Of (nodes, initial, pods).
+Make = Callable[[int, int, int], Workload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +36,21 @@ class Shape:
     name: str
     summary: str
     pods: int
-    make: Callable[[int, int, int], Workload] = field(repr=False)
+    make: Make = field(repr=False)
+    # The same without what the shape is about, for a shape whose figure says little by itself.
+    without: Make | None = field(default=None, repr=False)
 
 
 SHAPES: dict[str, Shape] = {}
 
 
-def shape(pods: int) -> Callable[[Callable[[int, int, int], Workload]], Shape]:
+def shape(pods: int, without: Make | None = None) -> Callable[[Make], Shape]:
     """Register a function of (nodes, initial, pods) under its name, its docstring as summary."""
 
-    def register(make: Callable[[int, int, int], Workload]) -> Shape:
+    def register(make: Make) -> Shape:
         name = make.__name__.replace("_", "-")
         summary = (make.__doc__ or "").strip().splitlines()[0]
-        SHAPES[name] = Shape(name, summary, pods, make)
+        SHAPES[name] = Shape(name, summary, pods, make, without)
         return SHAPES[name]
 
     return register

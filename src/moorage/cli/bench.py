@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 @options.output("table", "json")
 @click.option("--list", "only_list", is_flag=True, help="List the shapes and stop.")
 @click.option("--profile", is_flag=True, help="Print where one run of each shape spends its time.")
+@click.option(
+    "--plugin", metavar="FILE.py:CLASS", help="Measure what this plugin costs per pod, if enabled."
+)
+@click.option(
+    "--compare", metavar="COMMIT", help="Measure this checkout and that commit of it, in turn."
+)
 def bench(
     names: tuple[str, ...],
     nodes: int,
@@ -35,6 +41,8 @@ def bench(
     initial: int | None,
     repeat: int,
     output: str,
+    plugin: str | None,
+    compare: str | None,
     *,
     only_list: bool,
     profile: bool,
@@ -55,9 +63,15 @@ def bench(
     if only_list:
         _list()
         return
+    if [profile, plugin is not None, compare is not None].count(True) > 1:
+        raise click.UsageError("--profile, --plugin and --compare exclude each other")
     shapes, size = _chosen(names), Size(nodes, initial, pods)
     if profile:
         _profile(shapes, size)
+    elif plugin is not None:
+        _plugin(shapes, size, repeat, plugin, output)
+    elif compare is not None:
+        _compare(shapes, size, repeat, compare, output)
     else:
         _measure(shapes, size, repeat, output)
 
@@ -102,3 +116,36 @@ def _measure(shapes: "list[Shape]", size: "Size", repeat: int, output: str) -> N
         documents.write(measuring.to_dict(measured), output)
     else:
         bench_tables.show(measured)
+
+
+def _plugin(shapes: "list[Shape]", size: "Size", repeat: int, plugin: str, output: str) -> None:
+    import time
+
+    from moorage.bench import plugin_cost
+    from moorage.bench.timing import Clocks
+    from moorage.cli import bench_tables, documents
+    from moorage.cli.progress import Progress
+
+    clocks = Clocks(time.perf_counter, time.process_time)
+    with Progress("measuring") as progress:
+        costs = plugin_cost.measure(shapes, size, repeat, clocks, plugin, progress.update)
+    if output == "json":
+        figures = {cost.shape.name: cost.to_dict() for cost in costs}
+        documents.write({"plugin": plugin, "nodes": size.nodes, "shapes": figures}, output)
+    else:
+        bench_tables.show_costs(costs, plugin, size.nodes)
+
+
+def _compare(shapes: "list[Shape]", size: "Size", repeat: int, commit: str, output: str) -> None:
+    from moorage.bench import commits
+    from moorage.cli import bench_tables, documents
+    from moorage.cli.progress import Progress
+
+    names = [shape.name for shape in shapes]
+    with Progress("measuring") as progress:
+        compared, absent = commits.compare(commit, names, size, repeat, progress.update)
+    if output == "json":
+        figures = {each.name: each.to_dict() for each in compared}
+        documents.write({"commit": commit, "shapes": figures, "absent": absent}, output)
+    else:
+        bench_tables.show_compared(compared, absent, commit, size.nodes)

@@ -6,7 +6,9 @@ from rich.table import Table
 from rich.text import Text
 
 from moorage.bench import machine
+from moorage.bench.commits import Compared
 from moorage.bench.measuring import Measured
+from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
 from moorage.cli.output import Page
 from moorage.explaining import words
@@ -18,6 +20,11 @@ def show(measured: list[Measured]) -> None:
     page.put(Text(_setting(measured)))
     page.section()
     page.put(_figures(measured))
+    for each in measured:
+        if each.against_without is not None:
+            page.note(
+                f"{each.shape.name}: {each.against_without:.2f} of the rate without those beside"
+            )
     page.section()
     facts = machine.describe()
     page.note(f"{facts['processor']}, {words.count(int(facts['cores']), 'core')}")
@@ -56,3 +63,55 @@ def _figures(measured: list[Measured]) -> Table:
             f"{each.pods_per_calibration:,.1f}",
         )
     return table
+
+
+def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
+    """Print what a plugin costs per pod."""
+    page = Page()
+    runs = words.count(len(costs[0].with_it), "pair")
+    page.put(Text(f"{plugin} on {words.count(nodes, 'node')}; CPU time, the median of {runs}."))
+    page.section()
+    table = output.table()
+    table.add_column("shape")
+    for head in ("pods", "bound", "us/pod without", "with", "plugin", "times"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for cost in costs:
+        table.add_row(
+            cost.shape.name,
+            f"{cost.with_it[0].pods:,}",
+            f"{cost.bound:,}",
+            f"{cost.microseconds_without:,.1f}",
+            f"{cost.microseconds_with:,.1f}",
+            Text(f"{cost.microseconds:,.1f}", output.HEAD),
+            f"{cost.microseconds_with / cost.microseconds_without:,.2f}",
+        )
+    page.put(table)
+    if any(cost.bound != cost.without[0].bound for cost in costs):
+        page.note("With the plugin not as many pods were bound; a refusal costs what it costs.")
+
+
+def show_compared(compared: list[Compared], absent: list[str], commit: str, nodes: int) -> None:
+    """Print two commits' figures side by side."""
+    page = Page()
+    if compared:
+        runs = words.count(len(compared[0].here), "pair")
+        page.put(
+            Text(f"This checkout against {commit} on {words.count(nodes, 'node')}; {runs} of runs.")
+        )
+        page.section()
+        table = output.table()
+        table.add_column("shape")
+        for head in (f"us CPU {commit[:12]}", "here", "times as fast", "min", "max"):
+            table.add_column(head, justify="right", no_wrap=True)
+        for each in compared:
+            table.add_row(
+                each.name,
+                f"{median(each.there):,.1f}",
+                f"{median(each.here):,.1f}",
+                Text(f"{median(each.ratios):.2f}", output.HEAD),
+                f"{min(each.ratios):.2f}",
+                f"{max(each.ratios):.2f}",
+            )
+        page.put(table)
+    for name in absent:
+        page.note(f"{name}: {commit} has no such shape")

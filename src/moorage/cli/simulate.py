@@ -2,7 +2,7 @@
 
 import click
 
-from moorage.cli import options, questions, reports, sweeps
+from moorage.cli import options, profiling, questions, reports, sweeps
 from moorage.cli.questions import Questions
 
 STILL_PENDING = 1
@@ -29,6 +29,12 @@ STILL_PENDING = 1
     is_flag=True,
     help="Exit with 1 if any pod is left without a node; gated pods count.",
 )
+@click.option(
+    "--profile",
+    "shows_profile",
+    is_flag=True,
+    help="Also say where the time went, plugin by plugin.",
+)
 @options.record
 @reports.options
 @sweeps.sweeping
@@ -51,6 +57,7 @@ def simulate(
     *,
     show_all: bool,
     fail_on_pending: bool,
+    shows_profile: bool,
 ) -> None:
     """Schedule all pending pods in a cluster in memory, and say who went where.
 
@@ -71,6 +78,8 @@ def simulate(
         sweeps.check_alone(record_file)
         if report_file is not None or csv_folder is not None:
             raise click.UsageError("--report and --csv tell of one run; a sweep is many")
+        if shows_profile:
+            raise click.UsageError("--profile is of one run; a sweep is many")
         from moorage.api import config
         from moorage.sweeping.run import Run
 
@@ -90,7 +99,9 @@ def simulate(
             on_progress=progress.update,
         )
         before = simulation.placements
-        simulation.run(until)
+        spent = profiling.run(simulation, until) if shows_profile else None
+        if spent is None:
+            simulation.run(until)
     if record_file is not None:
         from moorage.planning import recording
 
@@ -109,6 +120,9 @@ def simulate(
         from moorage.cli import simulate_tables
 
         simulate_tables.show(outcome, manifest.skipped, show_all=show_all)
+        if spent is not None:
+            profiling.show(spent)
     else:
-        documents.write(outcome.to_dict(), output)
+        profile = {} if spent is None else {"profile": spent.to_dict()}
+        documents.write({**outcome.to_dict(), **profile}, output)
     context.exit(STILL_PENDING if fail_on_pending and outcome.pending else 0)

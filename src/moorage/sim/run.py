@@ -22,6 +22,7 @@ from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
 from moorage.core.extending import Extender
 from moorage.core.journal import Journal
+from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
 from moorage.sim import evictions, kubelet, priority_classes, reasons, refusals, volumes
@@ -227,6 +228,11 @@ class Simulation:
     def now(self) -> float:
         """Virtual time, in seconds."""
         return self._clock.now
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler that leads now; for those who watch it at work."""
+        return self._replicas.leader.scheduler
 
     @property
     def journal(self) -> Journal:

@@ -1,0 +1,127 @@
+"""Two commits measured in one go, in turn, so that a machine's moods befall both alike.
+
+The other commit's sources are unpacked into a temporary folder and run by this interpreter, with
+this environment's packages. Each commit runs its own `moorage bench`; what is compared is CPU time
+per pod, run by run.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from moorage.bench.measuring import Size
+from moorage.errors import InputError
+
+HERE = Path(__file__).resolve().parents[2]
+RUN = "from moorage.cli.main import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """CPU microseconds per pod, run by run: there (the other commit) and here."""
+
+    name: str
+    there: list[float] = field(default_factory=list)
+    here: list[float] = field(default_factory=list)
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times as fast as there it is here, pair by pair."""
+        return [there / here for there, here in zip(self.there, self.here, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        ratios = self.ratios
+        return {
+            "cpuMicrosecondsPerPod": {
+                "there": round(median(self.there), 2),
+                "here": round(median(self.here), 2),
+            },
+            "timesAsFast": {
+                "median": round(median(ratios), 3),
+                "min": round(min(ratios), 3),
+                "max": round(max(ratios), 3),
+            },
+        }
+
+
+def compare(
+    commit: str,
+    names: Sequence[str],
+    size: Size,
+    repeat: int,
+    on_progress: Callable[[int, int], None],
+) -> tuple[list[Compared], list[str]]:
+    """Measure shapes there and here; also names those that the other commit does not have."""
+    with unpacked(commit) as folder:
+        known = {line.split()[0] for line in _bench(folder, "--list").splitlines()}
+        absent = [name for name in names if name not in known]
+        compared = [Compared(name) for name in names if name in known]
+        done = 0
+        for i in range(repeat):
+            for each in compared:
+                sides = [(folder, each.there), (HERE, each.here)]
+                for source, figures in sides if i % 2 == 0 else sides[::-1]:
+                    figures.append(_microseconds(source, each.name, size))
+                done += 1
+                on_progress(done, repeat * len(compared))
+    return compared, absent
+
+
+@contextmanager
+def unpacked(commit: str) -> Iterator[Path]:
+    """The sources of a commit, for a while."""
+    try:
+        top = _git("rev-parse", "--show-toplevel").decode().strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise InputError(
+            f"{HERE} is not in a git checkout; only there commits can be compared"
+        ) from None
+    try:
+        full = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    except subprocess.CalledProcessError:
+        raise InputError(f'no commit "{commit}" in {top}') from None
+    source = HERE.relative_to(top).as_posix()
+    archive = _git("-C", top, "archive", "--format=tar", full.decode().strip(), source)
+    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        yield Path(folder) / source
+
+
+def _git(*arguments: str) -> bytes:
+    command = ["git", "-C", str(HERE), *arguments]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def _microseconds(source: Path, name: str, size: Size) -> float:
+    arguments = ["--nodes", str(size.nodes)]
+    arguments += [] if size.pods is None else ["--pods", str(size.pods)]
+    arguments += [] if size.initial is None else ["--initial", str(size.initial)]
+    told = json.loads(_bench(source, name, "--repeat", "1", "-o", "json", *arguments))
+    return float(told["shapes"][name]["microsecondsPerPod"]["cpu"])
+
+
+def _bench(source: Path, *arguments: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN, "bench", *arguments],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode != 0:
+        said = ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"]
+        which = "here" if source == HERE else "there"
+        raise InputError(f"moorage bench {' '.join(arguments)} failed {which}: {said[-1]}")
+    return ran.stdout

@@ -1,0 +1,221 @@
+"""A scheduler that keeps answers does what one does that forgets everything before every decision.
+
+The whole of it, in storms: queue, hints, preemption, promises, volumes, affinity, spreading, gates,
+nodes that come and go, with and without faults. The two have to ask the same of the world at the
+same moments, and to write the same journals.
+
+MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
+"""
+
+import os
+from collections import Counter
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from moorage import Simulation
+from moorage.core.journal import Bound, Preempting, Refused
+from moorage.sim.faults import Faults
+from moorage.sim.refusals import Refusal
+from moorage.sim.storm import LASTS_SECONDS, ZONES, _spec
+from moorage.sim.volume_storm import HOSTNAME, VolumeWeather
+
+from .forgetting import forgetful
+
+DEFAULT_SEEDS = 8
+COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
+SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
+
+
+class Season(VolumeWeather):
+    """More nodes, pods and deeds than other weather, and pods that mind each other more."""
+
+    def __init__(self, seed, nodes=7, pods=25, deeds=30):
+        super().__init__(seed)
+        self._more = Random(f"season {seed}")
+        self._nodes += [self._node(i) for i in range(len(self._nodes), nodes)]
+        self._workloads += [self._new_pod() for _ in range(3)]
+        self._pods += [self._pod(f"pod-{i}") for i in range(len(self._pods), pods)]
+        self._deeds = deeds
+
+    def objects(self):
+        return [*super().objects(), *self._services(), *self._budgets()]
+
+    def script(self):
+        draw = self._more
+        times = [round(draw.uniform(0, LASTS_SECONDS), 3) for _ in range(self._deeds)]
+        mine = [(at, self._relabelled(i)) for i, at in enumerate(times[: self._deeds // 3])]
+        mine += [(draw.uniform(5, LASTS_SECONDS), self._important(i)) for i in range(4)]
+        others = [(at, self._deed(100 + i)) for i, at in enumerate(times[self._deeds // 3 :])]
+        return sorted([*super().script(), *mine, *others], key=lambda deed: deed[0])
+
+    def _relabelled(self, i):
+        """A pod or node is seen in another light by those who mind it."""
+        draw = self._more
+        pod, app = draw.choice(self._pods)["metadata"]["name"], draw.choice("abc")
+        node, zone = draw.choice(self._nodes)["metadata"]["name"], draw.choice(ZONES)
+        return draw.choice(
+            (
+                lambda sim: sim.update(labelled(sim.read("Pod", "default", pod), app=app)),
+                lambda sim: sim.update(labelled(sim.read("Node", "", node), zone=zone)),
+                lambda sim: sim.create([service(f"late-{i}", app)]),
+                lambda sim: sim.delete("Service", "default", "service-0"),
+            )
+        )
+
+    def _node(self, i):
+        """Roomier than elsewhere: most pods should find a node at first, and fight later."""
+        node = super()._node(i)
+        room = {"cpu": self._random.choice("468"), "memory": "8Gi", "pods": "12"}
+        spec = node["spec"] if self._random.random() < 0.5 else {}
+        return node | {"spec": spec, "status": {"allocatable": room}}
+
+    def _important(self, i):
+        """Some who may make others leave."""
+        pods = [self._pod(f"important-{i}-{n}") for n in range(4)]
+        urgent = {"priorityClassName": "high", **_spec("1500m")}
+        return lambda sim: sim.create([pod | {"spec": pod["spec"] | urgent} for pod in pods])
+
+    def _services(self):
+        return [
+            service(f"service-{i}", app) for i, app in enumerate("ab") if self._more.random() < 0.5
+        ]
+
+    def _budgets(self):
+        return [
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": f"budget-{app}", "namespace": "default"},
+                "spec": {"selector": {"matchLabels": {"app": app}}},
+                "status": {"disruptionsAllowed": self._more.randrange(2)},
+            }
+            for app in "ab"
+            if self._more.random() < 0.5
+        ]
+
+    def _additions(self):
+        draw = self._random
+        term = self._term()
+        hard = {
+            "maxSkew": draw.choice((1, 2)),
+            "whenUnsatisfiable": "DoNotSchedule",
+            **self._term(),
+        }
+        soft = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **self._term()}
+        liked = {"weight": draw.choice((1, 50)), "podAffinityTerm": self._term()}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [liked]}
+        here = {
+            "key": "zone",
+            "operator": draw.choice(("In", "NotIn")),
+            "values": [draw.choice(ZONES)],
+        }
+        node = {"weight": 5, "preference": {"matchExpressions": [here]}}
+        port = {"containerPort": 80, "hostPort": draw.choice((80, 81))}
+        container = {"name": "main", "ports": [port], "resources": {"requests": {"cpu": "100m"}}}
+        return [
+            *super()._additions(),
+            (0.3, {"topologySpreadConstraints": draw.choice(([hard], [soft], [hard, soft]))}),
+            (0.1, {"affinity": {"podAffinity": required}}),
+            (0.2, {"affinity": {"podAntiAffinity": required | preferred}}),
+            (0.2, {"affinity": {draw.choice(("podAffinity", "podAntiAffinity")): preferred}}),
+            (
+                0.1,
+                {
+                    "affinity": {
+                        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [node]}
+                    }
+                },
+            ),
+            (0.1, {"containers": [container]}),
+        ]
+
+    def _term(self):
+        draw = self._random
+        selector = {"matchLabels": {"app": draw.choice("ab")}}
+        return {"labelSelector": selector, "topologyKey": draw.choice(("zone", HOSTNAME))}
+
+
+def labelled(obj, **labels):
+    meta = obj["metadata"]
+    return {**obj, "metadata": {**meta, "labels": {**meta.get("labels", {}), **labels}}}
+
+
+def service(name, app):
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"app": app}},
+    }
+
+
+def lived(seed, faults=None, config=None):
+    """A storm without the usual checks, which take longer than all decisions together."""
+    season = Season(seed)
+    sim = Simulation(season.objects(), config, seed, faults=faults, trace=True)
+    for at, deed in season.script():
+        sim.run(until=at)
+        with suppress(Refusal):  # What was to be changed may be gone, or be there already.
+            deed(sim)
+    sim.run(until=LASTS_SECONDS)
+    sim.run()
+    return sim
+
+
+def assert_same(kept, anew):
+    """Line by line, so that a difference is shown where it begins."""
+    for mine, other in zip(kept.trace.lines(), anew.trace.lines(), strict=True):
+        assert mine == other
+    assert list(kept.journal.lines()) == list(anew.journal.lines())
+    assert kept.placements == anew.placements
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_storms(seed, monkeypatch):
+    faults = Faults.some(seed) if seed % 2 else None
+    kept = lived(seed, faults)
+    with forgetful(monkeypatch):
+        anew = lived(seed, faults)
+    assert_same(kept, anew)
+
+
+def test_the_storms_have_it_all():
+    saw = Counter()
+    for seed in range(4):
+        sim = lived(seed)
+        saw.update(type(fact) for fact in sim.journal)
+        saw.update(plugin for f in sim.journal if isinstance(f, Refused) for plugin in f.plugins)
+    assert min(saw[what] for what in (Bound, Refused, Preempting)) > 5
+    wanted = {"InterPodAffinity", "PodTopologySpread", "VolumeBinding", "NodeResourcesFit"}
+    assert wanted <= saw.keys()
+
+
+LIAR = """
+from moorage import plugin as mp
+
+class Liar:
+    # Says that its answers hold until a node changes, and looks at pods.
+    name = "Liar"
+    depends = mp.Depends.NODE
+
+    def filter(self, state, pod, node):
+        return mp.unschedulable("too many") if node.pod_count > 2 else mp.SUCCESS
+"""
+
+
+def test_a_plugin_that_keeps_too_long_is_found_out(monkeypatch, tmp_path):
+    (tmp_path / "liar.py").write_text(LIAR, encoding="utf-8")
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"plugins": {"multiPoint": {"enabled": [{"name": f"{tmp_path}/liar.py:Liar"}]}}}
+        ],
+    }
+    kept = [list(lived(seed, config=config).trace.lines()) for seed in (0, 1)]
+    with forgetful(monkeypatch):
+        anew = [list(lived(seed, config=config).trace.lines()) for seed in (0, 1)]
+    assert kept != anew
