@@ -42,14 +42,16 @@ class Situation:
     config: SchedulerConfiguration
 
     @classmethod
-    def of(cls, objects: Objects, config: configuration.Source = None) -> "Situation":
-        """Read objects; complains if there is no node among them."""
+    def of(
+        cls, objects: Objects, config: configuration.Source = None, *, nodes_follow: bool = False
+    ) -> "Situation":
+        """Read objects; complains if there is no node among them, unless nodes are to be added."""
         manifest = manifests.read(objects)
         completed = defaults.complete(expand(manifest.everything))
         nodes = tuple(obj for obj in completed if isinstance(obj, Node))
-        if not nodes:
-            raise InputError("the cluster is empty: there is no Node among the objects given")
         pods = [obj for obj in completed if isinstance(obj, Pod) and not obj.is_terminal]
+        if not nodes and not (nodes_follow and pods):
+            raise InputError("the cluster is empty: there is no Node among the objects given")
         # A node has its daemons before anybody else comes there.
         pods.sort(key=lambda pod: not is_tied(pod))
         return cls(
