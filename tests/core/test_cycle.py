@@ -229,10 +229,12 @@ def test_post_filter_runs_after_a_refusal_for_all_nodes(machine):
 )
 def test_post_filter_is_not_asked_about_a_pod_that_no_node_can_ever_take(machine, refusal):
     plugins = make("A", pre_filter=refusal, filter=SUCCESS), make("B", post_filter=OSError("asked"))
-    decision = decide(machine(*plugins))
+    decision = decide(machine(*plugins), nominated(POD, "n1"))
     assert "asked" not in decision.message
     assert decision.post_filter is None
     assert decision.nominated is None
+    # A promise that the pod's status does not show would keep others out for ever.
+    assert decide(machine(*plugins)).nominated == ""
 
 
 def test_post_filter_hears_why_each_node_was_refused(machine):

@@ -33,6 +33,7 @@ def show(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
             names = words.listed(pods, page.width - 8)
             items.add_row(f"{len(pods):,}", Text.assemble((names, output.BAD), "\n", reason))
         page.put(items)
+        output.claims_hint(page, by_reason)
     if show_all and answer.placements:
         page.section(f"{words.count(len(answer.placements), 'pod')} placed")
         items = output.items(justify="left")

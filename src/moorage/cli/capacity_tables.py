@@ -26,6 +26,7 @@ def show(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
     if answer.unusable:
         page.section("Nodes that take none of them")
         page.put(_reasons(answer.unusable))
+        output.claims_hint(page, answer.unusable)
     if show_all and answer.nodes:
         page.section(f"{words.count(len(answer.nodes), 'node')} take some")
         page.put(_nodes(answer))

@@ -29,6 +29,7 @@ def show(answer: Drain, skipped: Counter[str], *, show_all: bool) -> None:
         if len(rows) < len(moved):
             page.note(f"and {len(moved) - len(rows):,} more; -a shows all")
     _reasons(page, "left without a node", _pending(answer))
+    output.claims_hint(page, _pending(answer).values())
     _stays(page, "held up by disruption budgets", answer.blocked)
     _stays(page, "lost", answer.lost)
     if answer.evictions:

@@ -16,10 +16,15 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     return manifests.load(paths)
 
 
-def pod(path: str) -> "KubeObject":
-    """The one pod of a file, or the one workload whose pods are meant."""
+def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[KubeObject]]":
+    """The one pod of a file, or the one workload whose pods are meant, and what comes along.
+
+    That is what a pod refers to: classes and claims of the file that the cluster does not have.
+    """
     from moorage.api import manifests
     from moorage.api.pod import Pod
+    from moorage.api.policy import PriorityClass
+    from moorage.api.storage import PersistentVolumeClaim, StorageClass
     from moorage.errors import InputError
 
     found = manifests.load([path]).everything
@@ -27,8 +32,20 @@ def pod(path: str) -> "KubeObject":
     if len(makers) != 1:
         number = len(makers) or "none"
         raise InputError(f"{path}: one Pod or one workload is expected, there are {number}")
-    return makers[0]
+    there = {_identity(obj) for obj in cluster}
+    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass)
+    along: list[KubeObject] = [
+        obj for obj in found if isinstance(obj, kinds) and _identity(obj) not in there
+    ]
+    return makers[0], along
+
+
+def _identity(obj: "KubeObject") -> tuple[str, str, str]:
+    return type(obj).__name__, obj.namespace or "default", obj.name
 
 
 def _makes_pods(obj: "KubeObject") -> bool:
-    return getattr(getattr(obj, "spec", None), "template", None) is not None
+    from moorage.api.workloads import CronJob, PodTemplateSpec
+
+    template = getattr(getattr(obj, "spec", None), "template", None)
+    return isinstance(obj, CronJob) or isinstance(template, PodTemplateSpec)

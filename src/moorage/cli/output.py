@@ -7,6 +7,7 @@ taken for markup. Where there is no terminal, lines fit 100 columns and carry no
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterable
 
 from rich import box
 from rich.console import Console, JustifyMethod, RenderableType
@@ -20,6 +21,9 @@ GOOD = "bold green"
 BAD = "bold yellow"
 DIM = "dim"
 HEAD = "bold"
+
+# Kubernetes' words for a pod whose claims have no volume and wait for nobody.
+UNBOUND = "unbound immediate PersistentVolumeClaims"
 
 
 class Page:
@@ -118,3 +122,12 @@ def skipped(page: Page, counts: Counter[str]) -> None:
         of_kinds = "1 object of a kind" if total == 1 else f"{total:,} objects of kinds"
         page.section()
         page.note(f"{of_kinds} that scheduling does not read: {kinds}")
+
+
+def claims_hint(page: Page, reasons: Iterable[str]) -> None:
+    """Say where volumes come from, if somebody waits for one: manifests often leave classes out."""
+    if any(UNBOUND in reason for reason in reasons):
+        page.note(
+            "A claim gets its volume from a StorageClass or PersistentVolume among the objects "
+            "given; add the missing one with -f. `moorage explain POD` names the claim."
+        )

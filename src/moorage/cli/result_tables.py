@@ -37,6 +37,7 @@ def show(result: Result, name: str, seed: int) -> None:
         stay = "stays" if result.pending_count == 1 else "stay"
         page.section(f"{words.count(result.pending_count, 'pod')} {stay} pending")
         page.put(_pending(page, result))
+        output.claims_hint(page, (group.reason for group in result.pending))
 
 
 def _summary(result: Result, name: str, seed: int) -> Text:

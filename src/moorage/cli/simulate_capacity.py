@@ -64,11 +64,11 @@ def capacity(
     from moorage.cli.progress import Progress
     from moorage.planning.capacity import capacity as ask
 
-    pod = inputs.pod(pod_file)
     manifest = inputs.cluster(paths)
+    pod, along = inputs.pod(pod_file, manifest.everything)
     with Progress("placing") as progress:
         answer = ask(
-            manifest.everything,
+            [*manifest.everything, *along],
             pod,
             config_file,
             seed=seed,

@@ -46,6 +46,7 @@ def show(outcome: Outcome, skipped: Counter[str], *, show_all: bool) -> None:
         stay = "stays" if len(outcome.pending) == 1 else "stay"
         page.section(f"{words.count(len(outcome.pending), 'pod')} {stay} pending")
         page.put(_reasons(page, outcome, show_all=show_all))
+        output.claims_hint(page, outcome.pending.values())
     output.skipped(page, skipped)
 
 

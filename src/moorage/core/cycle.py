@@ -289,8 +289,9 @@ class SchedulingCycle:
         resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if decision.profile.has_post_filters and not resolvable:
             # As in kube-scheduler, where DynamicResources did not get to see such a pod and stops
-            # the post_filter plugins. What was promised to the pod stays promised.
-            decision.nominated = None
+            # the post_filter plugins. What was promised to the pod stays promised, if its status
+            # says so: one whose write was lost would keep others out for as long as this lasts.
+            decision.nominated = None if decision.pod.status.nominated_node_name else ""
             decision.status = unschedulable(decision.message)
             return
         self._after_refusal(decision, Refusal(decision.pre, None, status, random=self._random))

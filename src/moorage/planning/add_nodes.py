@@ -65,8 +65,11 @@ def add_nodes(
     seed: int = 0,
     on_try: Tried | None = None,
 ) -> AddedNodes:
-    """The fewest nodes of `templates` (Nodes or NodePools) until every pod has a node."""
-    situation = Situation.of(objects, config)
+    """The fewest nodes of `templates` (Nodes or NodePools) until every pod has a node.
+
+    There may be no node yet: then it is the size of a new cluster.
+    """
+    situation = Situation.of(objects, config, nodes_follow=True)
     sorts = node_templates.read(manifests.read(templates).everything, situation)
     trials = Trials(situation, sorts, seed, on_try)
     none = (0,) * len(sorts)

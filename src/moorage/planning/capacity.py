@@ -3,7 +3,7 @@
 First everybody who waits already gets his turn. Then one pod after the other is placed like the
 one in question, until one is refused: nothing has changed for the next, so it would be refused as
 well. Nobody has to make room. A node that took none from the start is told apart from one that
-filled up.
+filled up. If the pods have claims made from templates, each copy gets claims of its own.
 """
 
 from collections import Counter
@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec.structs import replace
-
 from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.framework.status import Status
+from moorage.planning.copies import Copies
 from moorage.planning.packing import PODS_PER_PROGRESS, Packing, Progress
 from moorage.planning.pools import Pools
 from moorage.planning.situation import Objects, Situation, asked_pod, without_preemption
@@ -103,19 +102,22 @@ def capacity(
     situation = Situation.of(objects, config)
     pools = Pools(situation.nodes, pool_label)
     asked = asked_pod([pod], situation)
-    if asked.spec.scheduling_gates:
-        raise InputError(f"Pod {asked.key}: is held back by a scheduling gate, so it fits nowhere")
+    if asked.pod.spec.scheduling_gates:
+        raise InputError(
+            f"Pod {asked.pod.key}: is held back by a scheduling gate, so it fits nowhere"
+        )
     packing = Packing(situation.objects, without_preemption(situation.config), seed=seed)
     packing.pack(on_progress=on_progress)
     left, before = len(packing.left), len(packing.placed)
-    first = packing.ask(asked)
-    placed = _fill(packing, _renamed(asked, situation), most, on_progress)
-    last = packing.ask(asked)
+    copies = Copies.of(asked, situation)
+    first = packing.ask(copies.add(packing, 1))
+    placed, refused_one = _fill(packing, copies, most, on_progress)
+    last = packing.ask(refused_one)
     # A node may refuse the pod at first only because somebody has to come before it.
     usable = set(first.feasible) | placed.keys()
     refused = last.rejected
     return Capacity(
-        pod=asked.key,
+        pod=asked.pod.key,
         fits=placed.total(),
         is_limited=bool(last.picked),
         message=last.message,
@@ -130,34 +132,24 @@ def capacity(
     )
 
 
-def _renamed(pod: Pod, situation: Situation) -> Pod:
-    """The pod under a name from which no other pod's name begins."""
-    name = pod.name
-    while any(each.key.startswith(f"{pod.namespace}/{name}.") for each in situation.pods):
-        name += "-"
-    return replace(pod, metadata=replace(pod.metadata, name=name))
-
-
-def _fill(packing: Packing, pod: Pod, most: int, on_progress: Progress | None) -> Counter[str]:
-    """Place copies until one is refused; how many each node got."""
+def _fill(
+    packing: Packing, copies: Copies, most: int, on_progress: Progress | None
+) -> tuple[Counter[str], Pod]:
+    """Place copies until one is refused; how many each node got, and the one that got none."""
     placed: Counter[str] = Counter()
     for number in range(1, most + 1):
-        copy = _copy(pod, number)
+        copy = copies.add(packing, number)
         # One that waits for permission may be followed by one that sets it free.
         if not packing.take(copy) and copy.uid not in packing.scheduler.cluster.waiting:
             break
         if on_progress is not None and number % PODS_PER_PROGRESS == 0:
             on_progress(number, number)
-    copies = f"{pod.key}."
+    else:
+        copy = copies.add(packing, most + 1)
     for key, node in packing.placed.items():
-        if key.startswith(copies):
+        if key.startswith(copies.prefix):
             placed[node] += 1
-    return placed
-
-
-def _copy(pod: Pod, number: int) -> Pod:
-    meta = replace(pod.metadata, name=f"{pod.name}.{number}", uid=f"{pod.uid}.{number}")
-    return replace(pod, metadata=meta)
+    return placed, copy
 
 
 def _pool(

@@ -1,8 +1,8 @@
 """Packing: a scheduler whose every wish is carried out at once.
 
 There is no API server and no kubelet here, so a pod costs what its decision costs: it is bound at
-once, and a victim of preemption is gone at once. Time moves only where somebody waits for a
-back-off.
+once, a victim of preemption is gone at once, and a claim that needs a volume gets it at once. Time
+moves only where somebody waits for a back-off.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -13,16 +13,18 @@ from msgspec.structs import replace
 from moorage.api.config import SchedulerConfiguration
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Effect
+from moorage.core.effects import Done, Effect, Outcome
 from moorage.core.journal import Erred, Fact, Journal, Preempted, Refused
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import Explanation
-from moorage.framework.effects import BindPod, DeletePod
+from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolume, Request
 from moorage.framework.memo import depends_of
 from moorage.framework.points import Depends
 from moorage.framework.registry import Registry
+from moorage.planning import storage
+from moorage.planning.storage import Storage
 from moorage.sim import reasons
 from moorage.sim.evictions import Eviction
 
@@ -31,6 +33,7 @@ Progress = Callable[[int, int], None]
 
 DONE = Done()
 FACTS_KEPT = 1000
+NEWER = 1 << 60  # A version that no dump has reached.
 PODS_PER_PROGRESS = 500
 # Answers that reach no further than one node; more pods elsewhere never turn a no into a yes.
 NEAR = (Depends.NODE, Depends.USAGE, Depends.NODES)
@@ -73,7 +76,9 @@ class Packing:
         self._messages: dict[str, str] = {}
         # Refused in a way that nothing can cure any more.
         self._hopeless: set[str] = set()
-        self._version = 1 << 60  # Newer than whatever a dump carries.
+        self._version = NEWER
+        self._others: list[KubeObject] = []
+        self._storage: Storage | None = None  # Most clusters that are asked about need none.
         for obj in objects:
             self.add(obj)
 
@@ -89,7 +94,14 @@ class Packing:
         """Tell the scheduler of an object."""
         if isinstance(obj, Pod):
             (self._running if obj.node_name else self._waiting)[obj.uid] = obj
+        else:
+            self._others.append(obj)
         self._perform(self.scheduler.observe(Added(obj), self.now))
+        if self._storage is not None:
+            self._storage.add(obj)
+        elif storage.is_needed(obj):
+            pods = (*self._running.values(), *self._waiting.values())
+            self._storage = Storage((*self._others, *pods), NEWER)
 
     def update(self, obj: KubeObject) -> None:
         """Tell the scheduler that an object which is no pod has changed."""
@@ -101,6 +113,8 @@ class Packing:
         self.placed.pop(pod.key, None)
         self._hopeless.clear()
         self._perform(self.scheduler.observe(Deleted(known), self.now))
+        if self._storage is not None:
+            self._storage.remove(known)
 
     @property
     def running(self) -> Iterable[Pod]:
@@ -120,7 +134,9 @@ class Packing:
 
     def try_one(self) -> None:
         """Decide on the next pod."""
+        self._settle()
         self._perform(self.scheduler.schedule_one(self.now))
+        self._settle()
 
     def pack(self, most_left: int | None = None, on_progress: Progress | None = None) -> bool:
         """Go on until nothing more can be placed, or more pods than that are sure to be left.
@@ -128,6 +144,7 @@ class Packing:
         False if more than `most_left` have no node in the end.
         """
         scheduler, tried, placed_at = self.scheduler, 0, self.now
+        self._settle()
         while True:
             while scheduler.has_work:
                 before = len(self.placed)
@@ -147,9 +164,11 @@ class Packing:
             assert deadline is not None, "somebody waits for a back-off that never ends"
             self.now = max(deadline, self.now)
             self._perform(scheduler.advance(self.now))
+            self._settle()
 
     def ask(self, pod: Pod) -> Explanation:
         """What would be said of a pod if it were its turn now; nothing changes."""
+        self._settle()
         scheduler = self.scheduler
         profile = scheduler.profiles.get(pod.spec.scheduler_name)
         if profile is None:
@@ -167,10 +186,23 @@ class Packing:
             return ""
         return ", ".join(dict.fromkeys(r for status in refused.values() for r in status.reasons))
 
+    def _settle(self) -> None:
+        """Let claims have their volumes, and tell the scheduler."""
+        while self._storage is not None and (news := self._storage.news()):
+            for observation in news:
+                self._perform(self.scheduler.observe(observation, self.now))
+
+    def _outcome(self, request: Request) -> Outcome:
+        if isinstance(request, PatchClaim | PatchVolume):
+            assert self._storage is not None, "a claim without a volume had been seen"
+            return self._storage.perform(request)
+        return DONE
+
     def _perform(self, effects: list[Effect]) -> None:
         scheduler = self.scheduler
         for effect in effects:
-            self._perform(scheduler.complete(effect.ticket, DONE, self.now))
+            outcome = self._outcome(effect.request)
+            self._perform(scheduler.complete(effect.ticket, outcome, self.now))
             match effect.request:
                 case BindPod(pod=ref, node=node):
                     self._bind(self._waiting.pop(ref.uid), node)

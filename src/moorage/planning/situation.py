@@ -9,12 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moorage.api import claims, defaults, manifests
 from moorage.api import config as configuration
-from moorage.api import defaults, manifests
 from moorage.api.config import Plugin, PluginSet, SchedulerConfiguration
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.storage import PersistentVolumeClaim
 from moorage.api.workloads import DaemonSet, DaemonSetSpec, PodTemplateSpec
 from moorage.errors import InputError
 from moorage.expansion import daemon_sets, expand
@@ -41,14 +42,16 @@ class Situation:
     config: SchedulerConfiguration
 
     @classmethod
-    def of(cls, objects: Objects, config: configuration.Source = None) -> "Situation":
-        """Read objects; complains if there is no node among them."""
+    def of(
+        cls, objects: Objects, config: configuration.Source = None, *, nodes_follow: bool = False
+    ) -> "Situation":
+        """Read objects; complains if there is no node among them, unless nodes are to be added."""
         manifest = manifests.read(objects)
         completed = defaults.complete(expand(manifest.everything))
         nodes = tuple(obj for obj in completed if isinstance(obj, Node))
-        if not nodes:
-            raise InputError("the cluster is empty: there is no Node among the objects given")
         pods = [obj for obj in completed if isinstance(obj, Pod) and not obj.is_terminal]
+        if not nodes and not (nodes_follow and pods):
+            raise InputError("the cluster is empty: there is no Node among the objects given")
         # A node has its daemons before anybody else comes there.
         pods.sort(key=lambda pod: not is_tied(pod))
         return cls(
@@ -99,10 +102,19 @@ def _on_its_node(pod: Pod, owner: DaemonSet) -> Pod:
     return placed(replace(pod, metadata=meta), node)
 
 
-def asked_pod(objects: Objects, situation: Situation) -> Pod:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The pod that a question is about, and the claims that are made along with it."""
+
+    pod: Pod
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+
+
+def asked_pod(objects: Objects, situation: Situation) -> Asked:
     """The one pod that is meant: a pod itself, or what a workload makes its pods like."""
     manifest = manifests.read(objects)
-    pods = [obj for obj in expand(manifest.everything) if isinstance(obj, Pod)]
+    expanded = expand(manifest.everything)
+    pods = [obj for obj in expanded if isinstance(obj, Pod)]
     owners = {
         (pod.controller.kind, pod.controller.name) if pod.controller else pod.key: pod
         for pod in pods
@@ -110,9 +122,11 @@ def asked_pod(objects: Objects, situation: Situation) -> Pod:
     if len(owners) != 1:
         found = f"{len(owners)} different ones" if owners else "none"
         raise InputError(f"one pod is expected, or a workload that makes one; there is {found}")
-    (pod,) = situation.complete([unplaced(pods[0])])
+    made = [obj for obj in expanded if isinstance(obj, PersistentVolumeClaim)]
+    pod, *others = situation.complete([unplaced(pods[0]), *made])
     assert isinstance(pod, Pod)
-    return pod
+    own = (obj for obj in others if isinstance(obj, PersistentVolumeClaim))
+    return Asked(pod, tuple(claim for claim in own if claims.uses(pod, claim)))
 
 
 def _daemon_sets(workloads: Iterable[KubeObject], pods: Iterable[Pod]) -> tuple[DaemonSet, ...]:

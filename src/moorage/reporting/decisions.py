@@ -44,4 +44,5 @@ def _refusals(told: Explanation) -> str:
         [len(group.nodes), group.reason, group.plugin, words.listed(group.nodes, NAMES_WIDTH)]
         for group in report.groups(told)
     ]
-    return html.table(["nodes refused", "because", "says", "which"], rows, numbers=[0])
+    table = html.table(["nodes", "refused because", "says", "which"], rows, numbers=[0])
+    return tag("div", table, class_="refusals")

@@ -1,6 +1,7 @@
 """What is told, in which order. Each section is a title and some HTML, or nothing at all."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from moorage.api.requests import PODS
@@ -13,7 +14,7 @@ from moorage.sim.results.result import QUEUES, Result, share
 
 MOST_ROWS = 15
 MOST_EXAMPLES = 6
-BINS = 24
+MOST_BINS = 25
 MOST_RESOURCES = 6
 
 
@@ -138,12 +139,12 @@ def _disruptions(result: Result) -> str:
     found = result.disruptions
     causes = list(dict.fromkeys(each.cause for each in found))
     seconds = max(result.seconds, 1.0)
-    bins = [[0] * BINS for _ in causes]
+    unit, marks = ticks.of_times(seconds, MOST_BINS)
+    edges = [at for at, _ in marks if at < seconds]
+    bins = [[0] * len(edges) for _ in causes]
     for each in found:
-        bins[causes.index(each.cause)][min(BINS - 1, int(BINS * each.at / seconds))] += 1
-    unit, per_unit, _ = ticks.unit_of(seconds)
-    width = seconds / BINS / per_unit
-    names = [ticks.number(round(i * width, 1)) for i in range(BINS)]
+        bins[causes.index(each.cause)][bisect_right(edges, each.at) - 1] += 1
+    names = [name for _, name in marks[: len(edges)]]
     series = [Series(cause, counts) for cause, counts in zip(causes, bins, strict=True)]
     said = "Pods that had to leave their node before their time."
     chart = charts.bars("Disruptions over time", said, names, series, "pods", f"from, {unit}")
