@@ -1,6 +1,7 @@
 """The commands that speak to a live cluster, as a user types them."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -34,7 +35,7 @@ def test_explain_reads_a_live_cluster_without_touching_it(cluster):
     told = moorage("explain", "fits", "--kubeconfig", kubeconfig, "-o", "json")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["picked"] == "large"
-    told = moorage("explain", "too-large", "--kubeconfig", kubeconfig)
+    told = moorage("explain", "too-large", env={**os.environ, "KUBECONFIG": str(kubeconfig)})
     assert "default/too-large stays pending: 0/2 nodes are available" in told.stdout
     assert (cluster.pods(), cluster.nodes()) == before
     assert cluster.events() == []

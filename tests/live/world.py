@@ -91,11 +91,11 @@ class Scheduler:
 class World:
     """A server, a proxy that may make trouble, and schedulers behind it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, server=None):
         self.folder = folder
         told = os.environ.get("MOORAGE_TEST_SERVER")
-        command = shlex.split(told) if told else [sys.executable, str(HERE / "api_server.py")]
-        self._processes = [Process(*command)]
+        usual = shlex.split(told) if told else [sys.executable, str(HERE / "api_server.py")]
+        self._processes = [Process(*(server or usual))]
         self.address = self._processes[0].address
         self.proxies = {}
         self.schedulers = []

@@ -28,7 +28,8 @@ def explain(
     other pending pods do not count. A pod that has a node itself is looked at as if it were to be
     scheduled again.
 
-    The cluster is in files (-f), or a live one (--kubeconfig), which is read and not touched.
+    The cluster is in files (-f), or a live one (--kubeconfig, else $KUBECONFIG), which is read and
+    not touched.
     """
     from moorage import explain as ask
     from moorage.cli import documents, sources

@@ -1,5 +1,7 @@
 """Where a command gets its objects from: files, or a live cluster."""
 
+import os
+
 import click
 
 from moorage.api import manifests
@@ -7,15 +9,17 @@ from moorage.api.manifests import Manifest
 
 
 def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) -> Manifest:
-    """The objects of files, or of a cluster."""
+    """The objects of files, or of a cluster; of $KUBECONFIG's where none of them is named."""
     wants_cluster = kubeconfig is not None or context is not None
     if wants_cluster and paths:
         raise click.UsageError("Name files (-f) or a cluster (--kubeconfig, --context), not both.")
-    if wants_cluster:
+    if paths:
+        return manifests.load(paths)
+    if wants_cluster or os.environ.get("KUBECONFIG"):
         return from_cluster(kubeconfig, context)
-    if not paths:
-        raise click.UsageError("Name the input: -f PATH or, for a live cluster, --kubeconfig FILE.")
-    return manifests.load(paths)
+    raise click.UsageError(
+        "Name the input: -f PATH or, for a live cluster, --kubeconfig FILE or $KUBECONFIG."
+    )
 
 
 def from_cluster(kubeconfig: str | None, context: str | None) -> Manifest:

@@ -76,8 +76,11 @@ def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
 
 def run(work: Coroutine[Any, Any, int]) -> int:
     """Run to the end, on uvloop where it is installed."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(work)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(work)
+    finally:
+        work.close()  # Ctrl-C may come before its first step; Python complains of one never taken.
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

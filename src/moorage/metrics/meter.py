@@ -1,11 +1,13 @@
 """Meter: all metrics of one scheduler, as the text that Prometheus reads."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 
-from moorage.core.observations import Added, Deleted, Listed, Observation
+from moorage.api.meta import KubeObject
+from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.metrics import gauges
 from moorage.metrics.facts import Clock, MeteredJournal, Tracks
@@ -94,9 +96,16 @@ def event_label(observation: Observation) -> str:
     """What was observed, as kube-scheduler labels it."""
     if isinstance(observation, Listed):
         return f"{observation.kind.__name__}List"
-    kind = type(observation.obj).__name__
-    if kind == "Pod":
-        kind = "AssignedPod" if getattr(observation.obj, "node_name", "") else "UnschedulablePod"
-    if isinstance(observation, Added):
-        return f"{kind}Add"
-    return f"{kind}Delete" if isinstance(observation, Deleted) else f"{kind}Update"
+    obj = observation.obj
+    return _label(type(observation), type(obj), is_assigned=bool(getattr(obj, "node_name", "")))
+
+
+@cache
+def _label(observed: type[Observation], kind: type[KubeObject], *, is_assigned: bool) -> str:
+    name = kind.__name__
+    if name == "Pod":
+        name = "AssignedPod" if is_assigned else "UnschedulablePod"
+    return f"{name}{_CHANGES[observed]}"
+
+
+_CHANGES: dict[type[Observation], str] = {Added: "Add", Updated: "Update", Deleted: "Delete"}

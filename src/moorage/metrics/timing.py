@@ -14,6 +14,7 @@ from moorage.core.scheduler import Scheduler
 from moorage.framework.answers import Filtered, PreFiltered
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
+from moorage.framework.sheet import Sheet
 from moorage.framework.status import Code, Status
 from moorage.metrics.facts import Clock
 from moorage.metrics.families import Families
@@ -78,8 +79,8 @@ class Timing:
             for method, (point, plugin_method) in PROFILE_POINTS.items():
                 # Where nobody takes part there is nothing to measure.
                 if any(hasattr(plugin, plugin_method) for plugin in plugins):
-                    call = getattr(profile, method)
-                    setattr(profile, method, self._timed(call, PointClock(self, point, profile)))
+                    clock = PointClock(self, point, profile)
+                    setattr(profile, method, clock.around(getattr(profile, method)))
             self._attach_sheets(profile)
             for plugin in plugins:
                 self._attach_plugin(plugin, profile.name)
@@ -92,19 +93,13 @@ class Timing:
     def families(self) -> Families:
         return self._families
 
-    def _timed(self, call: Callable[..., Any], point: "PointClock") -> Callable[..., Any]:
-        def timed(*args: Any, **named: Any) -> Any:
-            return point.time(call, *args, **named)
-
-        return timed
-
     def _attach_sheets(self, profile: Profile) -> None:
         find, name = profile.sheets.of, profile.name
         lookups, rebuilds = self._families.sheets, self._families.combined
         points = SheetClocks(
-            PointClock(self, "PreFilter", profile),
-            PointClock(self, "Filter", profile),
-            PointClock(self, "Score", profile),
+            PointClock(self, "PreFilter", profile).around(Sheet.run_pre_filters),
+            PointClock(self, "Filter", profile).around(Sheet.run_filters),
+            PointClock(self, "Score", profile).around(Sheet.run_scores),
             lambda: rebuilds.add(name),
         )
 
@@ -160,18 +155,27 @@ class PointClock:
         self._labels = (point, profile.name)
         self._cells: dict[str, Cell] = {}
 
-    def time(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """Make a call that runs all plugins of the point."""
-        began = self._clock()
-        status = ERROR
-        try:
-            answer = call(*args, **named)
-            # Always a success in kube-scheduler, too.
-            status = SUCCESS if self._point == "PreEnqueue" else _status(answer)
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same call, which runs all plugins of the point, measured."""
+        clock, ended = self._clock, self.ended
+        # Always a success in kube-scheduler, too.
+        status_of = _success if self._point == "PreEnqueue" else _status
+
+        def timed(*args: Any, **named: Any) -> Any:
+            began = clock()
+            try:
+                answer = call(*args, **named)
+            except BaseException:
+                ended(began, ERROR)
+                raise
+            ended(began, status_of(answer))
             return answer
-        finally:
-            spent = self._clock() - began
-            (self._cells.get(status) or self._cell(status)).observe(spent)
+
+        return timed
+
+    def ended(self, began: float, status: str) -> None:
+        """It took from then until now."""
+        (self._cells.get(status) or self._cell(status)).observe(self._clock() - began)
 
     def _cell(self, status: str) -> Cell:
         point, profile = self._labels
@@ -185,9 +189,9 @@ class SheetClocks(NamedTuple):
     Score takes in PreScore and NormalizeScore, which a sheet does not tell apart.
     """
 
-    pre_filter: PointClock
-    filter: PointClock
-    score: PointClock
+    pre_filter: Callable[..., Any]
+    filter: Callable[..., Any]
+    score: Callable[..., Any]
     rebuilt: Callable[[], None]
 
 
@@ -207,17 +211,18 @@ class TimedSheet:
         setattr(self._sheet, name, value)
 
     def run_pre_filters(self, *args: Any) -> Any:
-        return self._clocks.pre_filter.time(self._sheet.run_pre_filters, *args)
+        return self._clocks.pre_filter(self._sheet, *args)
 
     def run_filters(self, *args: Any) -> Any:
-        before = self._sheet.combined
-        answer = self._clocks.filter.time(self._sheet.run_filters, *args)
-        if self._sheet.combined != before:
-            self._clocks.rebuilt()
+        sheet, clocks = self._sheet, self._clocks
+        before = sheet.combined
+        answer = clocks.filter(sheet, *args)
+        if sheet.combined != before:
+            clocks.rebuilt()
         return answer
 
     def run_scores(self, *args: Any) -> Any:
-        return self._clocks.score.time(self._sheet.run_scores, *args)
+        return self._clocks.score(self._sheet, *args)
 
 
 _set = object.__setattr__
@@ -227,6 +232,10 @@ def _status(answer: Any) -> str:
     """The code of an answer, as Kubernetes spells it; what has none is a success."""
     of = _READERS.get(type(answer))
     return SUCCESS if of is None else of(answer)
+
+
+def _success(_: Any) -> str:
+    return SUCCESS
 
 
 def _of_status(status: Status) -> str:
@@ -242,7 +251,7 @@ def _of_pre_filtered(answer: PreFiltered) -> str:
 
 
 def _of_filtered(answer: Filtered) -> str:
-    return SUCCESS if answer.fits.any() else LABELS[Code.UNSCHEDULABLE]
+    return SUCCESS if answer.count else LABELS[Code.UNSCHEDULABLE]
 
 
 _READERS: dict[type[Any], Callable[[Any], str]] = {
