@@ -17,7 +17,7 @@ from moorage.serve.app import Settings, make_app
 from moorage.serve.store import Store
 
 START = 1_800_000_000.0
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Answer:
