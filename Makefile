@@ -19,14 +19,12 @@ demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its p
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
 
+# The tests start a hundred processes; without bytecode on disk each would compile Moorage again.
 test: .venv/.ready kubectl browser ## Run every test, as CI does
 	env -u PYTHONHASHSEED -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal -r s
 
 browser: ## Install Chromium for the tests that look at HTML, if it is missing and can be (root, apt-get)
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
-	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; } || \
-	  echo "no Chromium here, and it cannot be installed: tests that need it are skipped" >&2
+	@sh tests/install.sh "chromium chromedriver" chromium chromium-driver fonts-dejavu-core
 
 check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
 	$(BIN)/ruff check .
@@ -67,9 +65,8 @@ load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods ove
 docs: .venv/.docs-ready ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-# The tests of `moorage serve` use the real kubectl; without it they are skipped, and say so loudly.
-kubectl:
-	@command -v kubectl >/dev/null || sh tests/serve/live/install_kubectl.sh
+kubectl: ## Install kubectl for the tests of `moorage serve`, likewise
+	@sh tests/install.sh kubectl kubernetes-client
 
 # The stamps say that the virtual environment has what pyproject.toml asks for.
 .venv/.ready: pyproject.toml
