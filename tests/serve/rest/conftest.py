@@ -53,7 +53,9 @@ class Served:
     async def _run(self):
         self._loop = asyncio.get_running_loop()
         self._enough = asyncio.Event()
-        runner = web.AppRunner(make_app(self.api, self._settings), access_log=None)
+        app = make_app(self.api, self._settings)
+        # As the real one: whoever is still sending when it ends is not waited for.
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.port = runner.addresses[0][1]
