@@ -6,26 +6,25 @@ PYTHON ?= $(shell $(FIND_PYTHON))
 BIN := .venv/bin
 SEED ?= 7
 SEEDS ?= 1000
+EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms roles soak bench load docs
+.PHONY: help demo test browser kubectl check fmt parity sim storms properties roles soak bench load docs
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its pods is still pending
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
 
+# The tests start a hundred processes; without bytecode on disk each would compile Moorage again.
 test: .venv/.ready kubectl browser ## Run every test, as CI does
-	env -u PYTHONHASHSEED $(BIN)/pytest -n 2
+	env -u PYTHONHASHSEED -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal -r s
 
 browser: ## Install Chromium for the tests that look at HTML, if it is missing and can be (root, apt-get)
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
-	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; } || \
-	  echo "no Chromium here, and it cannot be installed: tests that need it are skipped" >&2
+	@sh tests/install.sh "chromium chromedriver" chromium chromium-driver fonts-dejavu-core
 
 check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
 	$(BIN)/ruff check .
@@ -44,7 +43,11 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
-	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py
+	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py \
+	  tests/simulation/test_preemption_storms.py tests/plugins/default_preemption/test_twins.py
+
+properties: .venv/.ready ## Try many examples of what holds for every cluster: make properties EXAMPLES=1000
+	MOORAGE_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/properties tests/api tests/planning tests/serve/rest
 
 roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
@@ -62,9 +65,8 @@ load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods ove
 docs: .venv/.docs-ready ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-# The tests of `moorage serve` use the real kubectl; without it they are skipped, and say so loudly.
-kubectl:
-	@command -v kubectl >/dev/null || sh tests/serve/live/install_kubectl.sh
+kubectl: ## Install kubectl for the tests of `moorage serve`, likewise
+	@sh tests/install.sh kubectl kubernetes-client
 
 # The stamps say that the virtual environment has what pyproject.toml asks for.
 .venv/.ready: pyproject.toml

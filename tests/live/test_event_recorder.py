@@ -47,7 +47,7 @@ def written(*steps, answers=(GOOD,)):
                 else:
                     clock.now += step
                     recorder.tidy()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await recorder.flushed()
             methods = [each.split()[0] for each in scripted.requests]
             bodies = [json.loads(body) for body in scripted.bodies]

@@ -40,15 +40,15 @@ def test_bound_once_or_pending_with_a_reason(world, faults):
     until(lambda: len(world.bound()) >= 10)
     for i in range(PODS // 2, PODS):
         world.create_pod(f"pod-{i}")
-    until(lambda: len(world.bound()) == ROOM, 60)
+    until(lambda: len(world.bound()) == ROOM, 120)
     # Room that becomes free is found, and nothing of what was promised is still held.
     for name in list(world.bound())[:GONE]:
         world.delete_pod(name)
-        until(lambda: len(world.bound()) == ROOM, 30)
+        until(lambda: len(world.bound()) == ROOM)
         world.check_room()
     made = world.make_trouble()
     # A pod whose binding failed is tried once more, after its back-off.
-    until(lambda: all("5 Insufficient cpu" in text for text in world.reasons().values()), 30)
+    until(lambda: all("5 Insufficient cpu" in text for text in world.reasons().values()))
     assert len(world.reasons()) == PODS - ROOM - GONE
     assert scheduler.stop() == 0
     binds = world.binds()

@@ -84,7 +84,7 @@ def test_standby_waits_for_the_end_of_a_lease_and_not_longer():
             return time.monotonic() - began, spec(store)
 
     seconds, found = asyncio.run(go())
-    assert 1.0 <= seconds < 1.4
+    assert 1.0 <= seconds < 1.9  # not until a second lease would be over
     assert found["holderIdentity"] == "second"
     assert found["leaseTransitions"] == 1
 
@@ -110,7 +110,7 @@ def test_released_lease_is_free_at_once():
             await first.release()
             assert spec(store)["holderIdentity"] == ""
             assert not first.may_act()
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(0.9):  # before the lease would be over
                 await second.acquire()
 
     asyncio.run(go())
@@ -142,7 +142,7 @@ def test_leader_without_a_server_gives_up_at_its_deadline():
                 await lease.keep()
             return time.monotonic() - began
 
-    assert 0.5 <= asyncio.run(go()) < 0.9
+    assert 0.5 <= asyncio.run(go()) < 5  # A busy machine may be late; who never gives up hangs.
 
 
 def test_leader_whose_lease_another_took_stops_at_once():

@@ -29,7 +29,7 @@ EXTENDER = textwrap.dedent("""
             data=json.dumps(binding).encode(),
             headers={"Content-Type": "application/json"},
         )
-        await asyncio.to_thread(urllib.request.urlopen, call, timeout=5)
+        await asyncio.to_thread(urllib.request.urlopen, call, timeout=60)
         return web.json_response({"Error": ""})
 
     async def filter(request):
@@ -62,7 +62,7 @@ def extender(world):
         text=True,
     )
     yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 def run_with(world, extender):
@@ -82,7 +82,7 @@ def ask(port, path):
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     try:
         with urllib.request.urlopen(
-            f"https://127.0.0.1:{port}{path}", timeout=5, context=trusting
+            f"https://127.0.0.1:{port}{path}", timeout=60, context=trusting
         ) as answer:
             return answer.read().decode()
     except OSError:

@@ -49,7 +49,7 @@ def performed(*requests, answers, leads=True):
                 pytest.fail,
             )
             performer.perform([Effect(i, each) for i, each in enumerate(requests)])
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await performer.drained()
             assert performer.is_idle
             assert performer.bindings == 0

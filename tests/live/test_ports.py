@@ -99,7 +99,7 @@ def start(*arguments):
 
 
 def stop(process):
-    process.communicate(timeout=10)  # Closes its standard input, and that ends it.
+    process.communicate(timeout=60)  # Closes its standard input, and that ends it.
 
 
 @pytest.fixture(scope="module")

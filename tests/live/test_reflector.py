@@ -46,7 +46,7 @@ def told(*answers, count, after=None, kind=POD):
             news = News()
             reflector = Reflector(client, kind, news, needed_by=("A", "B"))
             task = asyncio.create_task(reflector.run())
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 if after is not None:
                     await after(reflector, scripted)
                 while news.put_count < count or len(scripted.requests) < len(answers):

@@ -13,10 +13,11 @@ SHORT = (
     "--leader-elect-retry-period=500ms",
 )
 LONG = pytest.mark.skipif(not os.environ.get("MOORAGE_LONG"), reason="takes half a minute")
-# Flags, seconds until a standby has to have bound a pod, seconds to be stopped for.
+# Flags, seconds until a standby has to have bound a pod, seconds to be stopped for. A busy machine
+# gets more than the length of a lease, but not so much that leases of another length would do.
 SETTINGS = [
-    pytest.param(SHORT, 4.5, 4.5, id="short leases"),
-    pytest.param((), 17.0, 20.0, id="default leases", marks=[pytest.mark.slow, LONG]),
+    pytest.param(SHORT, 12.0, 4.5, id="short leases"),
+    pytest.param((), 30.0, 20.0, id="default leases", marks=[pytest.mark.slow, LONG]),
 ]
 
 
@@ -39,10 +40,8 @@ def two_replicas(world, *flags):
 def test_killed_leader(world, flags, within_seconds, _):
     leader, standby = two_replicas(world, *flags)
     leader.signal(signal.SIGKILL)
-    killed_at = time.monotonic()
     world.create_pod("second")
     until(lambda: "second" in world.bound(), within_seconds)
-    assert time.monotonic() - killed_at < within_seconds
     assert world.lease()["leaseTransitions"] == 1
     assert standby.stop() == 0
 
@@ -73,7 +72,7 @@ def test_clean_hand_over(world):
     assert leader.stop() == 0
     assert world.lease()["holderIdentity"] != holder
     world.create_pod("second")
-    until(lambda: "second" in world.bound(), 6)
+    until(lambda: "second" in world.bound(), 12)  # before the lease would be over
     assert standby.said("successfully acquired lease")
 
 

@@ -64,7 +64,7 @@ class Scheduler:
     def signal(self, number):
         self.popen.send_signal(number)
 
-    def wait(self, seconds=20):
+    def wait(self, seconds=60):
         """Its exit code."""
         return self.popen.wait(seconds)
 
@@ -115,7 +115,7 @@ class World:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": content_type},
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def create_node(self, name, cpu="4", memory="8Gi", pods="110", **meta):
@@ -256,7 +256,7 @@ class World:
                 )
 
 
-def until(condition, seconds=20.0, step=0.05):
+def until(condition, seconds=60.0, step=0.05):
     """Wait until something holds; what it returned then."""
     ends_at = time.monotonic() + seconds
     while True:

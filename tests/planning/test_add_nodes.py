@@ -34,7 +34,7 @@ def gpu_pod(name):
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_equal_pods_take_what_division_says(pods, cpu, memory):
     objects = [node("full", 0), *(pod(f"p{i}", 250 * cpu, 512 * memory) for i in range(pods))]
     got = add_nodes(objects, [SMALL])
@@ -43,7 +43,7 @@ def test_equal_pods_take_what_division_says(pods, cpu, memory):
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), min_size=1, max_size=25))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_one_fewer_would_not_do(sizes):
     objects = [
         node("there"),

@@ -1,7 +1,7 @@
 """How many more fit, checked by counting by hand and by brute force."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.planning.conftest import HOST, ZONE, node, pod
 
@@ -62,7 +62,6 @@ def by_brute_force(nodes, running, cpu, memory):
 
 
 @given(clusters())
-@settings(max_examples=50, deadline=None)
 def test_as_many_as_brute_force_finds(cluster):
     nodes, running, cpu, memory = cluster
     objects = [

@@ -19,7 +19,7 @@ from moorage.planning.situation import Situation
     st.lists(st.sampled_from([1000, 2000, 4000]), min_size=1, max_size=12),
     st.lists(st.integers(1, 4), max_size=12),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_enough_and_not_one_too_many(nodes, pods):
     objects = [node(f"n{i}", cpu, 65536) for i, cpu in enumerate(nodes)]
     pods = [pod(f"p{i}", 250 * cpu) for i, cpu in enumerate(pods)]

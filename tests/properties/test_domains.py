@@ -5,7 +5,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import plugin as mp
@@ -134,7 +134,6 @@ def check_classes(world: World) -> None:
 
 
 @given(SEEDS, STEPS)
-@settings(deadline=None, max_examples=150)
 def test_views_equal_a_recount(seed, steps):
     rng = Random(seed)
     world = World(rng, broken=True)
@@ -151,7 +150,6 @@ def test_views_equal_a_recount(seed, steps):
 
 
 @given(SEEDS, STEPS)
-@settings(deadline=None, max_examples=60)
 def test_views_that_were_dropped_come_back(seed, steps):
     rng = Random(seed)
     with pytest.MonkeyPatch.context() as patch:

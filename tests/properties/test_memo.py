@@ -437,4 +437,6 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestLives.settings = settings(
+    max_examples=settings.default.max_examples // 2, stateful_step_count=40
+)

@@ -436,19 +436,16 @@ def check_scores(plugin, world, pod, state, nodes, raw, normalized):
 
 
 @given(SEEDS, STEPS)
-@settings(deadline=None, max_examples=150)
 def test_affinity_equals_counting_by_hand(seed, steps):
     run(seed, steps, check_affinity)
 
 
 @given(SEEDS, STEPS)
-@settings(deadline=None, max_examples=150)
 def test_spread_equals_counting_by_hand(seed, steps):
     run(seed, steps, check_spread)
 
 
 @given(SEEDS, STEPS)
-@settings(deadline=None, max_examples=60)
 def test_views_that_are_dropped_do_not_matter(seed, steps):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("moorage.nodes.placements.VIEW_BYTES", 0)
@@ -472,7 +469,7 @@ def run(seed, steps, check):
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_terms_that_do_not_parse_are_no_terms(seed):
     rng = Random(seed)
     world = World(rng, broken=True)

@@ -535,4 +535,4 @@ def described_record(record):
 
 
 TestQueue = QueueMachine.TestCase
-TestQueue.settings = settings(max_examples=60, stateful_step_count=100, deadline=None)
+TestQueue.settings = settings(stateful_step_count=100)

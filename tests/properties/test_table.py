@@ -270,6 +270,6 @@ class Logs(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestHistories.settings = settings(stateful_step_count=40)
 TestLogs = Logs.TestCase
-TestLogs.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLogs.settings = settings(stateful_step_count=40)

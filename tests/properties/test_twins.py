@@ -5,7 +5,7 @@ and one more for every argument that changes how it answers.
 """
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from msgspec.structs import replace
 
 from moorage import plugin as mp
@@ -43,14 +43,12 @@ PLUGINS = [
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-@settings(max_examples=100, deadline=None)
 @given(pod=strategies.pods(), table=strategies.tables())
 def test_twins_agree(plugin, pod, table):
     check_twins(plugin, pod, table)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-@settings(max_examples=100, deadline=None)
 @given(pod=strategies.pods(valid=False), table=strategies.tables())
 def test_twins_agree_on_pods_that_an_api_server_refuses(plugin, pod, table):
     try:
@@ -61,7 +59,6 @@ def test_twins_agree_on_pods_that_an_api_server_refuses(plugin, pod, table):
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-@settings(max_examples=50, deadline=None)
 @given(pod=strategies.pods(), table=strategies.tables(), node=strategies.nodes())
 def test_twins_agree_after_a_node_has_changed(plugin, pod, table, node):
     assume(table.node_count)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -208,7 +208,6 @@ def compare(world):
     return found.values()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(min_value=0, max_value=10_000))
 def test_twins_agree_whatever_changes(seed):
     world = World(seed)

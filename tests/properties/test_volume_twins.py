@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import plugin as mp
@@ -208,7 +208,6 @@ def compare(world, plugin):
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_twins_agree(plugin, seed):
     world = StorageWorld(seed)
@@ -238,7 +237,6 @@ def test_such_worlds_make_them_say_all_they_can(plugin, statuses):
         assert any("looking up PVC" in text for _, texts in said for text in texts)
 
 
-@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_what_is_kept_about_attached_volumes_equals_a_recount(seed):
     world = StorageWorld(seed)

@@ -133,8 +133,8 @@ def test_a_budget_is_spared_if_there_is_another_way():
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param(Faults(delete_fails=1, until_seconds=20), id="nobody can be deleted"),
-        pytest.param(Faults(patch_fails=1, until_seconds=20), id="nothing can be written"),
+        pytest.param(Faults(delete_fails=1, until_seconds=4), id="nobody can be deleted"),
+        pytest.param(Faults(patch_fails=1, until_seconds=4), id="nothing can be written"),
     ],
 )
 def test_what_fails_is_tried_again(faults):

@@ -12,7 +12,7 @@ from moorage.sim import storm, trace
 from moorage.sim.faults import Faults
 from moorage.sim.volume_storm import VolumeWeather
 
-DEFAULT_SEEDS = 40
+DEFAULT_SEEDS = 24
 COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
 SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
 

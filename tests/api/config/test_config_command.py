@@ -7,13 +7,14 @@ import yaml
 from click.testing import CliRunner
 
 from moorage.api import config as configurations
-from moorage.cli.config import config
+from moorage.cli.main import moorage
 
 HEADER = {"apiVersion": configurations.API_VERSION, "kind": configurations.KIND}
 
 
 def run(*arguments):
-    return CliRunner().invoke(config, [str(argument) for argument in arguments])
+    # From the top: a command keeps the help options of the group that first called it.
+    return CliRunner().invoke(moorage, ["config", *map(str, arguments)])
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -454,7 +454,6 @@ def plain_data():
 
 
 @given(members=st.dictionaries(st.sampled_from(list(EVERYTHING)), plain_data()))
-@settings(max_examples=200, deadline=None)
 def test_whatever_stands_there_it_loads_or_is_refused_in_single_lines(members):
     try:
         loaded, problems = load(**members), []
@@ -466,7 +465,6 @@ def test_whatever_stands_there_it_loads_or_is_refused_in_single_lines(members):
 
 
 @given(content=st.binary() | st.text().map(str.encode))
-@settings(max_examples=200, deadline=None)
 def test_junk_is_refused(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("junk") / "junk.yaml"
     path.write_bytes(content)

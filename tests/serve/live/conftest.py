@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 MOORAGE = Path(sys.executable).parent / "moorage"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Served:

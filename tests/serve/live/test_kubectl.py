@@ -50,7 +50,7 @@ def test_create_and_get_wide(server):
     assert server.kubectl("create", "-f", "-", manifest=deployment("shop")) == (
         "deployment.apps/shop created\n"
     )
-    server.kubectl("rollout", "status", "deployment/shop", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/shop", "--timeout=60s")
     table = server.kubectl("get", "pods", "-l", "app=shop", "-o", "wide")
     head = table.splitlines()[0].split()
     assert head[:4] == ["NAME", "READY", "STATUS", "RESTARTS"]
@@ -64,11 +64,11 @@ def test_create_and_get_wide(server):
 def test_create_by_name_change_and_undo(server):
     """The typed commands speak protobuf in newer versions."""
     server.kubectl("create", "deployment", "quick", "--image=web:1", "--replicas=1")
-    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=60s")
     server.kubectl("set", "image", "deployment/quick", "web=web:2")
-    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=60s")
     server.kubectl("rollout", "undo", "deployment/quick")
-    server.kubectl("rollout", "status", "deployment/quick", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/quick", "--timeout=60s")
     sets = server.json("get", "replicasets", "-l", "app=quick")["items"]
     got = {
         each["spec"]["template"]["spec"]["containers"][0]["image"]: each["spec"]["replicas"]
@@ -90,7 +90,7 @@ def test_apply_twice_with_a_change(server):
     assert unchanged == "deployment.apps/applied unchanged\n"
     changed = server.kubectl("apply", "-f", "-", manifest=second)
     assert changed == "deployment.apps/applied configured\n"
-    server.kubectl("rollout", "status", "deployment/applied", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/applied", "--timeout=60s")
     pods = server.json("get", "pods", "-l", "app=applied")["items"]
     alive = [each for each in pods if "deletionTimestamp" not in each["metadata"]]
     assert [each["spec"]["containers"][0]["image"] for each in alive] == ["web:2"] * 3
@@ -124,7 +124,7 @@ def test_describe_a_pending_pod_and_see_the_reason(server, until):
 def test_scale(server, until):
     server.kubectl("create", "-f", "-", manifest=deployment("scaled", replicas=1))
     assert "scaled" in server.kubectl("scale", "deployment/scaled", "--replicas=4")
-    server.kubectl("rollout", "status", "deployment/scaled", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/scaled", "--timeout=60s")
     assert rows(server.kubectl("get", "deployment", "scaled"))[0][1:4] == ["4/4", "4", "4"]
     server.kubectl("scale", "deployment/scaled", "--replicas=0")
     until(lambda: "No resources found" in server.kubectl("get", "pods", "-l", "app=scaled"))
@@ -137,7 +137,7 @@ def test_cordon_and_uncordon(server, until):
     server.kubectl("create", "-f", "-", manifest=pinned)
     until(lambda: "node(s) were unschedulable" in server.kubectl("describe", "pod", "pinned"))
     assert server.kubectl("uncordon", "node-1") == "node/node-1 uncordoned\n"
-    server.kubectl("wait", "pod/pinned", "--for=condition=Ready", "--timeout=30s")
+    server.kubectl("wait", "pod/pinned", "--for=condition=Ready", "--timeout=60s")
 
 
 def test_taint_and_untaint(server, until):
@@ -146,7 +146,7 @@ def test_taint_and_untaint(server, until):
     server.kubectl("create", "-f", "-", manifest=kept_away)
     until(lambda: "untolerated taint" in server.kubectl("describe", "pod", "away"))
     server.kubectl("taint", "node", "node-2", "team=blue:NoSchedule-")
-    server.kubectl("wait", "pod/away", "--for=condition=Ready", "--timeout=30s")
+    server.kubectl("wait", "pod/away", "--for=condition=Ready", "--timeout=60s")
 
 
 def test_drain_with_a_budget_in_the_way(server, until):
@@ -159,7 +159,7 @@ def test_drain_with_a_budget_in_the_way(server, until):
     }
     guarded = deployment("guarded", replicas=2, nodeSelector=selector)
     server.kubectl("create", "-f", "-", manifest=[guarded, budget])
-    server.kubectl("rollout", "status", "deployment/guarded", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/guarded", "--timeout=60s")
     until(lambda: server.json("get", "pdb", "guarded")["status"].get("currentHealthy") == 2)
     printed = server.kubectl(
         "drain", "node-3", "--ignore-daemonsets", "--force", "--timeout=1s", code=1
@@ -169,8 +169,8 @@ def test_drain_with_a_budget_in_the_way(server, until):
     # As soon as others may take their place, the drain gets through.
     patch = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
     server.kubectl("patch", "deployment", "guarded", "-p", json.dumps(patch))
-    server.kubectl("rollout", "status", "deployment/guarded", "--timeout=30s")
-    drained = server.kubectl("drain", "node-3", "--ignore-daemonsets", "--force", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/guarded", "--timeout=60s")
+    drained = server.kubectl("drain", "node-3", "--ignore-daemonsets", "--force", "--timeout=60s")
     assert "node/node-3 drained" in drained
     nodes = {
         p["spec"]["nodeName"] for p in server.json("get", "pods", "-l", "app=guarded")["items"]
@@ -181,7 +181,7 @@ def test_drain_with_a_budget_in_the_way(server, until):
 
 def test_delete(server):
     server.kubectl("create", "-f", "-", manifest=deployment("doomed"))
-    server.kubectl("rollout", "status", "deployment/doomed", "--timeout=30s")
+    server.kubectl("rollout", "status", "deployment/doomed", "--timeout=60s")
     server.kubectl("delete", "deployment", "doomed", "--cascade=foreground")
     assert "NotFound" in server.kubectl("get", "deployment", "doomed", code=1)
     assert "No resources found" in server.kubectl("get", "pods", "-l", "app=doomed")
@@ -190,8 +190,8 @@ def test_delete(server):
 def test_delete_a_namespace_with_all_that_is_in_it(server):
     server.kubectl("create", "namespace", "stage")
     server.kubectl("create", "-n", "stage", "-f", "-", manifest=pod("actor"))
-    server.kubectl("wait", "-n", "stage", "pod/actor", "--for=condition=Ready", "--timeout=30s")
-    server.kubectl("delete", "namespace", "stage", "--timeout=30s")
+    server.kubectl("wait", "-n", "stage", "pod/actor", "--for=condition=Ready", "--timeout=60s")
+    server.kubectl("delete", "namespace", "stage", "--timeout=60s")
     assert "NotFound" in server.kubectl("get", "namespace", "stage", code=1)
 
 
@@ -199,7 +199,7 @@ def test_watch(server, until):
     watching = server.start_kubectl("get", "pods", "--watch", "-l", "app=watched", "-o", "wide")
     try:
         server.kubectl("create", "-f", "-", manifest=pod("watched"))
-        server.kubectl("wait", "pod/watched", "--for=condition=Ready", "--timeout=30s")
+        server.kubectl("wait", "pod/watched", "--for=condition=Ready", "--timeout=60s")
         server.kubectl("delete", "pod", "watched")
         seen = []
         for line in watching.stdout:
@@ -208,7 +208,7 @@ def test_watch(server, until):
                 break
     finally:
         watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=30)
+        watching.communicate(timeout=60)
     states = [row[2] for row in seen[1:]]
     assert states[0] == "Pending"
     assert states[-1] == "Running"
@@ -227,9 +227,9 @@ def test_rollouts_of_other_workloads(server, kind, spec):
     made = {**made, "kind": kind, "spec": {**made["spec"], **spec}}
     server.kubectl("apply", "-f", "-", manifest=made)
     name = f"{kind.lower()}/a-{kind.lower()}"
-    server.kubectl("rollout", "status", name, "--timeout=30s")
+    server.kubectl("rollout", "status", name, "--timeout=60s")
     server.kubectl("set", "image", name, "c=web:2")
-    printed = server.kubectl("rollout", "status", name, "--timeout=30s")
+    printed = server.kubectl("rollout", "status", name, "--timeout=60s")
     assert "successfully rolled out" in printed or "roll out complete" in printed
 
 
@@ -251,16 +251,16 @@ def test_job(server):
         },
     }
     server.kubectl("create", "-f", "-", manifest=job)
-    server.kubectl("wait", "job/sums", "--for=condition=Complete", "--timeout=30s")
+    server.kubectl("wait", "job/sums", "--for=condition=Complete", "--timeout=60s")
     assert rows(server.kubectl("get", "job", "sums"))[0][1:3] == ["Complete", "3/3"]
 
 
 def test_a_sick_node_and_its_recovery(server):
     server.kubectl("annotate", "node", "node-4", "moorage.dev/kubelet=not-ready")
-    server.kubectl("wait", "node/node-4", "--for=condition=Ready=False", "--timeout=30s")
+    server.kubectl("wait", "node/node-4", "--for=condition=Ready=False", "--timeout=60s")
     assert "node.kubernetes.io/not-ready:NoExecute" in server.kubectl("describe", "node", "node-4")
     server.kubectl("annotate", "node", "node-4", "moorage.dev/kubelet-")
-    server.kubectl("wait", "node/node-4", "--for=condition=Ready", "--timeout=30s")
+    server.kubectl("wait", "node/node-4", "--for=condition=Ready", "--timeout=60s")
 
 
 def test_ctrl_c_ends_it_though_somebody_watches(serving, kubectl_is_there):
@@ -269,7 +269,7 @@ def test_ctrl_c_ends_it_though_somebody_watches(serving, kubectl_is_there):
         started.kubectl("get", "nodes")
         assert started.stop() == 0
         watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=30)
+        watching.communicate(timeout=60)
 
 
 def test_without_a_scheduler_nobody_schedules(serving, kubectl_is_there):

@@ -126,4 +126,4 @@ def test_every_watcher_hears_everything_once(serving):
     shortest = min(len(watcher.events) for watcher in watchers)
     first, *others = [watcher.events[:shortest] for watcher in watchers]
     assert all(other == first for other in others)
-    assert figures["slowest answer"] < 5
+    assert figures["slowest answer"] < 30  # On a busy machine too; a block would last for good.

@@ -17,7 +17,7 @@ from moorage.serve.app import Settings, make_app
 from moorage.serve.store import Store
 
 START = 1_800_000_000.0
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Answer:
@@ -53,7 +53,9 @@ class Served:
     async def _run(self):
         self._loop = asyncio.get_running_loop()
         self._enough = asyncio.Event()
-        runner = web.AppRunner(make_app(self.api, self._settings), access_log=None)
+        app = make_app(self.api, self._settings)
+        # As the real one: whoever is still sending when it ends is not waited for.
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.port = runner.addresses[0][1]

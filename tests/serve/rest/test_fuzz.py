@@ -262,8 +262,7 @@ def check(answer):
 
 
 QUIET = settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=settings.default.max_examples * 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -284,7 +283,7 @@ def test_any_request(server, method, place, query, body, media, accept):
         check(answer)
 
 
-@settings(QUIET, max_examples=60)
+@settings(QUIET, max_examples=settings.default.max_examples)
 @given(made=objects(), patch=json_patches | values, media=st.sampled_from(PATCHES), query=queries)
 def test_objects_and_patches(server, made, patch, media, query):
     resource, obj = made

@@ -100,7 +100,7 @@ def test_a_watch_hears_of_what_happens_meanwhile(core):
     listener.start()
     for number in range(20):
         core.create_namespaced_pod("default", pod(f"p{number:02}"))
-    listener.join(timeout=15)
+    listener.join(timeout=60)
     assert heard == [f"p{number:02}" for number in range(20)]
 
 
