@@ -22,6 +22,7 @@ class Fitting:
     """See the module."""
 
     __slots__ = (
+        "_first",
         "_looks_around",
         "_nodes_seen",
         "_seen",
@@ -30,7 +31,6 @@ class Fitting:
         "changed",
         "combined",
         "count",
-        "first",
         "fits",
         "has_erred",
         "memo_at",
@@ -48,7 +48,7 @@ class Fitting:
         self._usage_memos = [memo for _, memo in memos if memo.depends is Depends.USAGE]
         self._looks_around = Depends.NODES in depends
         self._seen = self._nodes_seen = -1
-        self.first: Places = np.zeros(0, dtype=np.int16)
+        self._first: Places | None = None
         self.fits: Mask = np.zeros(0, dtype=np.bool_)
         # How many rows fit, and how many each place refuses.
         self.count = 0
@@ -61,6 +61,14 @@ class Fitting:
         # rows fit than then.
         self.changed: list[int] | None = None
         self.moved = True
+
+    @property
+    def first(self) -> Places:
+        """The place of the first filter that refuses a row."""
+        if self._first is None:
+            # Nobody refused any row so far; most often nobody asks either.
+            self._first = np.where(self.fits, np.int16(FITS), np.int16(NO_NODE))
+        return self._first
 
     def refresh(self) -> None:
         """Bring the verdicts up to date."""
@@ -91,20 +99,26 @@ class Fitting:
 
     def _combine_all(self) -> None:
         table = self._table
-        first = np.full(table.capacity, FITS, dtype=np.int16)
-        refuses = False
-        for place, memo in reversed(self.memos):
-            if memo.refuses:
-                refuses = True
-                np.putmask(first, memo.codes != 0, place)
-        np.putmask(first, ~table.active_rows, NO_NODE)
         self.combined += 1
-        self.first = first
-        self.fits = first == FITS if refuses else table.active_rows.copy()
-        self.count = int(np.count_nonzero(self.fits)) if refuses else table.node_count
-        self.rejected_by = tally(first) if refuses else []
+        if any(memo.refuses for _, memo in self.memos):
+            self._first = first = self._find_first()
+            self.fits = first == FITS
+            self.count = int(np.count_nonzero(self.fits))
+            self.rejected_by = tally(first)
+        else:
+            self._first = None
+            self.fits, self.count = table.active_rows.copy(), table.node_count
+            self.rejected_by = []
         self.changed = None
         self.moved = True
+
+    def _find_first(self) -> Places:
+        first = np.full(self._table.capacity, FITS, dtype=np.int16)
+        for place, memo in reversed(self.memos):
+            if memo.refuses:
+                np.putmask(first, memo.codes != 0, place)
+        np.putmask(first, ~self._table.active_rows, NO_NODE)
+        return first
 
     def _combine(self, row: int) -> None:
         place = NO_NODE

@@ -47,7 +47,7 @@ class NodeResourcesBalancedAllocation:
 
     def reads(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
         added = mp.requests.balanced_request(pod)
-        return tuple((resource, added.get(resource, 0)) for resource in self._resources)
+        return tuple([(resource, added.get(resource, 0)) for resource in self._resources])
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         added = self.reads(pod)
