@@ -2,8 +2,8 @@
 
 import click
 
-from moorage.api import manifests
 from moorage.api.manifests import Manifest
+from moorage.cli import inputs
 
 
 def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) -> Manifest:
@@ -15,7 +15,7 @@ def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) ->
         return from_cluster(kubeconfig, context)
     if not paths:
         raise click.UsageError("Name the input: -f PATH or, for a live cluster, --kubeconfig FILE.")
-    return manifests.load(paths)
+    return inputs.cluster(paths)
 
 
 def from_cluster(kubeconfig: str | None, context: str | None) -> Manifest:
