@@ -9,11 +9,30 @@ if TYPE_CHECKING:
     from moorage.api.meta import KubeObject
 
 
-def cluster(paths: "Iterable[str]") -> "Manifest":
-    """Everything in these files."""
-    from moorage.api import manifests
+# Reading so much takes longer than a second.
+LARGE_BYTES = 10_000_000
 
-    return manifests.load(paths)
+
+def cluster(paths: "Iterable[str]") -> "Manifest":
+    """Everything in these files; says so on a terminal if it takes a while."""
+    from moorage.api import manifests
+    from moorage.cli.progress import Status
+
+    paths = list(paths)
+    size = sum(map(_size, paths))
+    with Status("reading") as status:
+        if size > LARGE_BYTES:
+            status.say_at_once(f"{size / 1e6:,.0f} MB")
+        return manifests.load(paths)
+
+
+def _size(path: str) -> int:
+    """How many bytes a file or a folder has; none that is known of what is not there."""
+    from pathlib import Path
+
+    found = Path(path)
+    files = found.rglob("*") if found.is_dir() else [found]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[KubeObject]]":

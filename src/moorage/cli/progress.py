@@ -78,7 +78,12 @@ class Status:
 
     def say(self, detail: str) -> None:
         """Say what is going on now."""
-        if not self._is_wanted or time.monotonic() - self._started_at < PATIENCE_SECONDS:
+        if time.monotonic() - self._started_at >= PATIENCE_SECONDS:
+            self.say_at_once(detail)
+
+    def say_at_once(self, detail: str) -> None:
+        """Say it before a second has passed, because it is sure to take longer."""
+        if not self._is_wanted:
             return
         if self._shown is None:
             from rich.console import Console

@@ -68,12 +68,11 @@ def simulate(
     if questions.check(context):
         return
     from moorage import Simulation
-    from moorage.api import manifests
-    from moorage.cli import documents
+    from moorage.cli import documents, inputs
     from moorage.cli.outcome import Outcome
     from moorage.cli.progress import Progress
 
-    manifest = manifests.load(paths)
+    manifest = inputs.cluster(paths)
     if sweep:
         sweeps.check_alone(record_file)
         if report_file is not None or csv_folder is not None:

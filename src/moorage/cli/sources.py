@@ -4,8 +4,8 @@ import os
 
 import click
 
-from moorage.api import manifests
 from moorage.api.manifests import Manifest
+from moorage.cli import inputs
 
 
 def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) -> Manifest:
@@ -14,7 +14,7 @@ def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) ->
     if wants_cluster and paths:
         raise click.UsageError("Name files (-f) or a cluster (--kubeconfig, --context), not both.")
     if paths:
-        return manifests.load(paths)
+        return inputs.cluster(paths)
     if wants_cluster or os.environ.get("KUBECONFIG"):
         return from_cluster(kubeconfig, context)
     raise click.UsageError(
