@@ -81,6 +81,7 @@ from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
+from moorage.nodes.offers import Offers
 from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
 from moorage.nodes.supposed import SupposedRows, UsageBook
@@ -131,6 +132,7 @@ __all__ = [
     "NodeTable",
     "Normalizer",
     "ObjectMeta",
+    "Offers",
     "PatchClaim",
     "PatchVolume",
     "PersistentVolume",

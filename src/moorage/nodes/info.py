@@ -65,18 +65,18 @@ class NodeInfo:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource (cpu in milli, the rest in units)."""
-        column = self.table.allocatable_columns.columns.get(resource)
-        return 0 if column is None else column.item(self.row)
+        values = self.table.allocatable_columns.values.get(resource)
+        return 0 if values is None else values[self.row]
 
     def requested(self, resource: str) -> int:
         """What its pods request of a resource."""
-        column = self.table.requested_columns.columns.get(resource)
-        return 0 if column is None else column.item(self.row)
+        values = self.table.requested_columns.values.get(resource)
+        return 0 if values is None else values[self.row]
 
     def nonzero_requested(self, resource: str) -> int:
         """As `requested`, with a default for containers that request no cpu or memory."""
-        column = self.table.nonzero_columns.columns.get(resource)
-        return 0 if column is None else column.item(self.row)
+        values = self.table.nonzero_columns.values.get(resource)
+        return 0 if values is None else values[self.row]
 
     @property
     def used_ports(self) -> Set[HostPort]:

@@ -1,4 +1,9 @@
-"""ResourceColumns: one int64 column per resource name, made when a name first appears."""
+"""ResourceColumns: one column of amounts per resource name, made when a name first appears.
+
+Amounts are kept twice: in arrays, for questions about all rows, and in lists, because reading one
+row of a list is several times quicker. Lines of arrays that others calculate with may follow a
+column.
+"""
 
 from collections.abc import Iterable
 
@@ -12,64 +17,71 @@ Floats = NDArray[np.float64]
 class ResourceColumns:
     """Amounts per resource and row; a name that nobody has is a column of zeros."""
 
-    __slots__ = ("_capacity", "_floats", "_zeros", "columns")
+    __slots__ = ("_capacity", "_lines", "_zeros", "columns", "values")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.columns: dict[str, Ints] = {}
+        # The same as plain integers.
+        self.values: dict[str, list[int]] = {}
+        # Lines of others' arrays that follow a column.
+        self._lines: dict[str, list[Floats]] = {}
         self._zeros = _zeros(capacity)
-        self._floats: dict[tuple[str, ...], tuple[Floats, int]] = {}
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns.get(name, self._zeros)
 
-    def at(self, name: str, row: int) -> int:
-        """One amount as a plain integer."""
-        column = self.columns.get(name)
-        return 0 if column is None else int(column[row])
+    def follow(self, name: str, line: Floats) -> None:
+        """Keep a line of an array equal to a column, until the number of rows grows."""
+        self._lines.setdefault(name, []).append(line)
+        line[:] = self[name]
 
-    def floats(self, names: tuple[str, ...]) -> Floats:
-        """Columns to divide by, one below the other: as floats, 1 where there is nothing."""
-        return self._as_floats(names)[0]
-
-    def largest(self, names: tuple[str, ...]) -> int:
-        """The largest amount of these columns."""
-        return self._as_floats(names)[1]
-
-    def _as_floats(self, names: tuple[str, ...]) -> tuple[Floats, int]:
-        known = self._floats.get(names)
-        if known is None:
-            columns = np.maximum(np.stack([self[name] for name in names]), 1)
-            known = self._floats[names] = columns.astype(np.float64), int(columns.max(initial=1))
-        return known
+    def unfollow(self) -> None:
+        """Nobody follows a column any more."""
+        self._lines.clear()
 
     def of_row(self, row: int) -> dict[str, int]:
         """All amounts of a row that are not zero."""
-        return {name: int(col[row]) for name, col in self.columns.items() if col[row]}
+        return {name: values[row] for name, values in self.values.items() if values[row]}
 
     def add(self, name: str, row: int, amount: int) -> None:
         """Change one amount."""
-        column = self.columns.get(name)
-        if column is None:
-            column = self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
-        column[row] += amount
+        values = self.values.get(name)
+        if values is None:
+            values = self._make(name)
+        amount = values[row] + amount
+        if not -LIMIT <= amount < LIMIT:
+            amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
+        values[row] = amount
+        self.columns[name][row] = amount
+        for line in self._lines.get(name, ()):
+            line[row] = amount
+
+    def _make(self, name: str) -> list[int]:
+        self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
+        self.values[name] = [0] * self._capacity
+        return self.values[name]
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
-        self._floats.clear()
-        for column in self.columns.values():
-            column[row] = 0
+        for name, values in self.values.items():
+            if values[row]:
+                self.add(name, row, -values[row])
         for name, amount in amounts:
             self.add(name, row, amount)
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Make room for more rows; who follows a column has to begin anew."""
         more = capacity - self._capacity
         for name, column in self.columns.items():
             self.columns[name] = np.concatenate([column, np.zeros(more, dtype=np.int64)])
+            self.values[name].extend([0] * more)
         self._capacity = capacity
         self._zeros = _zeros(capacity)
-        self._floats.clear()
+        self._lines.clear()
+
+
+LIMIT = 1 << 63
 
 
 def _zeros(capacity: int) -> Ints:

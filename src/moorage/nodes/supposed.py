@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from moorage.nodes import ports
 from moorage.nodes.columns import Column
 from moorage.nodes.interning import Mask
-from moorage.nodes.resources import Ints
-from moorage.nodes.table import NodeTable, TableSlice
+from moorage.nodes.resources import Floats, Ints
+from moorage.nodes.table import Counted, NodeTable, TableSlice
 from moorage.nodes.usage import HostPort, Usage
 from moorage.nodes.usage_columns import UsageColumn
 
@@ -142,6 +142,13 @@ class SupposedRows(TableSlice):
         for numbers, book, sign in self._shifts:
             amounts = amounts + sign * _sum(book.nonzero(resource)[numbers])
         return amounts
+
+    def counted(self, resources: Counted) -> Floats:
+        lines = [
+            self.nonzero_requested(resource) if defaulted else self.requested(resource)
+            for resource, defaulted in resources
+        ]
+        return np.stack(lines).astype(np.float64)
 
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)

@@ -24,6 +24,7 @@ from moorage.nodes.columns import Column, ColumnValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
+from moorage.nodes.offers import Offers
 from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
@@ -33,6 +34,11 @@ from moorage.nodes.usage_columns import UsageColumn, UsageValues
 from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
+# Each costs a little whenever a pod comes or goes.
+MOST_LINES = 16
+
+# Resources, each with whether pods that state nothing of it count with a default.
+Counted = tuple[tuple[str, bool], ...]
 
 
 class Rows:
@@ -69,10 +75,6 @@ class Rows:
         """Whether something holds for no node."""
         return not (self.active & mask).any()
 
-    def all_offer(self, resource: str) -> bool:
-        """Whether every node of the cluster has some of a resource."""
-        return self._table.is_offered_by_all(resource)
-
     @property
     def size(self) -> int:
         """Number of nodes in the whole cluster."""
@@ -89,14 +91,9 @@ class Rows:
         amounts: Ints = self._table.allocatable_columns[resource][self._index]
         return amounts
 
-    def divisors(self, resources: tuple[str, ...]) -> Floats:
-        """The same of several to divide by, a line each: as floats, 1 where a node has nothing."""
-        amounts: Floats = self._table.allocatable_columns.floats(resources)[..., self._index]
-        return amounts
-
-    def largest_offer(self, resources: tuple[str, ...]) -> int:
-        """The most that any node of the cluster offers of any of these resources."""
-        return self._table.allocatable_columns.largest(resources)
+    def offers(self, resources: tuple[str, ...]) -> Offers:
+        """The same of several, to calculate with in floats."""
+        return self._table.offers(resources).at(self._index)
 
     def requested(self, resource: str) -> Ints:
         """What each node's pods request of a resource."""
@@ -106,6 +103,11 @@ class Rows:
     def nonzero_requested(self, resource: str) -> Ints:
         """As `requested`, with a default for containers that request no cpu or memory."""
         amounts: Ints = self._table.nonzero_columns[resource][self._index]
+        return amounts
+
+    def counted(self, resources: Counted) -> Floats:
+        """The one or the other of several, a line each, as floats; not to be written to."""
+        amounts: Floats = self._table.lines(resources)[..., self._index]
         return amounts
 
     def meets(self, requirement: Requirement) -> Mask:
@@ -180,7 +182,8 @@ class NodeTable(Rows):
         "_free",
         "_index",
         "_labels",
-        "_offered",
+        "_lines",
+        "_offers",
         "_table",
         "_usage_columns",
         "active_rows",
@@ -221,7 +224,8 @@ class NodeTable(Rows):
         self.nonzero_columns = ResourceColumns(capacity)
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
-        self._offered: dict[str, tuple[int, bool]] = {}
+        self._lines: dict[Counted, Floats] = {}
+        self._offers: dict[tuple[str, ...], Offers] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
@@ -261,13 +265,13 @@ class NodeTable(Rows):
                     values.set(row, node)
         return values
 
-    def is_offered_by_all(self, resource: str) -> bool:
-        """As `all_offer`; looked up again only after a node changed."""
-        position, known = self._offered.get(resource, (-1, False))
-        if position != self.node_changes.position:
-            known = self.all_of(self.allocatable(resource) > 0)
-            self._offered[resource] = (self.node_changes.position, known)
-        return known
+    def offers(self, resources: tuple[str, ...]) -> Offers:
+        """What nodes offer of several resources; kept until a node changes."""
+        offers = self._offers.get(resources)
+        if offers is None:
+            offers = Offers.of(self.allocatable_columns, resources, self.active_rows)
+            self._offers[resources] = offers
+        return offers
 
     def usage_column(self, column: UsageColumn) -> NDArray[Any]:
         """A plugin's usage column as it is now."""
@@ -275,6 +279,20 @@ class NodeTable(Rows):
         if values is None:
             values = self._usage_columns[column] = UsageValues(column)
         return values.current(self)
+
+    def lines(self, resources: Counted) -> Floats:
+        """As `counted`, for all rows; kept up to date from the first time on."""
+        lines = self._lines.get(resources)
+        if lines is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+                self.requested_columns.unfollow()
+                self.nonzero_columns.unfollow()
+            lines = self._lines[resources] = np.empty((len(resources), self.capacity))
+            for line, (resource, defaulted) in zip(lines, resources, strict=True):
+                columns = self.nonzero_columns if defaulted else self.requested_columns
+                columns.follow(resource, line)
+        return lines
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""
@@ -319,6 +337,7 @@ class NodeTable(Rows):
         self.active_rows[row] = new is not None
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
+        self._offers.clear()
         for values in self._columns.values():
             values.set(row, new)
         for label in self._labels.values():
@@ -340,7 +359,7 @@ class NodeTable(Rows):
         placed, uid = self.placed[row], pod.uid
         assert uid not in placed, f"pod {pod.key} is booked twice on {node_name}"
         placed[uid] = Placed(pod, usage)
-        self.pod_counts[row] += 1
+        self.pod_counts[row] = len(placed)
         self._book(row, usage, sign=1)
         if usage.ports:
             self.ports.add(row, usage.ports)
@@ -362,9 +381,10 @@ class NodeTable(Rows):
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Give a pod's room back."""
         row = self.row_of[node_name]
-        placed = self.placed[row].pop(uid)
+        there = self.placed[row]
+        placed = there.pop(uid)
         usage = placed.usage
-        self.pod_counts[row] -= 1
+        self.pod_counts[row] = len(there)
         self._book(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
         if usage.has_volumes:
@@ -411,6 +431,8 @@ class NodeTable(Rows):
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
+        self._lines.clear()
+        self._offers.clear()
         self.taints.grow(capacity)
         for label in self._labels.values():
             label.grow(capacity)

@@ -85,6 +85,8 @@ class Added:
 
     each: tuple[tuple[str, int], ...]
     resources: tuple[str, ...]
+    # As `table.counted` wants them.
+    counted: tuple[tuple[str, bool], ...]
     amounts: Floats
 
     @classmethod
@@ -92,7 +94,8 @@ class Added:
         """Resources with their amounts, in the order in which they are configured."""
         pairs = tuple(each)
         amounts = np.array([[amount] for _, amount in pairs], dtype=np.float64)
-        return cls(pairs, tuple([resource for resource, _ in pairs]), amounts)
+        resources = tuple([resource for resource, _ in pairs])
+        return cls(pairs, resources, tuple([(name, False) for name in resources]), amounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +114,11 @@ class Balance:
         return _balance_all(table, Added.of((resource, 0) for resource in self.resources))
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What the pods on nodes request, as floats."""
-
-    resources: tuple[str, ...]
-
-    def read(self, node: mp.NodeInfo) -> list[int]:
-        """On one node."""
-        return [node.requested(resource) for resource in self.resources]
-
-    def read_all(self, table: mp.Rows) -> Floats:
-        """On many, a line for each resource."""
-        return np.stack([table.requested(r) for r in self.resources]).astype(np.float64)
-
-
 @lru_cache(maxsize=256)
 def balance_column(resources: tuple[str, ...]) -> mp.UsageColumn:
     """The column of how balanced nodes are."""
     balance = Balance(resources)
     return mp.UsageColumn("balance", read=balance.read, read_all=balance.read_all)
-
-
-@lru_cache(maxsize=256)
-def used_column(resources: tuple[str, ...]) -> mp.UsageColumn:
-    """The column of what pods request."""
-    used = Used(resources)
-    return mp.UsageColumn("requested", read=used.read, read_all=used.read_all)
 
 
 def _counts(resource: str, amount: int) -> bool:
@@ -168,30 +149,28 @@ def _deviation(fractions: list[float]) -> float:
 
 def _balance_all(table: mp.Rows, added: Added) -> Ints:
     """As `_balance`, for many nodes at once."""
-    resources = added.resources
-    fractions = _fractions(table, added)
+    offers = table.offers(added.resources)
+    fractions = _fractions(table, added, offers)
     if len(fractions) == 2:
         deviations = _half_distance(fractions[0], fractions[1])
-        for resource in resources:
-            if not table.all_offer(resource):
-                deviations *= table.allocatable(resource) > 0
+        if not offers.by_all:
+            deviations *= (offers.amounts > 0).all(axis=0)
     else:
-        offered = [table.allocatable(resource) > 0 for resource in resources]
-        deviations = _deviations(list(fractions), offered)
+        deviations = _deviations(list(fractions), list(offers.amounts > 0))
     np.subtract(1.0, deviations, out=deviations)
     deviations *= 100.0
     return deviations.astype(np.int64)
 
 
-def _fractions(table: mp.Rows, added: Added) -> Floats:
+def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
     """How full each node would be, a line for each resource."""
     fractions: Floats
-    if table.largest_offer(added.resources) <= EXACT:
-        fractions = table[used_column(added.resources)] + added.amounts
+    if offers.largest <= EXACT:
+        fractions = table.counted(added.counted) + added.amounts
     else:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
         fractions = np.stack(sums).astype(np.float64)
-    fractions /= table.divisors(added.resources)
+    fractions /= offers.divisors
     return np.minimum(fractions, 1.0, out=fractions)
 
 

@@ -15,6 +15,8 @@ from moorage import plugin as mp
 TOO_MANY_PODS = 1  # bit 0; the resources follow
 UNRESOLVABLE = 1 << 62  # the highest bit that leaves an int64 positive
 MOST_RESOURCES = 61
+# Up to this, a float is a whole number or rounded from a larger one: comparing with it is exact.
+EXACT = 1 << 52
 
 Need = tuple[int, str, int]  # bit, resource, amount
 
@@ -57,8 +59,9 @@ class Needs:
     each: tuple[Need, ...]
     refusals: Refusals
     resources: tuple[str, ...]
-    # A place for the pod, and the amounts, one below the other.
-    amounts: NDArray[np.int64]
+    # As `table.counted` wants them, and the amounts, one below the other.
+    counted: tuple[tuple[str, bool], ...]
+    amounts: NDArray[np.float64]
 
     @classmethod
     def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
@@ -68,8 +71,9 @@ class Needs:
             raise ValueError(f"{most}, this one requests {len(needed)}")
         each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
         resources = tuple([name for name, _ in needed])
-        amounts = np.array([[1], *([amount] for _, amount in needed)], dtype=np.int64)
-        return cls(tuple(each), Refusals(resources), resources, amounts)
+        counted = tuple([(name, False) for name in resources])
+        amounts = np.array([[amount] for _, amount in needed], dtype=np.float64)
+        return cls(tuple(each), Refusals(resources), resources, counted, amounts)
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -88,42 +92,29 @@ class Needs:
 
     def lacking_all(self, table: mp.Rows) -> NDArray[np.int64]:
         """The same for many rows."""
-        lacking = np.zeros(len(table), dtype=np.int64)
-        short = table[room(self.resources)] < self.amounts
-        if not short.any():
+        active = table.active
+        lacking = np.zeros(len(active), dtype=np.int64)
+        full = table.pod_count >= table.allocatable("pods")
+        full &= active
+        if full.any():
+            lacking |= full * TOO_MANY_PODS
+        if not self.each:
             return lacking
-        short &= table.active
-        lacking |= short[0] * TOO_MANY_PODS
-        for line, (bit, resource, amount) in zip(short[1:], self.each, strict=True):
-            lacking |= line * bit
-            lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
+        short = self._short(table)
+        short &= active
+        if short.any():
+            for line, (bit, resource, amount) in zip(short, self.each, strict=True):
+                lacking |= line * bit
+                lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
-
-# More than any pod asks for: rows without a node shall not look as if they were full.
-PLENTY = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What is left on nodes: places for pods, then some resources."""
-
-    resources: tuple[str, ...]
-
-    def read(self, node: mp.NodeInfo) -> list[int]:
-        """Of one node."""
-        left = [node.allocatable(name) - node.requested(name) for name in self.resources]
-        return [node.allocatable("pods") - node.pod_count, *left]
-
-    def read_all(self, table: mp.Rows) -> NDArray[np.int64]:
-        """Of many, a line for each resource."""
+    def _short(self, table: mp.Rows) -> mp.Mask:
+        """Which nodes have too little left, a line for each resource."""
+        offers = table.offers(self.resources)
+        if offers.largest <= EXACT:
+            used = table.counted(self.counted) + self.amounts
+            return used > offers.amounts
         left = [table.allocatable(name) - table.requested(name) for name in self.resources]
-        every = np.stack([table.allocatable("pods") - table.pod_count, *left])
-        return np.where(table.active, every, PLENTY)
-
-
-@lru_cache(maxsize=256)
-def room(resources: tuple[str, ...]) -> mp.UsageColumn:
-    """The column of what is left; the same for all pods that ask for the same resources."""
-    of_nodes = Room(resources)
-    return mp.UsageColumn("room", read=of_nodes.read, read_all=of_nodes.read_all)
+        return np.stack(
+            [line < amount for line, (_, _, amount) in zip(left, self.each, strict=True)]
+        )

@@ -14,7 +14,7 @@ import numpy as np
 from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import hints, strategies
 from moorage.plugins.node_resources_fit.needs import Needs
-from moorage.plugins.node_resources_fit.shares import Share, Shares, used_column
+from moorage.plugins.node_resources_fit.shares import Share, Shares
 from moorage.plugins.node_resources_fit.strategies import Strategy
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
@@ -118,12 +118,11 @@ class NodeResourcesFit:
     def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
         resources, strategy = shares.resources, self._strategy
-        if not (strategy.counts_zero and all(map(table.all_offer, resources))):
+        offers = table.offers(resources)
+        if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
-        if table.largest_offer(resources) > strategies.LARGEST:
-            return None
-        used = table[used_column(shares.counted)] + shares.amounts
-        ratings = strategy.rate_floats(used, table.divisors(resources))
+        used = table.counted(shares.counted) + shares.amounts
+        ratings = strategy.rate_floats(used, offers.divisors)
         if ratings is None:
             return None
         if shares.weights is not None:

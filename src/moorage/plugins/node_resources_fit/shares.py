@@ -1,13 +1,10 @@
 """Shares: which resources of a node are scored, and what the pod adds to each."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from moorage import plugin as mp
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +24,7 @@ class Shares:
 
     each: tuple[Share, ...]
     resources: tuple[str, ...]
-    # Resources, each with whether pods that state nothing of it count with a default.
+    # As `table.counted` wants them.
     counted: tuple[tuple[str, bool], ...]
     amounts: Floats
     # None if all are 1.
@@ -47,32 +44,3 @@ class Shares:
             None if equal else np.array([[weight] for weight in weights], dtype=np.float64),
             sum(weights),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """How much of some resources the pods on nodes count for."""
-
-    counted: tuple[tuple[str, bool], ...]
-
-    def read(self, node: mp.NodeInfo) -> list[int]:
-        """On one node."""
-        return [
-            node.nonzero_requested(resource) if defaulted else node.requested(resource)
-            for resource, defaulted in self.counted
-        ]
-
-    def read_all(self, table: mp.Rows) -> Floats:
-        """On many, a line for each resource."""
-        lines = [
-            table.nonzero_requested(resource) if defaulted else table.requested(resource)
-            for resource, defaulted in self.counted
-        ]
-        return np.stack(lines).astype(np.float64)
-
-
-@lru_cache(maxsize=256)
-def used_column(counted: tuple[tuple[str, bool], ...]) -> mp.UsageColumn:
-    """The column of it; the same for all pods for which the same resources count."""
-    used = Used(counted)
-    return mp.UsageColumn("used", read=used.read, read_all=used.read_all)
