@@ -87,13 +87,13 @@ def test_verdicts_for_many_rows():
     ],
 )
 def test_score_one(answer, score):
-    assert calls.score_one(Plugin(answer), STATE, POD, TABLE, 0) == score
+    assert calls.score_one(Plugin(answer), STATE, POD, TABLE.info(0)) == score
 
 
 @pytest.mark.parametrize("answer", [ValueError("x"), None, "x", float("nan")], ids=repr)
 def test_a_score_that_is_none(answer):
     with pytest.raises(PluginError, match='running Score plugins: plugin "P" failed with: '):
-        calls.score_one(Plugin(answer), STATE, POD, TABLE, 0)
+        calls.score_one(Plugin(answer), STATE, POD, TABLE.info(0))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, np.bool_])

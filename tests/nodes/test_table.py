@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from moorage.api.meta import Condition
 from moorage.api.node import Taint
 from moorage.api.selectors import Requirement
+from moorage.core.cache import Cache
+from moorage.framework.template import Templates
 from moorage.nodes import table as tables
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
@@ -219,8 +221,10 @@ POD = worker("p")
 )
 def test_replaced_pods_in_the_log(new, changed):
     """A plugin that depends on usage may read any of these off the pods of a node."""
-    table = make_table([NODE], [POD])
-    rows, nodes = logged(table, lambda: table.replace_pod("n", new, Usage.of(new)))
+    table = make_table([NODE])
+    cache = Cache(table, Templates())
+    cache.add(POD)
+    rows, nodes = logged(table, lambda: cache.update(new))
     assert (set(rows), nodes) == ({0} if changed else set(), [])
     assert table.info(0).pods == [new]
 

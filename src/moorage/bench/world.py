@@ -12,7 +12,7 @@ from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Effect
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod, DeletePod, PatchPodStatus, PatchVolume
+from moorage.framework.effects import BindPod, DeletePod, EmitEvent, PatchPodStatus, PatchVolume
 
 # Virtual time stands still: whoever has to wait for a back-off waits for good.
 NOW = 0.0
@@ -66,6 +66,8 @@ class World:
         for effect in effects:
             self._perform(scheduler.complete(effect.ticket, DONE, NOW))
             match effect.request:
+                case EmitEvent():
+                    pass  # Most of all.
                 case BindPod(pod=ref, node=node):
                     self.bound += 1
                     pod = self._pods[ref.uid]

@@ -12,9 +12,10 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct, field
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
@@ -41,8 +42,7 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-@dataclass(slots=True)
-class BindingCycle:
+class BindingCycle(Struct):
     """One pod's way from its decision to its binding."""
 
     entry: QueuedPod
@@ -82,17 +82,17 @@ class BindingCycle:
     def step(self) -> tuple[Request, ...]:
         """Go on as far as possible; what comes back has to be carried out first."""
         while not self.outstanding and self.awaiting is None:
-            if self.stage is Stage.PRE_BIND and self.unfinished:
+            if self.stage is Stage.BIND:
+                asked = self._bind()
+            elif self.stage is not Stage.PRE_BIND:
+                return ()
+            elif self.unfinished:
                 asked = self._pre_bind_next()
-            elif self.stage is Stage.PRE_BIND and self.busy:
+            elif self.busy:
                 asked = self._pre_bind(self.busy.pop(0))
-            elif self.stage is Stage.PRE_BIND:
+            else:
                 self.stage = Stage.BIND
                 continue
-            elif self.stage is Stage.BIND:
-                asked = self._bind()
-            else:
-                return ()
             self.outstanding = len(asked)
             if asked:
                 return asked

@@ -11,9 +11,8 @@ binding was reported done, and which the world does not show in time, comes up i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from moorage.api.pod import Pod
 from moorage.errors import MoorageError
@@ -25,8 +24,7 @@ class CacheError(MoorageError):
     """A step that the table above does not have."""
 
 
-@dataclass(slots=True)
-class Cached:
+class Cached(Struct):
     """A pod that has a place."""
 
     pod: Pod
@@ -67,7 +65,7 @@ class Cache:
 
     def assume(self, pod: Pod, node: str, template: PodTemplate) -> Pod:
         """Book a pod on a node before the world knows; returns the pod as it is there."""
-        uid = pod.uid
+        uid = pod.metadata.uid
         if uid in self._pods:
             raise CacheError(f"pod {uid}({pod.key}) is in the cache, so can't be assumed")
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
@@ -96,11 +94,11 @@ class Cache:
 
     def add(self, pod: Pod) -> bool:
         """The world shows a pod on a node; True if that confirms what was assumed."""
-        cached = self._pods.get(pod.uid)
+        cached = self._pods.get(pod.metadata.uid)
         if cached is not None and not cached.assumed:
             raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
         self._place(pod, cached)
-        return cached is not None and cached.node == pod.node_name
+        return cached is not None and cached.node == pod.spec.node_name
 
     def update(self, pod: Pod) -> None:
         """A pod that is on a node changed."""
@@ -128,19 +126,21 @@ class Cache:
             yield self._pods[uid]
 
     def _place(self, pod: Pod, before: Cached | None) -> None:
-        node, template = pod.spec.node_name, self._template(pod, before)
+        node = pod.spec.node_name
+        template = self._template(pod, before)
         if before is not None and before.node == node:
             # In place: in the usual case of a binding confirmed, nothing else changes.
-            self._table.replace_pod(node, pod, template.usage)
+            alike = template is before.template
+            self._table.replace_pod(node, pod, template.usage, alike=alike)
             self._leave(before)
         else:
             if before is not None:
                 self._drop(before)
             self._table.add_pod(node, pod, template.usage)
-        self._pods[pod.uid] = Cached(pod, node, template, assumed=False)
+        self._pods[pod.metadata.uid] = Cached(pod, node, template, assumed=False)
 
     def _template(self, pod: Pod, before: Cached | None) -> PodTemplate:
-        if before is not None and _same_template(pod, before.pod):
+        if before is not None and _is_alike(pod, before.pod):
             return before.template
         return self._templates.of(pod)
 
@@ -149,22 +149,28 @@ class Cache:
         self._leave(cached)
 
     def _leave(self, cached: Cached) -> None:
-        uid = cached.pod.uid
+        uid = cached.pod.metadata.uid
         del self._pods[uid]
         self._unconfirmed.pop(uid, None)
         if cached.assumed:
             self.assumed_count -= 1
 
 
-def _same_template(pod: Pod, other: Pod) -> bool:
+def _is_alike(pod: Pod, other: Pod) -> bool:
     """Whether nothing changed that a template is made of; quicker than making one."""
+    meta, status, was = pod.metadata, pod.status, other.status
     return (
         pod.spec == other.spec
-        and pod.labels == other.labels
-        and pod.metadata.annotations == other.metadata.annotations
-        and pod.status.container_statuses == other.status.container_statuses
-        and pod.status.init_container_statuses == other.status.init_container_statuses
-        and pod.status.resources == other.status.resources
-        and pod.status.allocated_resources == other.status.allocated_resources
-        and pod.status.conditions == other.status.conditions
+        and meta.labels == other.metadata.labels
+        and meta.annotations == other.metadata.annotations
+        and (
+            status is was
+            or (
+                status.container_statuses == was.container_statuses
+                and status.init_container_statuses == was.init_container_statuses
+                and status.resources == was.resources
+                and status.allocated_resources == was.allocated_resources
+                and status.conditions == was.conditions
+            )
+        )
     )

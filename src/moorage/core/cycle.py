@@ -4,10 +4,10 @@ It reads the live table: nothing else runs meanwhile, so there is no snapshot to
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
@@ -44,8 +44,7 @@ NOTHING_SAID = PreFiltered()
 NOT_LOOKED_AT = unresolvable()
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """What a cycle found out: a node, or why there is none."""
 
     pod: Pod
@@ -107,10 +106,8 @@ class Decision:
         """The rows with the highest totals, the picked one first."""
         if self.scored is None:
             return [self.row]
-        found = [self.row]
-        for row in self.scored.best[:count]:
-            if row != self.row and len(found) < count:
-                found.append(int(row))
+        picked, best = self.row, self.scored.best[:count]
+        found = [picked, *[int(row) for row in best if row != picked]][:count]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 

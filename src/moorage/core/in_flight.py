@@ -7,14 +7,16 @@ them. A pod's marker is the number of changes seen when it was popped.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
 from moorage.framework.events import ClusterEvent
 
 
-class Missed(NamedTuple):
+class Missed(Struct, frozen=True):
     """A change that happened while pods were in flight."""
 
     event: ClusterEvent
@@ -22,7 +24,7 @@ class Missed(NamedTuple):
     new: Any
 
 
-class _Marker(NamedTuple):
+class _Marker(Struct, frozen=True):
     entry: QueuedPod
     position: int
 

@@ -9,6 +9,8 @@ from moorage.framework.status import Status
 
 # How many of the best nodes are kept with their scores.
 BEST_KEPT = 3
+# So many rows' notes are held ready: the leaders of one cycle are most often those of the next.
+MOST_KNOWN = 64
 
 
 def decision(journal: Journal, decided: Decision, now: float) -> None:
@@ -32,13 +34,16 @@ def _best(decided: Decision) -> tuple[Considered, ...]:
     scored = decided.scored
     if scored is None:
         return ()
-    name_of, totals, scores_of = decided.state.table.names, scored.totals, scored.parts.of
-    return tuple(
-        [
-            Considered(name_of[row], totals.item(row), scores_of(row))
-            for row in decided.best_rows(BEST_KEPT)
-        ]
-    )
+    known, best = scored.parts.notes, []
+    for row in decided.best_rows(BEST_KEPT):
+        considered = known.get(row)
+        if considered is None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            name, total = decided.state.table.names[row], scored.totals.item(row)
+            considered = known[row] = Considered(name, total, scored.parts.of(row))
+        best.append(considered)
+    return tuple(best)
 
 
 def failure(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage.framework.leaders import Leaders
@@ -190,10 +191,12 @@ def tally(first: Places) -> list[int]:
 class Parts:
     """What each score plugin gave, in the order in which people see them."""
 
-    __slots__ = ("_same", "_varying", "all")
+    __slots__ = ("_same", "_varying", "all", "notes")
 
     def __init__(self, parts: list[Part]) -> None:
         self.all = parts
+        # What somebody made of single rows; dropped when a row gets other scores.
+        self.notes: dict[int, Any] = {}
         # The scores that all rows share, weighted, and a place for each of the others.
         self._same = {n: w * s if isinstance(s, int) else 0 for n, w, s in parts}
         self._varying = [(n, w, s) for n, w, s in parts if not isinstance(s, int)]
@@ -206,8 +209,7 @@ class Parts:
         return scores
 
 
-@dataclass(slots=True)
-class Scored:
+class Scored(Struct):
     """Weighted totals of the feasible rows (-1 elsewhere) and what each plugin gave."""
 
     totals: Scores

@@ -16,7 +16,7 @@ from moorage.errors import PluginError
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Scores, Status, Verdicts, error
 from moorage.nodes.info import NodeInfo
-from moorage.nodes.table import NodeTable, Rows
+from moorage.nodes.table import Rows
 
 # Up to so many rows the per-node form is cheaper than starting up array operations.
 FEW = 6
@@ -115,10 +115,10 @@ def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdict
     return verdicts
 
 
-def score_one(plugin: Any, state: CycleState, pod: Pod, table: NodeTable, row: int) -> int:
+def score_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> int:
     """A plugin's raw score for one node."""
     try:
-        return int(plugin.score(state, pod, table.info(row)))
+        return int(plugin.score(state, pod, node))
     except Exception as trouble:  # As above.
         raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
 

@@ -77,9 +77,9 @@ class Fitting:
         if position == self._seen:
             return
         rows = table.changes.since(self._seen)
-        if nodes == self._nodes_seen:
+        if nodes == self._nodes_seen and rows is not None:
             for memo in self._usage_memos:
-                memo.refresh()
+                memo.follow(rows, self._seen, position)
                 if memo.has_erred:
                     self.has_erred = True
         else:

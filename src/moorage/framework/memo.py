@@ -5,6 +5,7 @@ for the rows that changed since they were last looked at, as far as `depends` al
 are asked in the per-node form, many in the whole-cluster form.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.points import Depends
 from moorage.framework.state import CycleState
-from moorage.framework.status import Codes, Mask, Scores, Status, Verdicts
+from moorage.framework.status import SUCCESS, Codes, Mask, Scores, Status, Verdicts
 from moorage.nodes.changes import ChangeLog
+from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
 
 KEPT = (Depends.NODE, Depends.USAGE, Depends.NODES)
@@ -60,6 +62,19 @@ class _Memo:
         else:
             unique = np.unique(np.array(rows, dtype=np.intp))
             self._ask_some(unique[self._table.active_rows[unique]])
+        self._seen = position
+
+    def follow(self, rows: Sequence[int], before: int, position: int) -> None:
+        """The same for somebody who knows which rows changed from one position to another."""
+        if self._seen == position:
+            return
+        if self._seen != before or len(rows) > calls.FEW:
+            self.refresh()
+            return
+        self._seen = -1  # As above.
+        for row in rows:
+            if self._table.nodes[row] is not None:
+                self._ask_one(row)
         self._seen = position
 
     def _active(self) -> Any:
@@ -118,11 +133,13 @@ class FilterMemo(_Memo):
             self._loop(rows)
 
     def _ask_one(self, row: int) -> None:
-        status = calls.filter_one(self.plugin, self.state, self._pod, self._table.info(row))
-        code = self._book.code(status)
-        self.codes[row] = code
+        node = NodeInfo(self._table, row)
+        status = calls.filter_one(self.plugin, self.state, self._pod, node)
+        code = 0 if status is SUCCESS else self._book.code(status)
         if code:
             self.refuses = True
+        if self.refuses:
+            self.codes[row] = code
 
     def _loop(self, rows: Any) -> None:
         self._loops.add(self.plugin.name, "filter", len(rows))
@@ -184,7 +201,13 @@ class ScoreMemo(_Memo):
             self.uniform = None
 
     def _ask_one(self, row: int) -> None:
-        raw = self._score(row)
+        try:
+            raw = int(self.plugin.score(self.state, self._pod, NodeInfo(self._table, row)))
+        except Exception:  # A plugin may raise anything; here it is only asked once more.
+            raw = self._score(row)
+        else:
+            if self.troubles:
+                self.troubles.pop(row, None)
         if raw != self.raw.item(row):
             self.raw[row] = raw
             self.version += 1
@@ -199,7 +222,7 @@ class ScoreMemo(_Memo):
         if self.troubles:
             self.troubles.pop(row, None)
         try:
-            return calls.score_one(self.plugin, self.state, self._pod, self._table, row)
+            return calls.score_one(self.plugin, self.state, self._pod, NodeInfo(self._table, row))
         except PluginError as trouble:
             self.troubles[row] = str(trouble)
             return 0

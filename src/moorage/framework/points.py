@@ -17,7 +17,9 @@ Besides its methods a plugin may state:
               PLACEMENTS and are not kept.
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
-              and pre_score, and so is not asked. None: ask every time. ALWAYS: never again.
+              and pre_score, and so is not asked. None: ask every time. ALWAYS: whatever happens;
+              a plugin that skipped the pod in pre_filter then is not asked at later points either,
+              but for bind.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.

@@ -203,6 +203,8 @@ class Profile:
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
         """Reserve with every plugin, in order, until one refuses."""
         for plugin in self._at["reserve"]:
+            if plugin.name in state.idle:
+                continue
             status = _ask(plugin, "reserve", state, pod, node)
             if not status.is_success:
                 return status
@@ -212,7 +214,7 @@ class Profile:
         """Undo with every plugin, in reverse order; returns what went wrong on the way."""
         trouble = []
         for plugin in reversed(self._at["reserve"]):
-            if not hasattr(plugin, "unreserve"):
+            if plugin.name in state.idle or not hasattr(plugin, "unreserve"):
                 continue
             try:
                 plugin.unreserve(state, pod, node)
@@ -228,6 +230,8 @@ class Profile:
         """The plugins' last word, and how long those wait that ask for it."""
         waits: dict[str, float] = {}
         for plugin in self._at["permit"]:
+            if plugin.name in state.idle:
+                continue
             status = _ask(plugin, "permit", state, pod, node)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
@@ -243,6 +247,8 @@ class Profile:
         """Which pre_bind plugins have something to do; SKIP if none has."""
         busy = []
         for plugin in self._at["pre_bind"]:
+            if plugin.name in state.idle:
+                continue
             if not hasattr(plugin, "pre_bind_pre_flight"):
                 busy.append(plugin)
                 continue
@@ -288,6 +294,8 @@ class Profile:
         """Tell everybody; returns what went wrong on the way."""
         trouble = []
         for plugin in self._at["post_bind"]:
+            if plugin.name in state.idle:
+                continue
             try:
                 plugin.post_bind(state, pod, node)
             except Exception as raised:  # The pod is bound; nothing of this can change that.

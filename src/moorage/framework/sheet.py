@@ -145,6 +145,9 @@ class Sheet:
         result.volatile = tuple(
             [each for each in self.profile.volatile_filters if each[1].name not in result.skipped]
         )
+        # Who skips the pod for good has nothing to do with it later on either.
+        idle = result.skipped.intersection(self._always_skipping or ())
+        self.state.idle = state.idle = frozenset(idle)
         if holds:
             self._pre_filtered = result
         return result
@@ -296,7 +299,7 @@ class Sheet:
         rows = np.flatnonzero(fits).tolist()
         self.profile.loops.add(plugin.name, "score", len(rows))
         for row in rows:
-            raw[row] = calls.score_one(plugin, state, pod, state.table, row)
+            raw[row] = calls.score_one(plugin, state, pod, state.table.info(row))
         return raw
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NOBODY: frozenset[str] = frozenset()
+
 
 class StateKey(Generic[T]):
     """A name for a piece of state, and the type of what lies under it."""
@@ -34,7 +36,7 @@ class StateKey(Generic[T]):
 class CycleState:
     """Scratch data of one pod's way through its cycles."""
 
-    __slots__ = ("_below", "_own", "cluster", "now", "template", "to_activate")
+    __slots__ = ("_below", "_own", "cluster", "idle", "now", "template", "to_activate")
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class CycleState:
         self.cluster = cluster
         self.template = template
         self.now = now
+        # Plugins that have nothing to do with such pods, at any point.
+        self.idle: frozenset[str] = NOBODY if below is None else below.idle
         # Pods that a plugin wants back in the queue once this pod is through.
         self.to_activate: dict[str, Pod] = {}
         self._own: dict[str, Any] = {}
@@ -57,12 +61,13 @@ class CycleState:
         return self.cluster.table
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        if key.name in self._own:
-            found: T = self._own[key.name]
-            return found
-        if self._below is None:
-            raise KeyError(f"{key.name}: not found")
-        return self._below[key]
+        name, layer = key.name, self
+        while name not in layer._own:
+            if layer._below is None:
+                raise KeyError(f"{name}: not found")
+            layer = layer._below
+        found: T = layer._own[name]
+        return found
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._own[key.name] = value
@@ -87,6 +92,7 @@ class CycleState:
     def clone(self) -> "CycleState":
         """A copy to try things on: values with a `clone` method are cloned, others copied."""
         other = CycleState(self.cluster, self.template, self.now)
+        other.idle = self.idle
         other.to_activate = self.to_activate
         below: CycleState | None = self
         layers = []

@@ -23,8 +23,10 @@ class Totals:
     __slots__ = (
         "_constant",
         "_fitting",
+        "_memos",
         "_nodes_seen",
         "_normalizing",
+        "_seen",
         "_table",
         "_usage_columns",
         "_varying",
@@ -39,35 +41,44 @@ class Totals:
         self._fitting = fitting
         self.columns = columns
         self._usage_columns = [c for c in columns if c.memo.depends is Depends.USAGE]
+        self._memos = [c.memo for c in columns]
         self._normalizing = [c for c in columns if c.normalizer is not None]
         # The columns that differ between rows, and the sum of the others.
         self._varying: list[ScoreColumn] = []
         self._constant = 0
-        self._nodes_seen = -1
+        self._seen = self._nodes_seen = -1
         self.values: Scores = np.zeros(0, dtype=np.int64)
         self.parts = Parts([])
         self.leaders = Leaders()
 
     def refresh(self, fits: Mask) -> None:
         """Bring the totals up to date; a plugin that raised over a node in `fits` raises here."""
-        nodes, fitting = self._table.node_changes.position, self._fitting
+        table, fitting = self._table, self._fitting
+        position, nodes = table.changes.position, table.node_changes.position
         # Should a plugin raise below, the next look starts over.
         rows, fitting.changed = fitting.changed, None
         anew = rows is None
-        for column in self._usage_columns if nodes == self._nodes_seen else self.columns:
-            column.memo.refresh()
-            anew = anew or column.is_stale
-        for column in self.columns:
-            if column.memo.troubles:
-                column.memo.complain(fits)
+        if rows is not None and nodes == self._nodes_seen:
+            for column in self._usage_columns:
+                column.memo.follow(rows, self._seen, position)
+                if column.epoch != column.memo.epoch:
+                    anew = True
+        else:
+            for column in self.columns:
+                column.memo.refresh()
+                anew = anew or column.is_stale
+        for memo in self._memos:
+            if memo.troubles:
+                memo.complain(fits)
         for column in self._normalizing:
-            anew = column.refresh_summary(fitting) or anew
+            if column.refresh_summary(fitting):
+                anew = True
         if anew:
             self._add_up_all()
         elif rows:
             for row in rows:
                 self._add_up(row)
-        self._nodes_seen = nodes
+        self._seen, self._nodes_seen = position, nodes
         fitting.changed, fitting.moved = [], False
 
     def _add_up_all(self) -> None:
@@ -95,6 +106,7 @@ class Totals:
         self.leaders.forget()
 
     def _add_up(self, row: int) -> None:
+        self.parts.notes.pop(row, None)
         before, total = self.values.item(row), -1
         if self._fitting.fits.item(row):
             total = self._constant

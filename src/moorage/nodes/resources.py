@@ -12,33 +12,37 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+# Arrays, and which of their lines it is. (A view of a line would be pickled as a copy.)
+Followers = list[tuple[Floats, int]]
 
 
 class ResourceColumns:
     """Amounts per resource and row; a name that nobody has is a column of zeros."""
 
-    __slots__ = ("_capacity", "_lines", "_zeros", "columns", "values")
+    __slots__ = ("_all", "_capacity", "_zeros", "columns", "values")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.columns: dict[str, Ints] = {}
         # The same as plain integers.
         self.values: dict[str, list[int]] = {}
-        # Lines of others' arrays that follow a column.
-        self._lines: dict[str, list[Floats]] = {}
+        # Both of them, and the lines of others' arrays that follow.
+        self._all: dict[str, tuple[list[int], Ints, Followers]] = {}
         self._zeros = _zeros(capacity)
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns.get(name, self._zeros)
 
-    def follow(self, name: str, line: Floats) -> None:
+    def follow(self, name: str, lines: Floats, line: int) -> None:
         """Keep a line of an array equal to a column, until the number of rows grows."""
-        self._lines.setdefault(name, []).append(line)
-        line[:] = self[name]
+        _, column, followers = self._all.get(name) or self._make(name)
+        followers.append((lines, line))
+        lines[line] = column
 
     def unfollow(self) -> None:
         """Nobody follows a column any more."""
-        self._lines.clear()
+        for _, _, followers in self._all.values():
+            followers.clear()
 
     def of_row(self, row: int) -> dict[str, int]:
         """All amounts of a row that are not zero."""
@@ -46,21 +50,22 @@ class ResourceColumns:
 
     def add(self, name: str, row: int, amount: int) -> None:
         """Change one amount."""
-        values = self.values.get(name)
-        if values is None:
-            values = self._make(name)
-        amount = values[row] + amount
-        if not -LIMIT <= amount < LIMIT:
+        values, column, followers = self._all.get(name) or self._make(name)
+        amount += values[row]
+        try:
+            column[row] = amount
+        except OverflowError:
             amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
+            column[row] = amount
         values[row] = amount
-        self.columns[name][row] = amount
-        for line in self._lines.get(name, ()):
-            line[row] = amount
+        for lines, line in followers:
+            lines[line, row] = amount
 
-    def _make(self, name: str) -> list[int]:
-        self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
-        self.values[name] = [0] * self._capacity
-        return self.values[name]
+    def _make(self, name: str) -> tuple[list[int], Ints, Followers]:
+        column = self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
+        values = self.values[name] = [0] * self._capacity
+        self._all[name] = values, column, []
+        return self._all[name]
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
@@ -74,11 +79,11 @@ class ResourceColumns:
         """Make room for more rows; who follows a column has to begin anew."""
         more = capacity - self._capacity
         for name, column in self.columns.items():
-            self.columns[name] = np.concatenate([column, np.zeros(more, dtype=np.int64)])
+            column = np.concatenate([column, np.zeros(more, dtype=np.int64)])
             self.values[name].extend([0] * more)
+            self.columns[name], self._all[name] = column, (self.values[name], column, [])
         self._capacity = capacity
         self._zeros = _zeros(capacity)
-        self._lines.clear()
 
 
 LIMIT = 1 << 63

@@ -289,9 +289,9 @@ class NodeTable(Rows):
                 self.requested_columns.unfollow()
                 self.nonzero_columns.unfollow()
             lines = self._lines[resources] = np.empty((len(resources), self.capacity))
-            for line, (resource, defaulted) in zip(lines, resources, strict=True):
+            for line, (resource, defaulted) in enumerate(resources):
                 columns = self.nonzero_columns if defaulted else self.requested_columns
-                columns.follow(resource, line)
+                columns.follow(resource, lines, line)
         return lines
 
     def label(self, key: str) -> LabelColumn:
@@ -356,7 +356,7 @@ class NodeTable(Rows):
         row = self.row_of.get(node_name)
         if row is None:
             row = self._claim(node_name)
-        placed, uid = self.placed[row], pod.uid
+        placed, uid = self.placed[row], pod.metadata.uid
         assert uid not in placed, f"pod {pod.key} is booked twice on {node_name}"
         placed[uid] = Placed(pod, usage)
         self.pod_counts[row] = len(placed)
@@ -367,16 +367,19 @@ class NodeTable(Rows):
             self.volumes.add(row, pod)
         self.placements.add(row, pod)
 
-    def replace_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
-        """A pod on a node changed; what it takes may be the same."""
+    def replace_pod(self, node_name: str, pod: Pod, usage: Usage, *, alike: bool = False) -> None:
+        """A pod on a node changed; if `alike`, what it takes and what is counted is the same."""
         row = self.row_of[node_name]
-        placed, uid = self.placed[row], pod.uid
-        before = placed[uid]
-        if pod_differs(before.pod, pod) or (before.usage is not usage and before.usage != usage):
+        uid = pod.metadata.uid
+        before = self.placed[row][uid].pod
+        if not alike or before.metadata.deletion_timestamp != pod.metadata.deletion_timestamp:
             self.remove_pod(node_name, uid)
             self.add_pod(node_name, pod, usage)
-        else:
-            placed[uid] = Placed(pod, usage)
+            return
+        self.placed[row][uid] = Placed(pod, usage)
+        was, status = before.status, pod.status
+        if was is not status and (was.phase, was.start_time) != (status.phase, status.start_time):
+            self.changes.add(row)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Give a pod's room back."""
@@ -452,19 +455,6 @@ def differs(old: Node, new: Node) -> bool:
         or old.spec != new.spec
         or old.status != new.status
         or old.metadata.annotations != new.metadata.annotations
-    )
-
-
-def pod_differs(old: Pod, new: Pod) -> bool:
-    """The same for a pod on a node; the world's word that it was bound there changes nothing."""
-    before, after = old.metadata, new.metadata
-    return (
-        before.labels != after.labels
-        or before.annotations != after.annotations
-        or before.deletion_timestamp != after.deletion_timestamp
-        or old.spec != new.spec
-        or old.status.phase != new.status.phase
-        or old.status.start_time != new.status.start_time
     )
 
 

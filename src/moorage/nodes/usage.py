@@ -5,7 +5,8 @@ additions. Removal subtracts exactly what was added, whatever became of the pod 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from moorage.api import requests
 from moorage.api.pod import Pod
@@ -40,7 +41,7 @@ class Usage:
         )
 
 
-class Placed(NamedTuple):
+class Placed(Struct, frozen=True):
     """A pod on a node together with what it takes there."""
 
     pod: Pod

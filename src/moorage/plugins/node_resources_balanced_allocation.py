@@ -64,8 +64,8 @@ class NodeResourcesBalancedAllocation:
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
                 requested = node.requested(resource)
-                before.append(min(requested / capacity, 1.0))
-                after.append(min((requested + amount) / capacity, 1.0))
+                before.append(_fraction(requested, capacity))
+                after.append(_fraction(requested + amount, capacity))
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
@@ -107,7 +107,7 @@ class Balance:
     def read(self, node: mp.NodeInfo) -> int:
         """Of one node."""
         offered = [(r, float(a)) for r in self.resources if (a := node.allocatable(r)) > 0]
-        return _balance([min(node.requested(r) / capacity, 1.0) for r, capacity in offered])
+        return _balance([_fraction(node.requested(r), capacity) for r, capacity in offered])
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
@@ -124,6 +124,10 @@ def balance_column(resources: tuple[str, ...]) -> mp.UsageColumn:
 def _counts(resource: str, amount: int) -> bool:
     """What only some pods ask for is no matter for the others."""
     return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
+
+
+def _fraction(requested: int, capacity: float) -> float:
+    return requested / capacity if requested < capacity else 1.0
 
 
 def _balance(fractions: list[float]) -> int:

@@ -94,7 +94,8 @@ class NodeResourcesFit:
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        self._require_resources()
+        if not self._scored:
+            raise ValueError("resources not found")
         strategy = self._strategy
         total = weights = 0
         for resource, amount, weight, defaulted in state[SHARES].each:
@@ -108,7 +109,8 @@ class NodeResourcesFit:
         return strategy.mean(total, weights) if weights else 0
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        self._require_resources()
+        if not self._scored:
+            raise ValueError("resources not found")
         shares = state[SHARES]
         if not shares.each:
             return np.zeros(len(table), dtype=np.int64)
@@ -155,10 +157,6 @@ class NodeResourcesFit:
             for spec in self._scored
             if _counts(spec.name, amount := added.get(spec.name, 0))
         )
-
-    def _require_resources(self) -> None:
-        if not self._scored:
-            raise ValueError("resources not found")
 
     # Requeueing
 

@@ -134,7 +134,7 @@ def _percent_floats(part: Floats, whole: Floats) -> Floats:
 
 def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
     """Integer division, in which NumPy's n // 0 is 0: what is not there earns nothing."""
-    if not isinstance(whole, np.ndarray):
+    if isinstance(whole, int):
         return part // whole
     with np.errstate(divide="ignore"):
         return part // whole
