@@ -12,7 +12,14 @@ from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Effect
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod, DeletePod, EmitEvent, PatchPodStatus, PatchVolume
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    EmitEvent,
+    PatchPodStatus,
+    PatchVolume,
+    Request,
+)
 
 # Virtual time stands still: whoever has to wait for a back-off waits for good.
 NOW = 0.0
@@ -62,25 +69,29 @@ class World:
         self._perform(self.scheduler.observe(observation, NOW))
 
     def _perform(self, effects: list[Effect]) -> None:
-        scheduler = self.scheduler
         for effect in effects:
-            self._perform(scheduler.complete(effect.ticket, DONE, NOW))
-            match effect.request:
-                case EmitEvent():
-                    pass  # Most of all.
-                case BindPod(pod=ref, node=node):
-                    self.bound += 1
-                    pod = self._pods[ref.uid]
-                    self._shown(replace(pod, spec=replace(pod.spec, node_name=node)))
-                case PatchPodStatus(pod=ref, condition=Condition() as condition):
-                    pod = self._pods[ref.uid]
-                    self._shown(replace(pod, status=replace(pod.status, conditions=(condition,))))
-                case DeletePod(pod=ref):
-                    # Its grace period lasts for good, as time stands still.
-                    pod = self._pods[ref.uid]
-                    self._shown(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
-                case PatchVolume() as patch:
-                    self._bind_volume(patch)
+            caused = self.scheduler.complete(effect.ticket, DONE, NOW)
+            if caused:
+                self._perform(caused)
+            request = effect.request
+            if type(request) is not EmitEvent:
+                self._carry_out(request)
+
+    def _carry_out(self, request: Request) -> None:
+        match request:
+            case BindPod(pod=ref, node=node):
+                self.bound += 1
+                pod = self._pods[ref.uid]
+                self._shown(replace(pod, spec=replace(pod.spec, node_name=node)))
+            case PatchPodStatus(pod=ref, condition=Condition() as condition):
+                pod = self._pods[ref.uid]
+                self._shown(replace(pod, status=replace(pod.status, conditions=(condition,))))
+            case DeletePod(pod=ref):
+                # Its grace period lasts for good, as time stands still.
+                pod = self._pods[ref.uid]
+                self._shown(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
+            case PatchVolume() as patch:
+                self._bind_volume(patch)
 
     def _shown(self, pod: Pod) -> None:
         pod = self._pods[pod.uid] = self._written(pod)

@@ -64,7 +64,7 @@ class BindingCycle(Struct):
 
     def allowed(self, binders: Sequence[Any] = ()) -> None:
         """Permit is given; `binders` come before the bind plugins."""
-        self.stage = Stage.PRE_BIND
+        self.stage = Stage.PRE_BIND if self.busy else Stage.BIND
         self.unbound = [*binders, *self.profile.binds]
 
     def fail(self, status: Status) -> None:
@@ -103,15 +103,16 @@ class BindingCycle(Struct):
         self.outstanding -= 1
         if self.stage is Stage.FAILED:
             return
-        if not isinstance(outcome, Done) and isinstance(self.asked, ExtenderBinder):
+        if isinstance(outcome, Done):
+            if self.stage is Stage.BIND:
+                self.stage = Stage.DONE
+        elif isinstance(self.asked, ExtenderBinder):
             if not self.asked.ignorable:
                 self.fail(error(outcome.reason))
-        elif not isinstance(outcome, Done):
+        else:
             point = "Bind" if self.stage is Stage.BIND else "PreBind"
             name = self.asked.name
             self.fail(error(f'running {point} plugin "{name}": {outcome.reason}', name))
-        elif self.stage is Stage.BIND:
-            self.stage = Stage.DONE
 
     def _pre_bind(self, plugin: Any) -> tuple[Request, ...]:
         self.asked = plugin

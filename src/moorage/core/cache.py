@@ -57,6 +57,9 @@ class Cache:
         cached = self._pods.get(uid)
         return cached is not None and cached.assumed
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
     def __len__(self) -> int:
         return len(self._pods)
 
@@ -132,11 +135,12 @@ class Cache:
             # In place: in the usual case of a binding confirmed, nothing else changes.
             alike = template is before.template
             self._table.replace_pod(node, pod, template.usage, alike=alike)
-            self._leave(before)
-        else:
-            if before is not None:
-                self._drop(before)
-            self._table.add_pod(node, pod, template.usage)
+            self._settle(before)
+            before.pod, before.template, before.assumed = pod, template, False
+            return
+        if before is not None:
+            self._drop(before)
+        self._table.add_pod(node, pod, template.usage)
         self._pods[pod.metadata.uid] = Cached(pod, node, template, assumed=False)
 
     def _template(self, pod: Pod, before: Cached | None) -> PodTemplate:
@@ -145,14 +149,15 @@ class Cache:
         return self._templates.of(pod)
 
     def _drop(self, cached: Cached) -> None:
-        self._table.remove_pod(cached.node, cached.pod.uid)
-        self._leave(cached)
-
-    def _leave(self, cached: Cached) -> None:
-        uid = cached.pod.metadata.uid
+        uid = cached.pod.uid
+        self._table.remove_pod(cached.node, uid)
+        self._settle(cached)
         del self._pods[uid]
-        self._unconfirmed.pop(uid, None)
+
+    def _settle(self, cached: Cached) -> None:
+        """Nobody waits any more to see whether an assumed pod is where we think."""
         if cached.assumed:
+            self._unconfirmed.pop(cached.pod.metadata.uid, None)
             self.assumed_count -= 1
 
 

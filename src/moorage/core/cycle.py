@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
@@ -53,7 +54,7 @@ class Decision(Struct):
     state: CycleState
     nodes: int
     status: Status = SUCCESS
-    node: str = ""
+    node: NodeName = NodeName("")
     row: int = -1
     diagnosis: Diagnosis | None = None
     post_filter: PostFiltered | None = None
@@ -270,7 +271,7 @@ class SchedulingCycle:
 
     def _pick(self, decision: Decision, row: int) -> None:
         decision.row = row
-        decision.node = self._cluster.table.name(row)
+        decision.node = self._cluster.table.names[row]
 
     # Refusing
 

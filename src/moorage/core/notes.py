@@ -13,14 +13,13 @@ BEST_KEPT = 3
 MOST_KNOWN = 64
 
 
-def decision(journal: Journal, decided: Decision, now: float) -> None:
+def decision(journal: Journal, entry: QueuedPod, decided: Decision, now: float) -> None:
     """A node was picked: how many fitted, who refused the rest, and the best with their scores."""
-    pod = decided.pod
     journal.add(
         Decided(
             at=now,
-            pod=pod.key,
-            uid=pod.uid,
+            pod=entry.key,
+            uid=entry.uid,
             node=decided.node,
             nodes=decided.nodes,
             feasible=decided.feasible_count,

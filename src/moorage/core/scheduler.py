@@ -16,7 +16,7 @@ from random import Random
 from msgspec import structs
 
 from moorage.api import config
-from moorage.api.meta import Condition, NodeName
+from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, extending, invariants, notes
 from moorage.core.awaited import Awaited
@@ -48,11 +48,12 @@ from moorage.framework.cluster import Cluster
 from moorage.framework.effects import EmitEvent, LookUpPod, PatchPodStatus, PodRef, Request
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.registry import Registry
-from moorage.framework.status import Status, error
+from moorage.framework.status import SKIP, SUCCESS, Status, error
 from moorage.framework.template import Templates
 from moorage.framework.waiting import WaitingPod
 
 CONFIRM_SECONDS = 30.0
+NO_WAITS: dict[str, float] = {}
 
 
 class Purpose(Enum):
@@ -159,13 +160,15 @@ class Scheduler:
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         """Something that was asked of the world came to an end."""
         self._now = now
-        purpose, uid = self._tickets.pop(ticket, (Purpose.INFORM, ""))
-        if purpose is Purpose.BINDING:
-            self._answered(uid, outcome, now)
-        elif purpose is Purpose.LOOK_UP:
-            self._looked_up(uid, outcome, now)
-        elif purpose is Purpose.PREEMPTION:
-            self.preemptions.answered(uid, outcome, now)
+        asked = self._tickets.pop(ticket, None)
+        if asked is not None:
+            purpose, uid = asked
+            if purpose is Purpose.BINDING:
+                self._answered(uid, outcome, now)
+            elif purpose is Purpose.LOOK_UP:
+                self._looked_up(uid, outcome, now)
+            elif purpose is Purpose.PREEMPTION:
+                self.preemptions.answered(uid, outcome, now)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:
@@ -222,12 +225,12 @@ class Scheduler:
 
     def _attempt(self, entry: QueuedPod, now: float) -> None:
         pod = entry.pod
-        if pod.is_terminating:
+        if pod.metadata.deletion_timestamp is not None:
             text = f"skip schedule deleting pod: {pod.key}"
             self._emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
             self.queue.done(pod.uid)
             return
-        if self.cache.get(entry.uid) is not None:
+        if entry.uid in self.cache:
             self.queue.done(entry.uid)
             return
         chosen = self.profiles[pod.spec.scheduler_name]
@@ -236,7 +239,7 @@ class Scheduler:
         if chosen.loops.has_news:
             notes.slow_plugins(self.journal, chosen, now)
         if decision.node:
-            notes.decision(self.journal, decision, now)
+            notes.decision(self.journal, entry, decision, now)
             self._place(entry, decision, now)
         else:
             if decision.post_filter is not None:
@@ -291,17 +294,16 @@ class Scheduler:
 
     def _place(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then the binding cycle begins."""
-        pod, node = decision.pod, NodeName(decision.node)
+        pod, node = decision.pod, decision.node
         chosen, state = decision.profile, decision.state
         placed = self.cache.assume(pod, node, decision.template)
         self.nominator.delete(pod)
         binding = BindingCycle(entry, placed, node, decision.template, chosen, state, now)
         self._bindings[entry.uid] = binding
-        status = chosen.run_reserve(state, placed, node)
-        waits: dict[str, float] = {}
-        if status.is_success:
+        status, waits = chosen.run_reserve(state, placed, node), NO_WAITS
+        if status is SUCCESS:
             status, waits = chosen.run_permit(state, placed, node)
-        if not status.is_success:
+        if status is not SUCCESS:
             binding.fail(status)
             self._unwind(binding, now)
             return
@@ -313,11 +315,12 @@ class Scheduler:
         pod, node = binding.pod, binding.node
         binding.stage = Stage.PERMIT
         flight, busy = binding.profile.run_pre_flight(binding.state, pod, node)
-        if not (flight.is_success or flight.is_skip):
-            binding.fail(flight)
-            self._unwind(binding, now)
-            return
-        binding.busy = busy
+        if flight is not SKIP:
+            if not flight.is_success:
+                binding.fail(flight)
+                self._unwind(binding, now)
+                return
+            binding.busy = busy
         if waits or busy:
             self._ask(PatchPodStatus(PodRef.of(pod), nominated_node_name=node))
         if waits:
@@ -336,14 +339,15 @@ class Scheduler:
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:
         binding.state.now = now
+        uid = binding.entry.uid
         for request in binding.step():
-            self._ask(request, Purpose.BINDING, binding.entry.uid)
-        if binding.awaiting is not None and binding.entry.uid not in self._awaited:
-            self._awaited.add(binding.entry.uid, binding.awaiting, now)
+            self._ask(request, Purpose.BINDING, uid)
         if binding.stage is Stage.DONE:
             self._bound(binding, now)
         elif binding.stage is Stage.FAILED and not binding.outstanding:
             self._unwind(binding, now)
+        elif binding.awaiting is not None and uid not in self._awaited:
+            self._awaited.add(uid, binding.awaiting, now)
 
     def _follow_up(self, uid: str, now: float) -> None:
         """What a pre_bind plugin waits for has moved, or time is up: let it look again."""
@@ -532,6 +536,15 @@ class Scheduler:
 
     def _caused(self, now: float) -> list[Effect]:
         """Follow up on signals to waiting pods; hand over what was asked of the world."""
+        if self.cluster.waiting or self._given_up:
+            self._settle(now)
+        caused = self._effects
+        if caused:
+            self._effects = []
+            return caused
+        return []
+
+    def _settle(self, now: float) -> None:
         # Settling one may be a signal to others, as when a gang falls apart.
         while self.cluster.waiting and self._settle_waiting(now):
             pass
@@ -539,10 +552,6 @@ class Scheduler:
             uid = self._given_up.pop(0)
             if uid in self._awaited:
                 self._follow_up(uid, now)
-        if not self._effects:
-            return []
-        caused, self._effects = self._effects, []
-        return caused
 
     def _settle_waiting(self, now: float) -> bool:
         settled = [(uid, w) for uid, w in self.cluster.waiting.items() if w.signal is not None]
@@ -560,8 +569,8 @@ class Scheduler:
         return bool(settled)
 
     def _ask(self, request: Request, purpose: Purpose = Purpose.INFORM, uid: str = "") -> None:
-        self._last_ticket += 1
-        ticket = Ticket(self._last_ticket)
+        ticket: Ticket = self._last_ticket + 1  # type: ignore[assignment]  # a call less
+        self._last_ticket = ticket
         if purpose is not Purpose.INFORM:
             self._tickets[ticket] = (purpose, uid)
         self._effects.append(Effect(ticket, request))

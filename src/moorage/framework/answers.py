@@ -69,7 +69,7 @@ class Volatile(NamedTuple):
 class Filtered:
     """Which rows fit, and the first plugin that refuses each of the others."""
 
-    __slots__ = ("_filters", "_first", "_fitting", "_rejected_by", "_volatile", "count", "fits")
+    __slots__ = ("_filters", "_first", "_fitting", "_rejected_by", "_volatile", "fits")
 
     def __init__(
         self, filters: Sequence[Any], fitting: "Fitting", fits: Mask, volatile: Sequence[Volatile]
@@ -78,9 +78,13 @@ class Filtered:
         self._fitting = fitting
         self._volatile = volatile
         self.fits = fits
-        self.count = volatile[-1].left if volatile else fitting.count
         self._first: Places | None = None
         self._rejected_by: list[int] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows fit."""
+        return self._volatile[-1].left if self._volatile else self._fitting.count
 
     @property
     def first(self) -> Places:

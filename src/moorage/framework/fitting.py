@@ -28,6 +28,7 @@ class Fitting:
         "_seen",
         "_table",
         "_usage_memos",
+        "_version",
         "changed",
         "combined",
         "count",
@@ -48,6 +49,7 @@ class Fitting:
         self._usage_memos = [memo for _, memo in memos if memo.depends is Depends.USAGE]
         self._looks_around = Depends.NODES in depends
         self._seen = self._nodes_seen = -1
+        self._version = -1
         self._first: Places | None = None
         self.fits: Mask = np.zeros(0, dtype=np.bool_)
         # How many rows fit, and how many each place refuses.
@@ -77,11 +79,19 @@ class Fitting:
         if position == self._seen:
             return
         rows = table.changes.since(self._seen)
-        if nodes == self._nodes_seen and rows is not None:
+        if nodes == self._nodes_seen and rows is not None and len(rows) <= FEW:
+            version = 0
             for memo in self._usage_memos:
                 memo.follow(rows, self._seen, position)
-                if memo.has_erred:
-                    self.has_erred = True
+                version += memo.version
+            if version == self._version:
+                # In the usual case the row of the pod that was placed last still has room.
+                if self.changed is not None:
+                    self.changed += rows
+                self._seen = position
+                return
+            self._version = version
+            self.has_erred = self.has_erred or any(m.has_erred for m in self._usage_memos)
         else:
             self.has_erred = False
             for _, memo in self.memos:
@@ -90,6 +100,7 @@ class Fitting:
                     self.has_erred = True
             if self._looks_around:
                 rows = None
+            self._version = sum([memo.version for memo in self._usage_memos])
         if rows is None or len(rows) > FEW:
             self._combine_all()
         else:

@@ -66,14 +66,13 @@ class _Memo:
 
     def follow(self, rows: Sequence[int], before: int, position: int) -> None:
         """The same for somebody who knows which rows changed from one position to another."""
-        if self._seen == position:
-            return
         if self._seen != before or len(rows) > calls.FEW:
             self.refresh()
             return
         self._seen = -1  # As above.
+        nodes = self._table.nodes
         for row in rows:
-            if self._table.nodes[row] is not None:
+            if nodes[row] is not None:
                 self._ask_one(row)
         self._seen = position
 
@@ -98,6 +97,7 @@ class FilterMemo(_Memo):
         self.codes: Codes = np.zeros(0, dtype=np.int64)
         # False only if no row was refused since all rows were last asked.
         self.refuses = False
+        self.version = 0  # Grows when any verdict may have changed.
         self._book = calls.Book()
         self._status_of: Any = None
 
@@ -121,6 +121,7 @@ class FilterMemo(_Memo):
             self.codes = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
         self.refuses = bool(self.codes.any())
+        self.version += 1
 
     def _ask_some(self, rows: Any) -> None:
         if hasattr(self.plugin, "filter_all"):
@@ -131,6 +132,7 @@ class FilterMemo(_Memo):
         else:
             self.codes[rows] = 0
             self._loop(rows)
+        self.version += 1
 
     def _ask_one(self, row: int) -> None:
         node = NodeInfo(self._table, row)
@@ -138,8 +140,9 @@ class FilterMemo(_Memo):
         code = 0 if status is SUCCESS else self._book.code(status)
         if code:
             self.refuses = True
-        if self.refuses:
+        if self.refuses and code != self.codes.item(row):
             self.codes[row] = code
+            self.version += 1
 
     def _loop(self, rows: Any) -> None:
         self._loops.add(self.plugin.name, "filter", len(rows))

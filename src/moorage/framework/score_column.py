@@ -93,12 +93,10 @@ class ScoreColumn:
         self.normalised = scores
 
     def renew(self, row: int) -> int:
-        """Make one row's score anew."""
-        score: int = self.memo.raw.item(row)
-        if self.normalizer is not None:
-            score = self.apply(score, self.summary)
-            self.normalised[row] = score
-        return score if 0 <= score <= 100 else checked(self.plugin, score)
+        """Normalise one row's score anew."""
+        score: int = self.apply(self.memo.raw.item(row), self.summary)
+        self.normalised[row] = score
+        return checked(self.plugin, score)
 
     def apply(self, raw: Any, summary: Hashable) -> Any:
         """Raw scores, or one of them, normalised."""

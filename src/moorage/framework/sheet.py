@@ -62,6 +62,7 @@ class Sheet:
         self._kept_skips: frozenset[str] | None = None
         self._nodes_seen = -1
         self._fitting: Fitting | None = None
+        self._filtered: Filtered | None = None
         self._totals: Totals | None = None
         # Verdicts on nodes that are promised to others, once there are any, and all refusals.
         self.beside: Beside | None = None
@@ -177,7 +178,9 @@ class Sheet:
         fitting.refresh()
         filters = self.profile.filters
         if not pre.volatile:
-            return Filtered(filters, fitting, fitting.fits, ())
+            if self._filtered is None or self._filtered.fits is not fitting.fits:
+                self._filtered = Filtered(filters, fitting, fitting.fits, ())
+            return self._filtered
         fits, said = fitting.fits, list[Volatile]()
         for place, plugin in pre.volatile:
             if hasattr(plugin, "filter_all"):

@@ -12,7 +12,7 @@ from moorage.framework.answers import Parts
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
 from moorage.framework.points import Depends
-from moorage.framework.score_column import ScoreColumn, check_range
+from moorage.framework.score_column import ScoreColumn, check_range, checked
 from moorage.framework.status import Mask, Scores
 from moorage.nodes.table import NodeTable
 
@@ -60,8 +60,9 @@ class Totals:
         anew = rows is None
         if rows is not None and nodes == self._nodes_seen:
             for column in self._usage_columns:
-                column.memo.follow(rows, self._seen, position)
-                if column.epoch != column.memo.epoch:
+                memo = column.memo
+                memo.follow(rows, self._seen, position)
+                if memo.epoch != column.epoch:
                     anew = True
         else:
             for column in self.columns:
@@ -111,7 +112,13 @@ class Totals:
         if self._fitting.fits.item(row):
             total = self._constant
             for column in self._varying:
-                total += column.weight * column.renew(row)
+                if column.normalizer is None:
+                    score = column.memo.raw.item(row)
+                    if not 0 <= score <= 100:
+                        checked(column.plugin, score)
+                else:
+                    score = column.renew(row)
+                total += column.weight * score
         if total != before:
             self.values[row] = total
             self.leaders.change(row, before, total)

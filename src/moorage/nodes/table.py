@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api import requests
+from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
@@ -34,6 +35,7 @@ from moorage.nodes.usage_columns import UsageColumn, UsageValues
 from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
+NO_NAME = NodeName("")
 # Each costs a little whenever a pod comes or goes.
 MOST_LINES = 16
 
@@ -217,7 +219,7 @@ class NodeTable(Rows):
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
         self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.row_of: dict[str, int] = {}
-        self.names: list[str] = [""] * capacity
+        self.names: list[NodeName] = [NO_NAME] * capacity
         self._free = list(range(capacity - 1, -1, -1))
         self.allocatable_columns = ResourceColumns(capacity)
         self.requested_columns = ResourceColumns(capacity)
@@ -415,13 +417,13 @@ class NodeTable(Rows):
             if not self._free:
                 self._grow(self.capacity + max(self.capacity // 16, SMALLEST))
             row = self.row_of[name] = self._free.pop()
-            self.names[row] = name
+            self.names[row] = NodeName(name)
         return row
 
     def _release(self, row: int) -> None:
         if self.nodes[row] is None and not self.placed[row]:
             del self.row_of[self.names[row]]
-            self.names[row] = ""
+            self.names[row] = NO_NAME
             self._free.append(row)
 
     def _grow(self, capacity: int) -> None:
@@ -430,7 +432,7 @@ class NodeTable(Rows):
         self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
         self.nodes.extend([None] * more)
         self.placed.extend({} for _ in range(more))
-        self.names.extend([""] * more)
+        self.names.extend([NO_NAME] * more)
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
