@@ -127,8 +127,8 @@ class Fitting:
         first = np.full(self._table.capacity, FITS, dtype=np.int16)
         for place, memo in reversed(self.memos):
             if memo.refuses:
-                np.putmask(first, memo.codes != 0, place)
-        np.putmask(first, ~self._table.active_rows, NO_NODE)
+                np.copyto(first, place, where=memo.codes != 0)
+        np.copyto(first, NO_NODE, where=~self._table.active_rows)
         return first
 
     def _combine(self, row: int) -> None:

@@ -120,7 +120,7 @@ class FilterMemo(_Memo):
         else:
             self.codes = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
-        self.refuses = bool(self.codes.any())
+        self.refuses = bool(np.count_nonzero(self.codes))
         self.version += 1
 
     def _ask_some(self, rows: Any) -> None:

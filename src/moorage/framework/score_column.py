@@ -134,7 +134,7 @@ def normalizing(plugin: Any, trouble: Exception) -> PluginError:
 def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
     """Scores must lie in 0..100 after normalising."""
     # Seen as unsigned, a negative number is a huge one: one pass tells both bounds.
-    if not len(scores) or scores.view(np.uint64).max() <= 100:
+    if not len(scores) or 0 <= scores.item(scores.view(np.uint64).argmax()) <= 100:
         return
     wrong = scores[fits & ((scores < 0) | (scores > 100))]
     if len(wrong):

@@ -276,7 +276,7 @@ class Sheet:
         self._skips_scores = holds
         if not added:
             return scored
-        np.putmask(totals, ~fits, -1)
+        np.copyto(totals, -1, where=~fits)
         # A score plugin that runs last may be configured first; people see that order.
         places = self.profile.score_places
         parts = sorted([*scored.parts.all, *added], key=lambda part: places[part[0]])

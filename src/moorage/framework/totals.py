@@ -101,7 +101,7 @@ class Totals:
             totals = totals + self._constant  # It may be a plugin's own array.
         else:
             totals += self._constant
-        np.putmask(totals, ~fits, -1)
+        np.copyto(totals, -1, where=~fits)
         self.values = totals
         self.parts = Parts([column.part for column in self.columns])
         self.leaders.forget()
@@ -136,5 +136,5 @@ class Totals:
                 totals += column.weight * (scores - column.scores)
                 given = (column.plugin.name, column.weight, scores)
                 parts = Parts([given if each[0] == given[0] else each for each in parts.all])
-        np.putmask(totals, ~fits, -1)
+        np.copyto(totals, -1, where=~fits)
         return totals, parts

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-# Arrays, and which of their lines it is. (A view of a line would be pickled as a copy.)
-Followers = list[tuple[Floats, int]]
+# Arrays, and which of their lines it is (a view of a line would be pickled as a copy); they follow
+# what is left of some offers, if there are any here.
+Followers = list[tuple[Floats, int, list[int] | None]]
 
 
 class ResourceColumns:
@@ -36,8 +37,15 @@ class ResourceColumns:
     def follow(self, name: str, lines: Floats, line: int) -> None:
         """Keep a line of an array equal to a column, until the number of rows grows."""
         _, column, followers = self._all.get(name) or self._make(name)
-        followers.append((lines, line))
+        followers.append((lines, line, None))
         lines[line] = column
+
+    def leave(self, name: str, lines: Floats, line: int, offers: "ResourceColumns") -> None:
+        """The same for what a column leaves of what is offered."""
+        _, column, followers = self._all.get(name) or self._make(name)
+        offered, amounts, _ = offers._all.get(name) or offers._make(name)
+        followers.append((lines, line, offered))
+        lines[line] = amounts - column
 
     def unfollow(self) -> None:
         """Nobody follows a column any more."""
@@ -58,8 +66,8 @@ class ResourceColumns:
             amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
             column[row] = amount
         values[row] = amount
-        for lines, line in followers:
-            lines[line, row] = amount
+        for lines, line, offered in followers:
+            lines[line, row] = amount if offered is None else offered[row] - amount
 
     def _make(self, name: str) -> tuple[list[int], Ints, Followers]:
         column = self.columns[name] = np.zeros(self._capacity, dtype=np.int64)

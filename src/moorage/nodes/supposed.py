@@ -150,6 +150,11 @@ class SupposedRows(TableSlice):
         ]
         return np.stack(lines).astype(np.float64)
 
+    def left(self, resources: tuple[str, ...]) -> Floats:
+        return np.stack([self.allocatable(r) - self.requested(r) for r in resources]).astype(
+            np.float64
+        )
+
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)
         marked = super().conflicting(wanted)

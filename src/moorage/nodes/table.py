@@ -112,6 +112,11 @@ class Rows:
         amounts: Floats = self._table.lines(resources)[..., self._index]
         return amounts
 
+    def left(self, resources: tuple[str, ...]) -> Floats:
+        """What pods leave of several resources, a line each, as floats; not to be written to."""
+        amounts: Floats = self._table.remains(resources)[..., self._index]
+        return amounts
+
     def meets(self, requirement: Requirement) -> Mask:
         """Which nodes' labels meet a requirement."""
         column = self._table.label(requirement.key)
@@ -186,6 +191,7 @@ class NodeTable(Rows):
         "_labels",
         "_lines",
         "_offers",
+        "_remains",
         "_table",
         "_usage_columns",
         "active_rows",
@@ -227,6 +233,7 @@ class NodeTable(Rows):
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
         self._lines: dict[Counted, Floats] = {}
+        self._remains: dict[tuple[str, ...], Floats] = {}
         self._offers: dict[tuple[str, ...], Offers] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
@@ -286,15 +293,32 @@ class NodeTable(Rows):
         """As `counted`, for all rows; kept up to date from the first time on."""
         lines = self._lines.get(resources)
         if lines is None:
-            if len(self._lines) >= MOST_LINES:
-                self._lines.clear()
-                self.requested_columns.unfollow()
-                self.nonzero_columns.unfollow()
+            self._limit_lines()
             lines = self._lines[resources] = np.empty((len(resources), self.capacity))
             for line, (resource, defaulted) in enumerate(resources):
                 columns = self.nonzero_columns if defaulted else self.requested_columns
                 columns.follow(resource, lines, line)
         return lines
+
+    def remains(self, resources: tuple[str, ...]) -> Floats:
+        """As `left`, for all rows; likewise, until a node changes."""
+        lines = self._remains.get(resources)
+        if lines is None:
+            self._limit_lines()
+            lines = self._remains[resources] = np.empty((len(resources), self.capacity))
+            for line, resource in enumerate(resources):
+                self.requested_columns.leave(resource, lines, line, self.allocatable_columns)
+        return lines
+
+    def _limit_lines(self) -> None:
+        if len(self._lines) + len(self._remains) >= MOST_LINES:
+            self._forget_lines()
+
+    def _forget_lines(self) -> None:
+        self._lines.clear()
+        self._remains.clear()
+        self.requested_columns.unfollow()
+        self.nonzero_columns.unfollow()
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""
@@ -340,6 +364,8 @@ class NodeTable(Rows):
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
         self._offers.clear()
+        if self._remains:
+            self._forget_lines()
         for values in self._columns.values():
             values.set(row, new)
         for label in self._labels.values():
@@ -436,7 +462,7 @@ class NodeTable(Rows):
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
-        self._lines.clear()
+        self._forget_lines()
         self._offers.clear()
         self.taints.grow(capacity)
         for label in self._labels.values():

@@ -175,13 +175,15 @@ def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
         fractions = np.stack(sums).astype(np.float64)
     fractions /= offers.divisors
-    return np.minimum(fractions, 1.0, out=fractions)
+    if fractions.size and fractions.item(fractions.argmax()) > 1.0:  # To look is quicker than to cut off.
+        np.minimum(fractions, 1.0, out=fractions)
+    return fractions
 
 
 def _half_distance(one: Floats, other: Floats) -> Floats:
     distance = one - other
-    distance /= 2.0
     np.abs(distance, out=distance)
+    distance *= 0.5
     return distance
 
 

@@ -15,7 +15,7 @@ from moorage import plugin as mp
 TOO_MANY_PODS = 1  # bit 0; the resources follow
 UNRESOLVABLE = 1 << 62  # the highest bit that leaves an int64 positive
 MOST_RESOURCES = 61
-# Up to this, a float is a whole number or rounded from a larger one: comparing with it is exact.
+# As long as no node offers more, floats tell whether an amount is left as integers do.
 EXACT = 1 << 52
 
 Need = tuple[int, str, int]  # bit, resource, amount
@@ -59,8 +59,7 @@ class Needs:
     each: tuple[Need, ...]
     refusals: Refusals
     resources: tuple[str, ...]
-    # As `table.counted` wants them, and the amounts, one below the other.
-    counted: tuple[tuple[str, bool], ...]
+    # The amounts, one below the other.
     amounts: NDArray[np.float64]
 
     @classmethod
@@ -71,9 +70,8 @@ class Needs:
             raise ValueError(f"{most}, this one requests {len(needed)}")
         each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
         resources = tuple([name for name, _ in needed])
-        counted = tuple([(name, False) for name in resources])
         amounts = np.array([[amount] for _, amount in needed], dtype=np.float64)
-        return cls(tuple(each), Refusals(resources), resources, counted, amounts)
+        return cls(tuple(each), Refusals(resources), resources, amounts)
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -96,13 +94,13 @@ class Needs:
         lacking = np.zeros(len(active), dtype=np.int64)
         full = table.pod_count >= table.allocatable("pods")
         full &= active
-        if full.any():
+        if np.count_nonzero(full):
             lacking |= full * TOO_MANY_PODS
         if not self.each:
             return lacking
         short = self._short(table)
         short &= active
-        if short.any():
+        if np.count_nonzero(short):
             for line, (bit, resource, amount) in zip(short, self.each, strict=True):
                 lacking |= line * bit
                 lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
@@ -110,10 +108,8 @@ class Needs:
 
     def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
-        offers = table.offers(self.resources)
-        if offers.largest <= EXACT:
-            used = table.counted(self.counted) + self.amounts
-            return used > offers.amounts
+        if table.offers(self.resources).largest <= EXACT:
+            return table.left(self.resources) < self.amounts
         left = [table.allocatable(name) - table.requested(name) for name in self.resources]
         return np.stack(
             [line < amount for line, (_, _, amount) in zip(left, self.each, strict=True)]
