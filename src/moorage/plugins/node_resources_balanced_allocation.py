@@ -175,7 +175,8 @@ def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
         fractions = np.stack(sums).astype(np.float64)
     fractions /= offers.divisors
-    if fractions.size and fractions.item(fractions.argmax()) > 1.0:  # To look is quicker than to cut off.
+    # To look is quicker than to cut off.
+    if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
     return fractions
 
