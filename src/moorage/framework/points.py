@@ -17,9 +17,8 @@ Besides its methods a plugin may state:
               PLACEMENTS and are not kept.
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
-              and pre_score, and so is not asked. None: ask every time. ALWAYS: whatever happens;
-              a plugin that skipped the pod in pre_filter then is not asked at later points either,
-              but for bind.
+              and pre_score, and so is not asked. None: ask every time. ALWAYS: such pods are none
+              of its business; it is not asked about them at any point but bind.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Always(Enum):
-    """For `skips_while`: pods of this template are skipped whatever happens."""
+    """For `skips_while`: the plugin has nothing to do with pods of this template."""
 
     ALWAYS = "whatever happens"
 

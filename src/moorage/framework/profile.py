@@ -71,12 +71,18 @@ class Profile:
         self.pre_filters = [(p, depends_of(p) in KEPT) for p in self._at["pre_filter"]]
         self.filters = self._at["filter"]
         self.kept_filters = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) in KEPT]
+        self.usage_filters = [
+            (i, p) for i, p in self.kept_filters if depends_of(p) is points.Depends.USAGE
+        ]
         self.volatile_filters = [
             (i, p) for i, p in enumerate(self.filters) if depends_of(p) not in KEPT
         ]
         scores = plugins.get("score", [])
         self.score_places = {p.name: i for i, (p, _) in enumerate(scores)}
         self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
+        self.usage_scores = [
+            (p, w) for p, w in self.kept_scores if depends_of(p) is points.Depends.USAGE
+        ]
         self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
         self._pre_scores = {p.name for p in self._at["pre_score"]}
         beforehand = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
@@ -84,10 +90,17 @@ class Profile:
         self.skipping = [
             p for p in beforehand if depends_of(p) not in KEPT and hasattr(p, "skips_while")
         ]
-        # Plugins that may work something out about all nodes before they look at each.
-        self.looking_at_nodes = {
-            p.name for p in beforehand if depends_of(p) is points.Depends.NODES
+        # Plugins whose answers are kept, and whether one may look at all nodes beforehand.
+        asked = {p.name: p for p, _ in scores} | {
+            p.name: p for at in ("pre_filter", "filter") for p in self._at[at]
         }
+        self.kept = [p for p in asked.values() if depends_of(p) in KEPT]
+        self.looks_at_nodes = any(depends_of(p) is points.Depends.NODES for p in self.kept)
+        # Of the pre_filter plugins: those who are asked every time, and those who look at usage.
+        self.volatile_pre_filters = [p for p, kept in self.pre_filters if not kept]
+        self.usage_pre_filters = [
+            p for p, _ in self.pre_filters if depends_of(p) is points.Depends.USAGE
+        ]
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
         self.sheets = Sheets(self)

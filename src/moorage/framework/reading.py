@@ -4,6 +4,7 @@ All templates that agree in that part share it: what the plugin said beforehand,
 the state, and its kept verdicts and scores. Only for plugins whose answers may be kept.
 """
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from moorage.errors import PluginError
@@ -21,20 +22,24 @@ class Reading:
     """See the module."""
 
     __slots__ = (
-        "__weakref__",
         "_pod",
         "_pre_filtered",
         "_pre_scored",
         "_profile",
         "_scores",
         "_verdicts",
+        "holders",
         "plugin",
+        "read",
         "state",
     )
 
-    def __init__(self, profile: "Profile", plugin: Any, state: CycleState) -> None:
+    def __init__(self, profile: "Profile", plugin: Any, state: CycleState, read: Hashable) -> None:
         self.plugin = plugin
         self.state = state
+        # What the plugin reads, and how many stand on what it makes of that.
+        self.read = read
+        self.holders = 0
         self._profile = profile
         self._pod: Pod = state.template.exemplar
         self._pre_filtered: Status | Narrowed | None = None

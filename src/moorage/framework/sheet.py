@@ -4,7 +4,8 @@ Plugins whose answers may be kept are memos, combined by `Fitting` and `Totals`;
 asked in every cycle, unless they skip the pod and said how long that holds.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from moorage.framework.answers import (
     first_refusals,
 )
 from moorage.framework.beside import Beside
+from moorage.framework.family import Family
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
 from moorage.framework.points import ALWAYS
@@ -34,8 +36,8 @@ from moorage.framework.score_column import (
     normalizing,
     summarized,
 )
-from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Codes, Mask, Narrowed, Scores, Status
+from moorage.framework.state import NOBODY, CycleState
+from moorage.framework.status import SKIP, SUCCESS, Code, Codes, Mask, Narrowed, Scores, Status
 from moorage.framework.template import PodTemplate
 from moorage.framework.totals import Totals
 
@@ -46,21 +48,29 @@ if TYPE_CHECKING:
 class Sheet:
     """See the module."""
 
-    def __init__(self, profile: "Profile", template: PodTemplate, state: CycleState) -> None:
+    def __init__(
+        self,
+        profile: "Profile",
+        template: PodTemplate,
+        family: Family,
+        own: Mapping[str, Reading],
+    ) -> None:
         self.profile = profile
         self.template = template
-        self.state = state
-        self._readings: dict[str, Reading] = {}
+        # What plugins that look at nodes only make of the template, and those that look at usage.
+        self.family = family
+        self.own = own
+        self.state = CycleState(profile.cluster, template, 0.0, below=family.state)
         # How long the plugins that are not kept would skip the pod, by the latest look. While that
         # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
         self._stamps: dict[str, Hashable] = {}
-        self._stamping: list[Any] = []
-        self._always_skipping: frozenset[str] | None = None
+        self._stamping: list[Any] | None = None
+        self._idle: frozenset[str] = NOBODY
         self._pre_filtered: PreFiltered | None = None
         self._skips_scores = False
         # Those of the kept pre_filter plugins who skip the pod, if none of them has more to say.
         self._kept_skips: frozenset[str] | None = None
-        self._nodes_seen = -1
+        self._nodes_seen = profile.cluster.table.node_changes.position
         self._fitting: Fitting | None = None
         self._filtered: Filtered | None = None
         self._totals: Totals | None = None
@@ -74,18 +84,13 @@ class Sheet:
         return 0 if self._fitting is None else self._fitting.combined
 
     def _reading(self, plugin: Any) -> Reading:
-        reading = self._readings.get(plugin.name)
-        if reading is None:
-            reading = self._readings[plugin.name] = self.profile.sheets.reading(
-                plugin, self.template
-            )
-        return reading
+        return self.own.get(plugin.name) or self.family.readings[plugin.name]
 
     # Before the nodes
 
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
-        if self.profile.looking_at_nodes:
+        if self.profile.looks_at_nodes:
             self._forget_nodes()
         stamps = self._look_at_stamps(state, pod)
         if stamps != self._stamps:
@@ -95,78 +100,104 @@ class Sheet:
 
     def _look_at_stamps(self, state: CycleState, pod: Pod) -> dict[str, Hashable]:
         """How long those who skip such pods would do so; who always does is asked only once."""
-        if self._always_skipping is not None:
+        if self._stamping is not None:
             return {plugin.name: _stamp(plugin, state, pod) for plugin in self._stamping}
-        said = {plugin.name: _stamp(plugin, state, pod) for plugin in self.profile.skipping}
-        always = frozenset([name for name, stamp in said.items() if stamp is ALWAYS])
-        self._stamping = [each for each in self.profile.skipping if each.name not in always]
-        self._always_skipping = always
-        return {name: stamp for name, stamp in said.items() if stamp is not ALWAYS}
+        stamps: dict[str, Hashable] = {}
+        idle: list[str] = []
+        self._stamping = []
+        for plugin in self.profile.skipping:
+            stamp = _stamp(plugin, state, pod)
+            if stamp is ALWAYS:
+                idle.append(plugin.name)
+            else:
+                self._stamping.append(plugin)
+                stamps[plugin.name] = stamp
+        self._idle = self.state.idle = state.idle = frozenset(idle)
+        return stamps
 
     def _ask_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
-        quiet, holds = self._kept_skips, True
-        result = PreFiltered(skipped=set(quiet or ()))
-        kept_skips: list[str] | None = []
-        remembered: Status | None = None
-        for plugin, kept in self.profile.pre_filters:
-            if not kept:
-                said = pre_filter(plugin, state, pod)
-                holds = holds and self._would_again(plugin, said)
-            elif quiet is not None:
+        if self._kept_skips is None:
+            self._kept_skips = self._look_at_kept()
+        if self._kept_skips is None:
+            return self._ask_in_order(state, pod)
+        result, remembered, holds = (
+            PreFiltered(skipped={*self._kept_skips, *self._idle}),
+            None,
+            True,
+        )
+        for plugin in self.profile.volatile_pre_filters:
+            if plugin.name in self._idle:
                 continue
-            else:
+            said = pre_filter(plugin, state, pod)
+            if said is SKIP:
+                result.skipped.add(plugin.name)
+                holds = holds and self._would_again(plugin, said)
+                continue
+            holds = False
+            remembered = _take(plugin, said, result) or remembered
+            if result.rejected is not None:
+                return result
+        return self._summed_up(result, remembered, holds=holds)
+
+    def _look_at_kept(self) -> frozenset[str] | None:
+        """Those of the kept pre_filter plugins who skip the pod; None if one has more to say."""
+        skips = self.family.skips
+        if skips is None:
+            return None
+        for plugin in self.profile.usage_pre_filters:
+            reading = self.own[plugin.name]
+            try:
+                said = reading.pre_filtered
+            except PluginError:
+                return None  # It is told when it is this plugin's turn.
+            self.state.adopt(reading.state)
+            if said is SKIP:
+                skips |= {plugin.name}
+            elif said is not SUCCESS:
+                return None
+        return skips
+
+    def _ask_in_order(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """The same where a plugin whose answer is kept has more to say."""
+        result, remembered, holds = PreFiltered(skipped=set(self._idle)), None, True
+        for plugin, kept in self.profile.pre_filters:
+            if plugin.name in self._idle:
+                continue
+            if kept:
                 reading = self._reading(plugin)
                 said = reading.pre_filtered
                 self.state.adopt(reading.state)
-            code = said.code if isinstance(said, Status) else None
-            if code is Code.SUCCESS:
-                continue
-            if code is Code.SKIP:
-                result.skipped.add(plugin.name)
-                if kept and kept_skips is not None:
-                    kept_skips.append(plugin.name)
-                continue
-            kept_skips = None if kept else kept_skips
-            if isinstance(said, Narrowed):
-                result.narrow(plugin.name, said.names)
-                if result.rejected is not None:
-                    return result
-            elif code is Code.UNSCHEDULABLE:
-                remembered = said.by(plugin.name)
-            elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                result.rejected = said.by(plugin.name)
-                return result
             else:
-                text = said.message or f"returned {said.code.label}"
-                text = f'running PreFilter plugin "{plugin.name}": {text}'
-                raise PluginError(plugin.name, text)
+                said = pre_filter(plugin, state, pod)
+                holds = holds and self._would_again(plugin, said)
+            remembered = _take(plugin, said, result) or remembered
+            if result.rejected is not None:
+                return result
+        return self._summed_up(result, remembered, holds=holds)
+
+    def _summed_up(
+        self, result: PreFiltered, remembered: Status | None, *, holds: bool
+    ) -> PreFiltered:
         result.rejected = remembered
-        if quiet is None and kept_skips is not None:
-            self._kept_skips = frozenset(kept_skips)
         result.volatile = tuple(
             [each for each in self.profile.volatile_filters if each[1].name not in result.skipped]
         )
-        # Who skips the pod for good has nothing to do with it later on either.
-        idle = result.skipped.intersection(self._always_skipping or ())
-        self.state.idle = state.idle = frozenset(idle)
         if holds:
             self._pre_filtered = result
         return result
 
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
-        if not _skips(said):
-            return False
-        always = self._always_skipping or ()
-        return plugin.name in always or self._stamps.get(plugin.name) is not None
+        return _skips(said) and self._stamps.get(plugin.name) is not None
 
     def _forget_nodes(self) -> None:
         """What plugins worked out about all nodes together holds until one of them changes."""
-        position = self.state.table.node_changes.position
+        position = self.profile.cluster.table.node_changes.position
         if position != self._nodes_seen:
             self._nodes_seen = position
-            for name in self.profile.looking_at_nodes:
-                self._readings.pop(name, None)
+            before, self.family = self.family, self.profile.sheets.family(self.template)
+            self.profile.sheets.leave(before)
+            self.state.stand_on(self.family.state)
             self._pre_filtered = self._kept_skips = None
             self._fitting = self._totals = self.reasons = None
 
@@ -203,11 +234,12 @@ class Sheet:
         if skips is None:
             kept = [plugin for plugin, is_kept in self.profile.pre_filters if is_kept]
             skips = frozenset(p.name for p in kept if _skips(self._reading(p).pre_filtered))
-        memos = [
-            (place, self._reading(plugin).verdicts)
-            for place, plugin in self.profile.kept_filters
+        own = [
+            (place, self.own[plugin.name].verdicts)
+            for place, plugin in self.profile.usage_filters
             if plugin.name not in skips
         ]
+        memos = sorted([*self.family.memos(skips), *own], key=itemgetter(0))
         self._fitting = Fitting(self.state.table, memos)
         return self._fitting
 
@@ -248,12 +280,14 @@ class Sheet:
         return scored if self._skips_scores else self._add_volatile(state, pod, fits, scored)
 
     def _new_totals(self, fitting: Fitting, fits: Mask) -> Totals:
-        columns = []
-        for plugin, weight in self.profile.kept_scores:
-            reading = self._reading(plugin)
+        columns = [ScoreColumn(*each) for each in self.family.columns(fits)]
+        for plugin, weight in self.profile.usage_scores:
+            reading = self.own[plugin.name]
             if not reading.pre_scored(fits).is_skip:
                 columns.append(ScoreColumn(plugin, weight, reading.scores))
             self.state.adopt(reading.state)
+        places = self.profile.score_places
+        columns.sort(key=lambda column: places[column.plugin.name])
         # All rows are new to it.
         fitting.changed = None
         self._totals = Totals(self.state.table, fitting, columns)
@@ -264,6 +298,8 @@ class Sheet:
         added: list[Part] = []
         totals = scored.totals
         for plugin, weight in self.profile.volatile_scores:
+            if plugin.name in self._idle:
+                continue
             asked = self.profile.has_pre_score(plugin)
             said = pre_score(plugin, state, pod, fits) if asked else SUCCESS
             holds = holds and self._would_again(plugin, said)
@@ -304,6 +340,27 @@ class Sheet:
         for row in rows:
             raw[row] = calls.score_one(plugin, state, pod, state.table.info(row))
         return raw
+
+
+def _take(plugin: Any, said: Status | Narrowed, result: PreFiltered) -> Status | None:
+    """Add what one plugin said to what all said; a refusal that waits for the others comes back."""
+    if isinstance(said, Narrowed):
+        result.narrow(plugin.name, said.names)
+        return None
+    match said.code:
+        case Code.SUCCESS:
+            return None
+        case Code.SKIP:
+            result.skipped.add(plugin.name)
+            return None
+        case Code.UNSCHEDULABLE:
+            return said.by(plugin.name)
+        case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            result.rejected = said.by(plugin.name)
+            return None
+    text = said.message or f"returned {said.code.label}"
+    text = f'running PreFilter plugin "{plugin.name}": {text}'
+    raise PluginError(plugin.name, text)
 
 
 def _skips(said: Status | Narrowed) -> bool:

@@ -3,15 +3,19 @@
 A template that comes up again is kept among the latest used. One that is new may never come up
 again: its sheet lives only until the next few newcomers, so that a crowd of pods that have nothing
 in common neither drives out what is of use nor walks through ever colder memory.
+
+What plugins make of the parts of a pod that they read is shared by all sheets, and there for as
+long as one of them stands on it.
 """
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
 from moorage.framework import calls
+from moorage.framework.family import Family
+from moorage.framework.points import Depends
 from moorage.framework.reading import Reading
 from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
@@ -35,8 +39,11 @@ class Sheets:
         self._profile = profile
         self._kept: OrderedDict[int, Sheet] = OrderedDict()
         self._newcomers: OrderedDict[int, Sheet] = OrderedDict()
-        # By what plugins read of a template; they live as long as a sheet that uses them.
-        self._readings: WeakValueDictionary[Hashable, Reading] = WeakValueDictionary()
+        # For each kept plugin, by what it reads of a template.
+        self._readings: dict[str, dict[Hashable, Reading]] = {p.name: {} for p in profile.kept}
+        self._families: dict[tuple[Reading, ...], Family] = {}
+        self._by_nodes = [p for p in profile.kept if p.depends is not Depends.USAGE]
+        self._by_usage = [p for p in profile.kept if p.depends is Depends.USAGE]
 
     def of(self, template: PodTemplate) -> Sheet:
         """What is kept about a template."""
@@ -47,31 +54,56 @@ class Sheets:
             return sheet
         sheet = self._newcomers.pop(serial, None)
         if sheet is None:
-            state = CycleState(self._profile.cluster, template, 0.0)
-            sheet = Sheet(self._profile, template, state)
+            sheet = self._new(template)
             if not template.came_before:
                 template.came_before = True
                 while len(self._newcomers) >= NEWCOMERS:
-                    self._newcomers.popitem(last=False)
+                    self._drop(self._newcomers.popitem(last=False)[1])
                 self._newcomers[serial] = sheet
                 return sheet
         most = KEPT_BYTES // (BYTES_PER_ROW * self._profile.cluster.table.capacity)
         while len(self._kept) >= max(most, FEWEST_KEPT):
-            self._kept.popitem(last=False)
+            self._drop(self._kept.popitem(last=False)[1])
         self._kept[serial] = sheet
         return sheet
 
-    def reading(self, plugin: Any, template: PodTemplate) -> Reading:
-        """What a plugin makes of a template."""
-        key = (plugin.name, self._read(plugin, template))
-        reading = self._readings.get(key)
-        if reading is None:
-            state = CycleState(self._profile.cluster, template, 0.0)
-            reading = self._readings[key] = Reading(self._profile, plugin, state)
-        return reading
+    def _new(self, template: PodTemplate) -> Sheet:
+        own = {plugin.name: self._reading(plugin, template) for plugin in self._by_usage}
+        family = self.family(template)
+        for reading in own.values():
+            self._hold(reading)
+        return Sheet(self._profile, template, family, own)
 
-    def _read(self, plugin: Any, template: PodTemplate) -> Hashable:
-        """What has to be the same for a plugin to make the same of two templates."""
+    def _drop(self, sheet: Sheet) -> None:
+        for reading in sheet.own.values():
+            self._release(reading)
+        self.leave(sheet.family)
+
+    # Shared by sheets
+
+    def family(self, template: PodTemplate) -> Family:
+        """The family of a template, with one more sheet that stands on it."""
+        key = tuple([self._reading(plugin, template) for plugin in self._by_nodes])
+        family = self._families.get(key)
+        if family is None:
+            state = CycleState(self._profile.cluster, template, 0.0)
+            readings = {reading.plugin.name: reading for reading in key}
+            family = self._families[key] = Family(self._profile, readings, key, state)
+            for reading in key:
+                self._hold(reading)
+        family.holders += 1
+        return family
+
+    def leave(self, family: Family) -> None:
+        """A sheet does not stand on a family any more."""
+        family.holders -= 1
+        if not family.holders:
+            del self._families[family.key]
+            for reading in family.key:
+                self._release(reading)
+
+    def _reading(self, plugin: Any, template: PodTemplate) -> Reading:
+        """What a plugin makes of a template."""
         read: Hashable = template.serial
         if hasattr(plugin, "reads"):
             try:
@@ -80,7 +112,21 @@ class Sheets:
             except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
                 text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
                 raise PluginError(plugin.name, text) from trouble
-        if plugin.name in self._profile.looking_at_nodes:
+        if plugin.depends is Depends.NODES:
             # What it worked out about all nodes together holds until one of them changes.
-            return read, self._profile.cluster.table.node_changes.position
-        return read
+            read = read, self._profile.cluster.table.node_changes.position
+        reading = self._readings[plugin.name].get(read)
+        if reading is None:
+            state = CycleState(self._profile.cluster, template, 0.0)
+            reading = Reading(self._profile, plugin, state, read)
+        return reading
+
+    def _hold(self, reading: Reading) -> None:
+        if not reading.holders:
+            self._readings[reading.plugin.name][reading.read] = reading
+        reading.holders += 1
+
+    def _release(self, reading: Reading) -> None:
+        reading.holders -= 1
+        if not reading.holders:
+            del self._readings[reading.plugin.name][reading.read]

@@ -85,6 +85,10 @@ class CycleState:
         found: T = layer._own[name]
         return found
 
+    def stand_on(self, below: "CycleState") -> None:
+        """Lie on top of another state from now on."""
+        self._below = below
+
     def adopt(self, other: "CycleState") -> None:
         """Take over what was written into another state."""
         self._own.update(other._own)

@@ -94,6 +94,8 @@ class Group:
 
 
 NOBODY = Group(())
+# Whether the pod itself states constraints never changes.
+STATED = "stated"
 
 
 class Spreading:
@@ -109,7 +111,7 @@ class Spreading:
 
     def stamp(self, cluster: mp.Cluster) -> Hashable:
         """What stays the same for as long as there are constraints or none."""
-        return mp.ALWAYS if self._stated else self._selector.stamp(cluster)
+        return STATED if self._stated else self._selector.stamp(cluster)
 
     def group(self, action: str, cluster: mp.Cluster) -> Group:
         """The constraints for an action; a selector that does not parse raises."""

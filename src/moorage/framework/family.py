@@ -1,0 +1,79 @@
+"""Family: templates of which all plugins that look at node objects only make the same.
+
+Pods that differ in their requests or labels most often have all else in common, so what those
+plugins say, and what follows from it, is put together once for all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moorage.errors import PluginError
+from moorage.framework.memo import FilterMemo, ScoreMemo
+from moorage.framework.reading import Reading
+from moorage.framework.state import CycleState
+from moorage.framework.status import SKIP, SUCCESS, Mask
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+
+class Family:
+    """See the module."""
+
+    __slots__ = ("_columns", "_memos", "_profile", "holders", "key", "readings", "skips", "state")
+
+    def __init__(
+        self, profile: "Profile", readings: Mapping[str, Reading], key: Any, state: CycleState
+    ) -> None:
+        self._profile = profile
+        self.readings = readings
+        # What these plugins wrote beforehand.
+        self.state = state
+        # Under which it is kept, and how many sheets stand on it.
+        self.key = key
+        self.holders = 0
+        # Those who skip the pod beforehand; None if one has more to say.
+        self.skips = self._look()
+        self._memos: dict[frozenset[str], list[tuple[int, FilterMemo]]] = {}
+        self._columns: list[tuple[Any, int, ScoreMemo]] | None = None
+
+    def _look(self) -> frozenset[str] | None:
+        skips: list[str] = []
+        for plugin, _ in self._profile.pre_filters:
+            reading = self.readings.get(plugin.name)
+            if reading is None:
+                continue
+            try:
+                said = reading.pre_filtered
+            except PluginError:
+                return None  # It is told when it is this plugin's turn.
+            self.state.adopt(reading.state)
+            if said is SKIP:
+                skips.append(plugin.name)
+            elif said is not SUCCESS:
+                return None
+        return frozenset(skips)
+
+    def memos(self, skips: frozenset[str]) -> Sequence[tuple[int, FilterMemo]]:
+        """The verdicts of those who do not skip the pod, with their places among all filters."""
+        memos = self._memos.get(skips)
+        if memos is None:
+            memos = self._memos[skips] = [
+                (place, self.readings[plugin.name].verdicts)
+                for place, plugin in self._profile.kept_filters
+                if plugin.name in self.readings and plugin.name not in skips
+            ]
+        return memos
+
+    def columns(self, fits: Mask) -> Sequence[tuple[Any, int, ScoreMemo]]:
+        """The scores of those who do not skip the pod, each with its plugin and weight."""
+        if self._columns is None:
+            columns = []
+            for plugin, weight in self._profile.kept_scores:
+                reading = self.readings.get(plugin.name)
+                if reading is not None:
+                    if not reading.pre_scored(fits).is_skip:
+                        columns.append((plugin, weight, reading.scores))
+                    self.state.adopt(reading.state)
+            self._columns = columns
+        return self._columns
