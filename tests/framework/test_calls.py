@@ -96,10 +96,19 @@ def test_a_score_that_is_none(answer):
         calls.score_one(Plugin(answer), STATE, POD, TABLE.info(0))
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, np.bool_])
-def test_scores_of_any_kind_become_integers(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "becomes"),
+    [
+        (np.int64, np.int64),
+        (np.int32, np.int32),
+        (np.int8, np.int64),
+        (np.float64, np.int64),
+        (np.bool_, np.int64),
+    ],
+)
+def test_scores_of_any_kind_become_integers(dtype, becomes):
     scores = calls.score_rows(Plugin(np.ones(TABLE.capacity, dtype=dtype)), STATE, POD, TABLE)
-    assert (scores.dtype, scores[0]) == (np.int64, 1)
+    assert (scores.dtype, scores[0]) == (becomes, 1)
 
 
 @pytest.mark.parametrize(

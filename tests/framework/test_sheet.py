@@ -589,3 +589,19 @@ def test_what_all_nodes_say_together_is_not_kept_too_long(bench):
     workbench.cluster.table.remove_node("n1")
     asked = workbench.ask(POD)
     assert (asked.pre.skipped, asked.fits) == ({"Rarest"}, ["n2", "n3"])
+
+
+HEAVY = 1 << 25
+
+
+def test_narrow_scores_under_a_heavy_weight(bench):
+    """A plugin may score in 32 bits; what comes of its weight may need more."""
+    plugin = make(
+        "A",
+        Depends.USAGE,
+        score=lambda self, state, pod, node: 100,
+        score_all=lambda self, state, pod, table: np.full(len(table), 100, dtype=np.int32),
+    )
+    score = {"enabled": [{"name": "A", "weight": HEAVY}]}
+    workbench = bench([plugin], score=score)
+    assert workbench.ask(POD).total("n1") == 100 * HEAVY

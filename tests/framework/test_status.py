@@ -101,6 +101,12 @@ def test_codes_are_wide_enough_for_everybody(dtype):
     assert verdicts.codes.dtype == np.int64
 
 
+def test_verdicts_without_an_entry_for_each():
+    verdicts = Verdicts(all_fit=3)
+    assert (len(verdicts), verdicts.refuses) == (3, False)
+    assert verdicts.codes.tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -110,5 +116,5 @@ def test_codes_are_wide_enough_for_everybody(dtype):
     ],
 )
 def test_verdicts_need_both_halves(given):
-    with pytest.raises(TypeError, match="takes fits and otherwise, or codes and status_of"):
+    with pytest.raises(TypeError, match="takes fits and otherwise, codes and status_of, or"):
         Verdicts(**given)

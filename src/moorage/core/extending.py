@@ -176,7 +176,7 @@ class Extending:
         rows = _in_order(table.order.rows(), fits)
         nodes = [node for row in rows if (node := table.nodes[row]) is not None]
         answers = self._at_once([partial(each.prioritize, pod, nodes) for each in asked])
-        totals, parts = scored.totals.copy(), list(scored.parts.all)
+        totals, parts = scored.totals.astype(np.int64), list(scored.parts.all)
         for extender, answer in zip(asked, answers, strict=True):
             if not isinstance(answer, Exception):
                 points = self._points(extender.settings, answer, fits)

@@ -109,7 +109,7 @@ def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdict
     except Exception as trouble:  # As above.
         text = filter_trouble(plugin, describe(trouble))
         raise PluginError(plugin.name, text) from trouble
-    if not isinstance(verdicts, Verdicts) or len(verdicts.codes) != len(rows):
+    if not isinstance(verdicts, Verdicts) or len(verdicts) != len(rows):
         text = filter_trouble(plugin, "filter_all must return Verdicts with an entry per row")
         raise PluginError(plugin.name, text)
     return verdicts
@@ -126,7 +126,9 @@ def score_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> int:
 def score_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Scores:
     """A plugin's raw scores in its whole-cluster form."""
     try:
-        scores: Scores = np.asarray(plugin.score_all(state, pod, rows)).astype(np.int64, copy=False)
+        scores: Scores = np.asarray(plugin.score_all(state, pod, rows))
+        if scores.dtype != np.int32:  # Half as wide is half the work, and wide enough.
+            scores = scores.astype(np.int64, copy=False)
     except Exception as trouble:  # As above.
         raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
     if scores.shape != (len(rows),):

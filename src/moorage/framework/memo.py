@@ -94,12 +94,20 @@ class FilterMemo(_Memo):
 
     def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
         super().__init__(plugin, state, pod, loops)
-        self.codes: Codes = np.zeros(0, dtype=np.int64)
+        # Made when the first row is refused.
+        self._codes: Codes | None = None
         # False only if no row was refused since all rows were last asked.
         self.refuses = False
         self.version = 0  # Grows when any verdict may have changed.
         self._book = calls.Book()
         self._status_of: Any = None
+
+    @property
+    def codes(self) -> Codes:
+        """The verdicts; 0 fits."""
+        if self._codes is None:
+            self._codes = np.zeros(self._table.capacity, dtype=np.int64)
+        return self._codes
 
     @property
     def has_erred(self) -> bool:
@@ -114,13 +122,15 @@ class FilterMemo(_Memo):
     def _ask_all(self) -> None:
         if hasattr(self.plugin, "filter_all"):
             verdicts = calls.filter_rows(self.plugin, self.state, self._pod, self._table)
-            self.codes = verdicts.codes.copy()  # It will be written to; a plugin may keep its own.
+            self._codes, self.refuses = None, verdicts.refuses
+            if self.refuses:
+                # It will be written to; a plugin may keep its own.
+                self._codes = verdicts.codes.copy()
             self._status_of = verdicts.status_of
             self._book.erred = self._book.erred or bool(verdicts.troubles)
         else:
-            self.codes = np.zeros(self._table.capacity, dtype=np.int64)
+            self._codes, self.refuses = None, False
             self._loop(self._active())
-        self.refuses = bool(np.count_nonzero(self.codes))
         self.version += 1
 
     def _ask_some(self, rows: Any) -> None:
@@ -128,7 +138,7 @@ class FilterMemo(_Memo):
             slice_ = self._table.slice(rows)
             verdicts = calls.filter_rows(self.plugin, self.state, self._pod, slice_)
             self.codes[rows] = self._translated(verdicts)
-            self.refuses = self.refuses or bool(verdicts.codes.any())
+            self.refuses = self.refuses or verdicts.refuses
         else:
             self.codes[rows] = 0
             self._loop(rows)

@@ -134,7 +134,8 @@ def normalizing(plugin: Any, trouble: Exception) -> PluginError:
 def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
     """Scores must lie in 0..100 after normalising."""
     # Seen as unsigned, a negative number is a huge one: one pass tells both bounds.
-    if not len(scores) or 0 <= scores.item(scores.view(np.uint64).argmax()) <= 100:
+    unsigned = np.uint32 if scores.dtype == np.int32 else np.uint64
+    if not len(scores) or 0 <= scores.item(scores.view(unsigned).argmax()) <= 100:
         return
     wrong = scores[fits & ((scores < 0) | (scores > 100))]
     if len(wrong):

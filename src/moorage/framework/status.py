@@ -117,9 +117,10 @@ class Verdicts:
 
     `Verdicts(fits=mask, otherwise=status)` is the short form for one reason. Codes among `troubles`
     stand for rows over which the per-node form would raise, and say with which words.
+    `Verdicts(all_fit=number)` says that so many rows fit, without an entry for each.
     """
 
-    __slots__ = ("codes", "status_of", "troubles")
+    __slots__ = ("_codes", "_count", "status_of", "troubles")
 
     def __init__(
         self,
@@ -129,16 +130,38 @@ class Verdicts:
         codes: Codes | None = None,
         status_of: Callable[[int], Status] | None = None,
         troubles: Mapping[int, str] | None = None,
+        all_fit: int | None = None,
     ) -> None:
         self.troubles = troubles or {}
+        self._codes: Codes | None = None
+        self._count = 0
         if fits is not None and otherwise is not None:
-            self.codes: Codes = np.logical_not(fits).astype(np.int64)
+            self._codes = np.logical_not(fits).astype(np.int64)
             self.status_of: Callable[[int], Status] = Always(otherwise)
         elif codes is not None and status_of is not None:
-            self.codes = codes.astype(np.int64, copy=False)
+            self._codes = codes.astype(np.int64, copy=False)
             self.status_of = _Troubled(status_of, troubles) if troubles else status_of
+        elif all_fit is not None:
+            self._count = all_fit
+            self.status_of = status_of or Always(SUCCESS)
         else:
-            raise TypeError("Verdicts takes fits and otherwise, or codes and status_of")
+            text = "Verdicts takes fits and otherwise, codes and status_of, or all_fit"
+            raise TypeError(text)
+
+    def __len__(self) -> int:
+        return self._count if self._codes is None else len(self._codes)
+
+    @property
+    def codes(self) -> Codes:
+        """An entry for every row."""
+        if self._codes is None:
+            self._codes = np.zeros(self._count, dtype=np.int64)
+        return self._codes
+
+    @property
+    def refuses(self) -> bool:
+        """Whether any row does not fit."""
+        return self._codes is not None and bool(np.count_nonzero(self._codes))
 
 
 class _Troubled(Struct, frozen=True):

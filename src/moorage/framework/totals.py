@@ -23,6 +23,7 @@ class Totals:
     __slots__ = (
         "_constant",
         "_fitting",
+        "_is_wide",
         "_memos",
         "_nodes_seen",
         "_normalizing",
@@ -46,6 +47,8 @@ class Totals:
         # The columns that differ between rows, and the sum of the others.
         self._varying: list[ScoreColumn] = []
         self._constant = 0
+        # Whether a total may be more than integers of 32 bits hold, as some scores are.
+        self._is_wide = 100 * sum([column.weight for column in columns]) >= 1 << 31
         self._seen = self._nodes_seen = -1
         self.values: Scores = np.zeros(0, dtype=np.int64)
         self.parts = Parts([])
@@ -93,12 +96,14 @@ class Totals:
                 continue
             self._varying.append(column)
             scores, weight = column.normalised, column.weight
+            if self._is_wide:
+                scores = scores.astype(np.int64, copy=False)
             weighted = scores if weight == 1 else scores * weight
             totals = weighted if totals is None else totals + weighted
         if totals is None:
             totals = np.full(len(fits), self._constant, dtype=np.int64)
         elif len(self._varying) == 1:
-            totals = totals + self._constant  # It may be a plugin's own array.
+            totals = totals + self._constant  # It may be what the column keeps.
         else:
             totals += self._constant
         np.copyto(totals, -1, where=~fits)
@@ -133,7 +138,7 @@ class Totals:
             if summary != column.summary:
                 scores = column.apply(column.memo.raw, summary)
                 check_range(column.plugin, scores, fits)
-                totals += column.weight * (scores - column.scores)
+                totals = totals + column.weight * (scores - column.scores)
                 given = (column.plugin.name, column.weight, scores)
                 parts = Parts([given if each[0] == given[0] else each for each in parts.all])
         np.copyto(totals, -1, where=~fits)

@@ -150,10 +150,9 @@ class SupposedRows(TableSlice):
         ]
         return np.stack(lines).astype(np.float64)
 
-    def left(self, resources: tuple[str, ...]) -> Floats:
-        return np.stack([self.allocatable(r) - self.requested(r) for r in resources]).astype(
-            np.float64
-        )
+    def left(self, resources: Counted) -> Floats:
+        offered = np.stack([self.allocatable(resource) for resource, _ in resources])
+        return offered - self.counted(resources)
 
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)

@@ -112,8 +112,8 @@ class Rows:
         amounts: Floats = self._table.lines(resources)[..., self._index]
         return amounts
 
-    def left(self, resources: tuple[str, ...]) -> Floats:
-        """What pods leave of several resources, a line each, as floats; not to be written to."""
+    def left(self, resources: Counted) -> Floats:
+        """What that leaves of what nodes offer, likewise."""
         amounts: Floats = self._table.remains(resources)[..., self._index]
         return amounts
 
@@ -233,7 +233,7 @@ class NodeTable(Rows):
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
         self._lines: dict[Counted, Floats] = {}
-        self._remains: dict[tuple[str, ...], Floats] = {}
+        self._remains: dict[Counted, Floats] = {}
         self._offers: dict[tuple[str, ...], Offers] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
@@ -300,14 +300,15 @@ class NodeTable(Rows):
                 columns.follow(resource, lines, line)
         return lines
 
-    def remains(self, resources: tuple[str, ...]) -> Floats:
+    def remains(self, resources: Counted) -> Floats:
         """As `left`, for all rows; likewise, until a node changes."""
         lines = self._remains.get(resources)
         if lines is None:
             self._limit_lines()
             lines = self._remains[resources] = np.empty((len(resources), self.capacity))
-            for line, resource in enumerate(resources):
-                self.requested_columns.leave(resource, lines, line, self.allocatable_columns)
+            for line, (resource, defaulted) in enumerate(resources):
+                columns = self.nonzero_columns if defaulted else self.requested_columns
+                columns.leave(resource, lines, line, self.allocatable_columns)
         return lines
 
     def _limit_lines(self) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.int32]
 
 UNSCALED = ("cpu", "memory", "ephemeral-storage")
 UNCHANGED = 75
@@ -73,10 +73,9 @@ class NodeResourcesBalancedAllocation:
         if len(added.each) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
         after = _balance_all(table, added)
-        after -= table[balance_column(added.resources)]
-        after += 150
+        after += table[base_column(added.resources)]
         after >>= 1  # 50 and half of the rest, which is never negative.
-        return after
+        return after  # type: ignore[return-value]  # Half as wide is half the work.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,26 +98,26 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
-    """How balanced nodes are as they are, without the pod: the same for all pods."""
+class Base:
+    """What a score is counted from: how balanced a node is without the pod. The same for all."""
 
     resources: tuple[str, ...]
 
     def read(self, node: mp.NodeInfo) -> int:
         """Of one node."""
         offered = [(r, float(a)) for r in self.resources if (a := node.allocatable(r)) > 0]
-        return _balance([_fraction(node.requested(r), capacity) for r, capacity in offered])
+        return 150 - _balance([_fraction(node.requested(r), capacity) for r, capacity in offered])
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
-        return _balance_all(table, Added.of((resource, 0) for resource in self.resources))
+        return 150 - _balance_all(table, Added.of((resource, 0) for resource in self.resources))
 
 
 @lru_cache(maxsize=256)
-def balance_column(resources: tuple[str, ...]) -> mp.UsageColumn:
-    """The column of how balanced nodes are."""
-    balance = Balance(resources)
-    return mp.UsageColumn("balance", read=balance.read, read_all=balance.read_all)
+def base_column(resources: tuple[str, ...]) -> mp.UsageColumn:
+    """The column of what scores are counted from."""
+    base = Base(resources)
+    return mp.UsageColumn("base", read=base.read, read_all=base.read_all)
 
 
 def _counts(resource: str, amount: int) -> bool:
@@ -163,7 +162,7 @@ def _balance_all(table: mp.Rows, added: Added) -> Ints:
         deviations = _deviations(list(fractions), list(offers.amounts > 0))
     np.subtract(1.0, deviations, out=deviations)
     deviations *= 100.0
-    return deviations.astype(np.int64)
+    return deviations.astype(np.int32)
 
 
 def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:

@@ -59,7 +59,8 @@ class Needs:
     each: tuple[Need, ...]
     refusals: Refusals
     resources: tuple[str, ...]
-    # The amounts, one below the other.
+    # As `table.left` wants them, and the amounts, one below the other.
+    counted: tuple[tuple[str, bool], ...]
     amounts: NDArray[np.float64]
 
     @classmethod
@@ -70,8 +71,9 @@ class Needs:
             raise ValueError(f"{most}, this one requests {len(needed)}")
         each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
         resources = tuple([name for name, _ in needed])
+        counted = tuple([(name, False) for name in resources])
         amounts = np.array([[amount] for _, amount in needed], dtype=np.float64)
-        return cls(tuple(each), Refusals(resources), resources, amounts)
+        return cls(tuple(each), Refusals(resources), resources, counted, amounts)
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -88,28 +90,27 @@ class Needs:
                     lacking |= UNRESOLVABLE
         return lacking
 
-    def lacking_all(self, table: mp.Rows) -> NDArray[np.int64]:
-        """The same for many rows."""
+    def lacking_all(self, table: mp.Rows) -> NDArray[np.int64] | None:
+        """The same for many rows; None if the pod fits everywhere."""
         active = table.active
-        lacking = np.zeros(len(active), dtype=np.int64)
         full = table.pod_count >= table.allocatable("pods")
         full &= active
-        if np.count_nonzero(full):
-            lacking |= full * TOO_MANY_PODS
-        if not self.each:
-            return lacking
         short = self._short(table)
         short &= active
-        if np.count_nonzero(short):
-            for line, (bit, resource, amount) in zip(short, self.each, strict=True):
-                lacking |= line * bit
-                lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
+        if not (np.count_nonzero(full) or np.count_nonzero(short)):
+            return None
+        lacking = full * np.int64(TOO_MANY_PODS)
+        for line, (bit, resource, amount) in zip(short, self.each, strict=True):
+            lacking |= line * bit
+            lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
     def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
+        if not self.each:
+            return np.zeros((0, len(table)), dtype=np.bool_)
         if table.offers(self.resources).largest <= EXACT:
-            return table.left(self.resources) < self.amounts
+            return table.left(self.counted) < self.amounts
         left = [table.allocatable(name) - table.requested(name) for name in self.resources]
         return np.stack(
             [line < amount for line, (_, _, amount) in zip(left, self.each, strict=True)]

@@ -68,7 +68,10 @@ class NodeResourcesFit:
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         needs = state[NEEDS]
-        return mp.Verdicts(codes=needs.lacking_all(table), status_of=needs.refusals)
+        lacking = needs.lacking_all(table)
+        if lacking is None:
+            return mp.Verdicts(all_fit=len(table), status_of=needs.refusals)
+        return mp.Verdicts(codes=lacking, status_of=needs.refusals)
 
     def _needed(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
         """What has to be free, in the order in which a lack of it is reported."""
@@ -123,8 +126,8 @@ class NodeResourcesFit:
         offers = table.offers(resources)
         if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
-        used = table.counted(shares.counted) + shares.amounts
-        ratings = strategy.rate_floats(used, offers.divisors)
+        left = table.left(shares.counted) - shares.amounts
+        ratings = strategy.rate_floats(left, offers.divisors)
         if ratings is None:
             return None
         if shares.weights is not None:
@@ -134,7 +137,7 @@ class NodeResourcesFit:
             total += line
         total /= shares.weight
         # What is there is not negative, so this rounds down.
-        scores: mp.Scores = total.astype(np.int64)
+        scores: mp.Scores = total.astype(np.int32)  # Half as wide is half the work.
         return scores
 
     def _score_ints(self, shares: Shares, table: mp.Rows) -> mp.Scores:

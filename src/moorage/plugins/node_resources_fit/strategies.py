@@ -24,7 +24,7 @@ LARGEST = 1 << 46
 
 
 class Strategy(Protocol):
-    """One way to score; forms for many may use `requested` as scratch space for their answer."""
+    """One way to score; forms for many may use their first array as scratch space."""
 
     # Whether a rating of 0 takes part in the mean, or is left out as if there were no resource.
     counts_zero: ClassVar[bool]
@@ -35,8 +35,8 @@ class Strategy(Protocol):
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
 
-    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats | None:
-        """The same where every node offers some, in floats; None if there is no such form."""
+    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats | None:
+        """The same by what is left where every node offers some; None if there is no such form."""
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         """The score for a weighted sum of ratings."""
@@ -54,11 +54,10 @@ class LeastAllocated:
         used = np.minimum(requested, allocatable, out=requested)
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats:
-        free = np.subtract(allocatable, requested, out=requested)
-        if free.size and free.item(free.argmin()) < 0:  # To look is quicker than to cut off.
-            np.maximum(free, 0.0, out=free)
-        return _percent_floats(free, allocatable)
+    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats:
+        if left.size and left.item(left.argmin()) < 0:  # To look is quicker than to cut off.
+            np.maximum(left, 0.0, out=left)
+        return _percent_floats(left, allocatable)
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(total, weights)
@@ -75,8 +74,8 @@ class MostAllocated:
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def rate_floats(self, requested: Floats, allocatable: Floats) -> Floats:
-        np.minimum(requested, allocatable, out=requested)
+    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats:
+        requested = np.subtract(allocatable, np.maximum(left, 0.0, out=left), out=left)
         return _percent_floats(requested, allocatable)
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
@@ -103,7 +102,7 @@ class RequestedToCapacityRatio:
         ratings *= allocatable > 0
         return ratings
 
-    def rate_floats(self, requested: Floats, allocatable: Floats) -> None:
+    def rate_floats(self, left: Floats, allocatable: Floats) -> None:
         return None
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
