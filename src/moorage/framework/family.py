@@ -5,11 +5,13 @@ plugins say, and what follows from it, is put together once for all of them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moorage.errors import PluginError
+from moorage.framework.answers import Part
 from moorage.framework.memo import FilterMemo, ScoreMemo
 from moorage.framework.reading import Reading
+from moorage.framework.score_column import ScoreColumn
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Mask
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 class Family:
     """See the module."""
 
-    __slots__ = ("_columns", "_memos", "_profile", "holders", "key", "readings", "skips", "state")
+    __slots__ = ("_memos", "_profile", "_scores", "holders", "key", "readings", "skips", "state")
 
     def __init__(
         self, profile: "Profile", readings: Mapping[str, Reading], key: Any, state: CycleState
@@ -35,7 +37,7 @@ class Family:
         # Those who skip the pod beforehand; None if one has more to say.
         self.skips = self._look()
         self._memos: dict[frozenset[str], list[tuple[int, FilterMemo]]] = {}
-        self._columns: list[tuple[Any, int, ScoreMemo]] | None = None
+        self._scores: Scores | None = None
 
     def _look(self) -> frozenset[str] | None:
         skips: list[str] = []
@@ -65,15 +67,36 @@ class Family:
             ]
         return memos
 
-    def columns(self, fits: Mask) -> Sequence[tuple[Any, int, ScoreMemo]]:
-        """The scores of those who do not skip the pod, each with its plugin and weight."""
-        if self._columns is None:
-            columns = []
-            for plugin, weight in self._profile.kept_scores:
-                reading = self.readings.get(plugin.name)
-                if reading is not None:
-                    if not reading.pre_scored(fits).is_skip:
-                        columns.append((plugin, weight, reading.scores))
-                    self.state.adopt(reading.state)
-            self._columns = columns
-        return self._columns
+    def scores(self, fits: Mask) -> "Scores":
+        """The scores of those who do not skip the pod; they hold until a node changes."""
+        position = self._profile.cluster.table.node_changes.position
+        if self._scores is None or self._scores.position != position:
+            self._scores = self._put_together(fits, position)
+        return self._scores
+
+    def _put_together(self, fits: Mask, position: int) -> "Scores":
+        same: list[Part] = []
+        differing: list[tuple[Any, int, ScoreMemo]] = []
+        for plugin, weight in self._profile.kept_scores:
+            reading = self.readings.get(plugin.name)
+            if reading is None:
+                continue
+            if not reading.pre_scored(fits).is_skip:
+                reading.scores.refresh()
+                column = ScoreColumn(plugin, weight, reading.scores)
+                if column.settle(fits):
+                    same.append(column.part)
+                else:
+                    differing.append((plugin, weight, reading.scores))
+            self.state.adopt(reading.state)
+        return Scores(position, same, differing)
+
+
+class Scores(NamedTuple):
+    """What plugins of a family score, as of a position among the changes of nodes."""
+
+    position: int
+    # What each gives that gives every node the same, whichever of them fit.
+    same: Sequence[Part]
+    # The others, with their weights.
+    differing: Sequence[tuple[Any, int, ScoreMemo]]

@@ -64,6 +64,18 @@ class ScoreColumn:
         """Whether it does not matter which rows fit: of equal scores one is as good as all."""
         return self.memo.uniform is not None and isinstance(self.normalizer, ByMax)
 
+    def settle(self, fits: Mask) -> bool:
+        """Whether all rows have one score that does not depend on which of them fit; if so, it."""
+        memo = self.memo
+        if memo.uniform is None or memo.troubles:
+            return False
+        if self.normalizer is not None:
+            if not self.is_indifferent:
+                return False
+            self.summary = self.summarize(fits)
+        self.normalise(fits)
+        return True
+
     def refresh_summary(self, fitting: "Fitting") -> bool:
         """Look again at the feasible scores if they may be others; whether their summary is."""
         memo = self.memo

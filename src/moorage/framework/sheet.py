@@ -74,6 +74,7 @@ class Sheet:
         self._fitting: Fitting | None = None
         self._filtered: Filtered | None = None
         self._totals: Totals | None = None
+        self._totals_seen = -1
         # Verdicts on nodes that are promised to others, once there are any, and all refusals.
         self.beside: Beside | None = None
         self.reasons: Reasons | None = None
@@ -271,7 +272,10 @@ class Sheet:
         """Weighted, normalised scores of the rows that fit."""
         fitting = self._fitting
         assert fitting is not None, "filters come first"
-        totals = self._totals or self._new_totals(fitting, fits)
+        totals = self._totals
+        # What a family gives every row holds until a node changes.
+        if totals is None or self._totals_seen != state.table.node_changes.position:
+            totals = self._new_totals(fitting, fits)
         totals.refresh(fits)
         if fits is fitting.fits:
             scored = Scored(totals.values, totals.parts, totals.leaders)
@@ -280,17 +284,20 @@ class Sheet:
         return scored if self._skips_scores else self._add_volatile(state, pod, fits, scored)
 
     def _new_totals(self, fitting: Fitting, fits: Mask) -> Totals:
-        columns = [ScoreColumn(*each) for each in self.family.columns(fits)]
+        given = self.family.scores(fits)
+        columns = [ScoreColumn(*each) for each in given.differing]
         for plugin, weight in self.profile.usage_scores:
             reading = self.own[plugin.name]
             if not reading.pre_scored(fits).is_skip:
                 columns.append(ScoreColumn(plugin, weight, reading.scores))
             self.state.adopt(reading.state)
         places = self.profile.score_places
-        columns.sort(key=lambda column: places[column.plugin.name])
+        if given.differing:
+            columns.sort(key=lambda column: places[column.plugin.name])
         # All rows are new to it.
         fitting.changed = None
-        self._totals = Totals(self.state.table, fitting, columns)
+        self._totals = Totals(self.state.table, fitting, columns, given.same, places)
+        self._totals_seen = given.position
         return self._totals
 
     def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:

@@ -4,11 +4,11 @@ Weighted and normalised scores added up, brought up to date where rows changed. 
 same for every row is a number here, not an array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from moorage.framework.answers import Parts
+from moorage.framework.answers import Part, Parts
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
 from moorage.framework.points import Depends
@@ -23,10 +23,13 @@ class Totals:
     __slots__ = (
         "_constant",
         "_fitting",
+        "_given",
         "_is_wide",
         "_memos",
         "_nodes_seen",
         "_normalizing",
+        "_order",
+        "_same",
         "_seen",
         "_table",
         "_usage_columns",
@@ -37,18 +40,31 @@ class Totals:
         "values",
     )
 
-    def __init__(self, table: NodeTable, fitting: Fitting, columns: Sequence[ScoreColumn]) -> None:
+    def __init__(
+        self,
+        table: NodeTable,
+        fitting: Fitting,
+        columns: Sequence[ScoreColumn],
+        same: Sequence[Part],
+        order: Mapping[str, int],
+    ) -> None:
         self._table = table
         self._fitting = fitting
         self.columns = columns
         self._usage_columns = [c for c in columns if c.memo.depends is Depends.USAGE]
         self._memos = [c.memo for c in columns]
         self._normalizing = [c for c in columns if c.normalizer is not None]
+        # What others give that give every row the same as long as no node changes, and its sum.
+        self._same = same
+        self._given = sum([weight * score for _, weight, score in same if isinstance(score, int)])
+        # The order in which people see all of them.
+        self._order = order
         # The columns that differ between rows, and the sum of the others.
         self._varying: list[ScoreColumn] = []
         self._constant = 0
         # Whether a total may be more than integers of 32 bits hold, as some scores are.
-        self._is_wide = 100 * sum([column.weight for column in columns]) >= 1 << 31
+        weights = [*[column.weight for column in columns], *[weight for _, weight, _ in same]]
+        self._is_wide = 100 * sum(weights) >= 1 << 31
         self._seen = self._nodes_seen = -1
         self.values: Scores = np.zeros(0, dtype=np.int64)
         self.parts = Parts([])
@@ -87,7 +103,7 @@ class Totals:
 
     def _add_up_all(self) -> None:
         fits = self._fitting.fits
-        self._varying, self._constant = [], 0
+        self._varying, self._constant = [], self._given
         totals: Scores | None = None
         for column in self.columns:
             column.normalise(fits)
@@ -108,7 +124,9 @@ class Totals:
             totals += self._constant
         np.copyto(totals, -1, where=~fits)
         self.values = totals
-        self.parts = Parts([column.part for column in self.columns])
+        parts = [*self._same, *[column.part for column in self.columns]]
+        parts.sort(key=lambda part: self._order[part[0]])
+        self.parts = Parts(parts)
         self.leaders.forget()
 
     def _add_up(self, row: int) -> None:
