@@ -80,6 +80,9 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.trust.server_name or None
         self._exchanges = Exchanges(connection.server, self._server_name)
+        # Headers as they are sent, by content type, and the credentials that they were made of.
+        self._written: dict[str, str] = {}
+        self._written_headers: dict[str, str] | None = None
         self._random = random.Random()  # Jitter; decisions have a source of their own.
 
     async def __aenter__(self) -> "Client":
@@ -176,18 +179,22 @@ class Client:
             if fence is not None and not fence():
                 raise Fenced("not sent: this scheduler does not lead any more")
 
-        await self._bucket.take()
-        headers = await self._headers()
+        if wait_seconds := self._bucket.reserve():
+            await asyncio.sleep(wait_seconds)
+        headers = self._credentials.at_hand()
+        if headers is None:
+            headers = await self._headers()
         check_fence()
         if body is None:
             answer = await self._sent(method, path, None, headers, seconds)
             return await answer.read()
-        headers = {**headers, "Content-Type": content_type}
         if self._connection.proxy:
+            headers = {**headers, "Content-Type": content_type}
             answer = await self._sent(method, path, body, headers, seconds)
             return await answer.read()
-        # Once more when there is a connection: that may have taken its time.
-        return await self._exchanged(method, path, body, headers, seconds, check_fence)
+        # The fence once more when there is a connection: that may have taken its time.
+        lines = self._lines(headers, content_type)
+        return await self._exchanged(method, path, body, lines, seconds, check_fence)
 
     async def _headers(self) -> dict[str, str]:
         try:
@@ -195,12 +202,22 @@ class Client:
         except KubeconfigError as error:  # At work that is trouble like any other.
             raise Unreached(str(error)) from None
 
+    def _lines(self, headers: dict[str, str], content_type: str) -> str:
+        """The headers of a request, written once for as long as credentials are the same."""
+        if headers is not self._written_headers:
+            self._written_headers, self._written = headers, {}
+        lines = self._written.get(content_type)
+        if lines is None:
+            everything = {**self._always, **headers, "Content-Type": content_type}
+            lines = self._written[content_type] = self._exchanges.lines(everything)
+        return lines
+
     async def _exchanged(
         self,
         method: str,
         path: str,
         body: bytes,
-        headers: dict[str, str],
+        lines: str,
         seconds: float,
         check_fence: Callable[[], None],
     ) -> bytes:
@@ -209,7 +226,7 @@ class Client:
             answer = await self._exchanges.ask(
                 method,
                 path,
-                {**self._always, **headers},
+                lines,
                 body,
                 seconds=seconds,
                 ssl_context=self._credentials.ssl,

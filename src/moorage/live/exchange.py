@@ -6,9 +6,10 @@ are few and long, the other. What comes back is a status, the headers as bytes, 
 """
 
 import asyncio
+import math
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from moorage.live.refusals import Lost, Unreached
 CONNECT_SECONDS = 5.0
 # Servers close what is idle; a connection that may be closed at this moment is not used.
 IDLE_SECONDS = 45.0
+EARLY_SECONDS = 0.002
 NO_BODY = (204, 304)
 
 
@@ -48,12 +50,22 @@ class Exchanges:
         self._netloc = parts.netloc
         self._idle: list[_Connection] = []
         self._ssl: ssl.SSLContext | None = None
+        # Those that wait for an answer. All of them share one alarm, set for the first to be given
+        # up: nearly every answer comes in time, and an alarm for each costs more than the rest.
+        self._asked: set[_Connection] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
+
+    def lines(self, headers: Mapping[str, str]) -> str:
+        """Headers as `ask` takes them; most requests have the same."""
+        written = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"Host: {self._netloc}\r\n{written}"
 
     async def ask(
         self,
         method: str,
         path: str,
-        headers: dict[str, str],
+        lines: str,
         body: bytes,
         *,
         seconds: float,
@@ -61,17 +73,31 @@ class Exchanges:
         before_sending: Callable[[], None],
     ) -> Answer:
         """Send a request and wait for its answer; raises Unreached or Lost."""
-        lines = [f"{method} {self._prefix}{path} HTTP/1.1", f"Host: {self._netloc}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", "")).encode("latin-1")
-        where = f"{method} {path.partition('?')[0]}"
-        connection = self._kept(ssl_context) or await self._connect(where, seconds, ssl_context)
+        head = (
+            f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+        )
+        connection = self._kept(ssl_context)
+        if connection is None:
+            connection = await self._connect(_where(method, path), seconds, ssl_context)
         try:
             before_sending()
-            answer = await connection.ask(head + body, seconds, where)
+            waiter = connection.send(head.encode("latin-1") + body, seconds)
+            self._asked.add(connection)
+            if connection.ends_at < self._alarm_at:
+                self._set_alarm(connection.ends_at)
+            answer = await waiter
+        except TimeoutError:
+            connection.close()
+            raise Lost(f"{_where(method, path)}: no answer within {seconds:g} s") from None
+        except ConnectionError as trouble:
+            connection.close()
+            why = " ".join(str(trouble).split()) or "Server disconnected"
+            raise Lost(f"{_where(method, path)}: the connection broke: {why}") from None
         except BaseException:
             connection.close()
             raise
+        finally:
+            self._asked.discard(connection)
         if connection.is_reusable:
             connection.idle_since = time.monotonic()
             self._idle.append(connection)
@@ -84,6 +110,26 @@ class Exchanges:
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+    def _set_alarm(self, moment: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        loop = asyncio.get_running_loop()
+        self._alarm = loop.call_later(moment - time.monotonic(), self._give_up)
+        self._alarm_at = moment
+
+    def _give_up(self) -> None:
+        """Wait no longer for answers that are overdue."""
+        self._alarm, self._alarm_at = None, math.inf
+        # A loop may count in whole milliseconds, and come a little early.
+        now = time.monotonic() + EARLY_SECONDS
+        for connection in self._asked:
+            if connection.ends_at <= now:
+                connection.fail(TimeoutError())
+            elif connection.ends_at < self._alarm_at:
+                self._alarm_at = connection.ends_at
+        if self._alarm_at < math.inf:
+            self._set_alarm(self._alarm_at)
 
     def _kept(self, ssl_context: ssl.SSLContext | None) -> "_Connection | None":
         if ssl_context is not self._ssl:  # Another certificate: what was made with the old is void.
@@ -124,32 +170,23 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.idle_since = 0.0
+        self.ends_at = 0.0  # When there is no more waiting for the answer.
         self.is_open = False
         self.is_reusable = False
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._waiter: asyncio.Future[Answer] | None = None
 
-    async def ask(self, request: bytes, seconds: float, where: str) -> Answer:
+    def send(self, request: bytes, seconds: float) -> asyncio.Future[Answer]:
+        """Send a request; what to wait for raises ConnectionError, or what it is told to."""
         assert self._transport is not None
-        loop = asyncio.get_running_loop()
         self._buffer = b""
-        waiter: asyncio.Future[Answer] = loop.create_future()
-        self._waiter = waiter
-        alarm = loop.call_later(
-            seconds, self._fail, Lost(f"{where}: no answer within {seconds:g} s")
-        )
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        self.ends_at = time.monotonic() + seconds
         self._transport.write(request)
         if not self.is_open:
-            self._fail(ConnectionResetError())
-        try:
-            return await waiter
-        except ConnectionError as trouble:
-            why = " ".join(str(trouble).split()) or "Server disconnected"
-            raise Lost(f"{where}: the connection broke: {why}") from None
-        finally:
-            alarm.cancel()
-            self._waiter = None
+            self.fail(ConnectionResetError())
+        return waiter
 
     def close(self) -> None:
         self.is_open = False
@@ -162,19 +199,19 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
-        self._fail(exc if isinstance(exc, ConnectionError) else ConnectionResetError())
+        self.fail(exc if isinstance(exc, ConnectionError) else ConnectionResetError())
 
     def data_received(self, data: bytes) -> None:
-        if self._waiter is None:  # Nobody asked: this server is out of step.
+        if self._waiter is None or self._waiter.done():  # Nobody asked: it is out of step.
             self.close()
             return
         self._buffer += data
         try:
             answer = self._answer()
         except ValueError:
-            self._fail(ConnectionResetError("the answer is not HTTP"))
+            self.fail(ConnectionResetError("the answer is not HTTP"))
             return
-        if answer is not None and not self._waiter.done():
+        if answer is not None:
             self._waiter.set_result(answer)
 
     def _answer(self) -> Answer | None:
@@ -199,9 +236,14 @@ class _Connection(asyncio.Protocol):
         )
         return Answer(status, head, body)
 
-    def _fail(self, trouble: Exception) -> None:
+    def fail(self, trouble: Exception) -> None:
+        """There will be no answer."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(trouble)
+
+
+def _where(method: str, path: str) -> str:
+    return f"{method} {path.partition('?')[0]}"
 
 
 def _body(status: int, head: bytes, rest: bytes) -> bytes | None:
