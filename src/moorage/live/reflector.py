@@ -216,6 +216,8 @@ class Reflector:
                     self._take(text, told)
         except (Refused, wire.Unreadable):
             self._news.put(told)
+            if told:  # It came on, if not far: that is no reason to wait longer and longer.
+                self._failures = 0
             raise
         return told
 
