@@ -151,12 +151,16 @@ def test_lost(answer, text):
 
 
 def test_each_is_given_up_at_its_own_time():
-    async def deaf(reader, writer):
-        await reader.read()
-        writer.close()
-
     async def go():
         loop = asyncio.get_running_loop()
+        left = asyncio.Semaphore(0)
+
+        async def deaf(reader, writer):
+            await reader.read()
+            writer.close()
+            await asyncio.sleep(0.01)
+            left.release()
+
         server = await asyncio.start_server(deaf, "127.0.0.1", 0)
         exchanges = Exchanges(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
@@ -169,6 +173,8 @@ def test_each_is_given_up_at_its_own_time():
         try:
             return await asyncio.gather(*(waited(seconds) for seconds in (0.6, 0.2, 0.4)))
         finally:
+            for _ in range(3):
+                await left.acquire()
             exchanges.close()
             server.close()
 

@@ -10,10 +10,12 @@ import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
 from moorage.live.refusals import Lost, Unreached
+
+P = TypeVar("P", bound=asyncio.Protocol)
 
 CONNECT_SECONDS = 5.0
 # Servers close what is idle; a connection that may be closed at this moment is not used.
@@ -34,7 +36,7 @@ class Answer:
 
     def header(self, name: str) -> str | None:
         """A header's value, or None."""
-        return _header(self.head, name.lower().encode())
+        return header(self.head, name.lower().encode())
 
 
 class Exchanges:
@@ -61,6 +63,10 @@ class Exchanges:
         written = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         return f"Host: {self._netloc}\r\n{written}"
 
+    def head(self, method: str, path: str, lines: str) -> bytes:
+        """All of a request that comes before its body."""
+        return f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+
     async def ask(
         self,
         method: str,
@@ -73,15 +79,14 @@ class Exchanges:
         before_sending: Callable[[], None],
     ) -> Answer:
         """Send a request and wait for its answer; raises Unreached or Lost."""
-        head = (
-            f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
-        )
+        head = self.head(method, path, f"{lines}Content-Length: {len(body)}\r\n")
         connection = self._kept(ssl_context)
         if connection is None:
-            connection = await self._connect(_where(method, path), seconds, ssl_context)
+            where = _where(method, path)
+            connection = await self.connect(_Connection, where, seconds, ssl_context)
         try:
             before_sending()
-            waiter = connection.send(head.encode("latin-1") + body, seconds)
+            waiter = connection.send(head + body, seconds)
             self._asked.add(connection)
             if connection.ends_at < self._alarm_at:
                 self._set_alarm(connection.ends_at)
@@ -142,14 +147,19 @@ class Exchanges:
             connection.close()
         return None
 
-    async def _connect(
-        self, where: str, seconds: float, ssl_context: ssl.SSLContext | None
-    ) -> "_Connection":
+    async def connect(
+        self,
+        protocol: Callable[[], P],
+        where: str,
+        seconds: float,
+        ssl_context: ssl.SSLContext | None,
+    ) -> P:
+        """A new connection; raises Unreached."""
         limit = min(CONNECT_SECONDS, seconds)
         try:
             async with asyncio.timeout(limit):
                 _, made = await asyncio.get_running_loop().create_connection(
-                    _Connection,
+                    protocol,
                     self._host,
                     self._port,
                     ssl=ssl_context if self._is_secure else None,
@@ -230,9 +240,7 @@ class _Connection(asyncio.Protocol):
         if body is None:
             return None
         self.is_reusable = (
-            self.is_open
-            and _header(head, b"connection") != "close"
-            and head.startswith(b"http/1.1")
+            self.is_open and header(head, b"connection") != "close" and head.startswith(b"http/1.1")
         )
         return Answer(status, head, body)
 
@@ -250,10 +258,10 @@ def _body(status: int, head: bytes, rest: bytes) -> bytes | None:
     """The body, or None as long as a part of it is missing."""
     if status in NO_BODY:
         return b""
-    length = _header(head, b"content-length")
+    length = header(head, b"content-length")
     if length is not None:
         return rest[: int(length)] if len(rest) >= int(length) else None
-    if "chunked" in (_header(head, b"transfer-encoding") or ""):
+    if "chunked" in (header(head, b"transfer-encoding") or ""):
         return _chunks(rest)
     raise ValueError("an answer of unknown length")
 
@@ -273,7 +281,8 @@ def _chunks(rest: bytes) -> bytes | None:
     return None
 
 
-def _header(head: bytes, name: bytes) -> str | None:
+def header(head: bytes, name: bytes) -> str | None:
+    """A header's value; the head and the name are in small letters."""
     at = head.find(b"\r\n" + name + b":")
     if at < 0:
         return None
