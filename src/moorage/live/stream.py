@@ -63,7 +63,7 @@ class Stream(asyncio.Protocol):
         found = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._waiting_bytes = 0
-        if self._is_paused and self._transport is not None:
+        if self._is_paused and self._transport is not None and not self._transport.is_closing():
             self._is_paused = False
             self._transport.resume_reading()
         return found
