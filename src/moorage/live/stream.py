@@ -118,7 +118,9 @@ class Stream(asyncio.Protocol):
         try:
             if not self.status:
                 data = self._take_head(data)
-            if self.status and data:
+            if self._is_chunked:
+                self._take_chunks(data)
+            elif self.status and data:
                 self._take_body(data)
         except ValueError:
             self._fail(ConnectionResetError(NOT_HTTP))
@@ -146,9 +148,7 @@ class Stream(asyncio.Protocol):
         return b""
 
     def _take_body(self, data: bytes) -> None:
-        if self._is_chunked:
-            self._take_chunks(data)
-        elif self._left < 0:
+        if self._left < 0:
             self._add(data)
         elif not self._is_over:
             self._add(data[: self._left])
@@ -175,10 +175,16 @@ class Stream(asyncio.Protocol):
                 self._is_behind = False
                 if end != at:
                     raise ValueError("a chunk is longer than it says")
+                at = end + 2
+                continue
+            size = int(data[at:end].partition(b";")[0], 16)
+            at, behind = end + 2, end + 2 + size
+            if size and data[behind : behind + 2] == b"\r\n":  # All of it is there, as usual.
+                self._add(data[at:behind])
+                at = behind + 2
             else:
-                self._left = int(data[at:end].partition(b";")[0], 16)
-                self._is_over = self._left == 0
-            at = end + 2
+                self._left = size
+                self._is_over = size == 0
 
     def _add(self, piece: bytes) -> None:
         self._pieces.append(piece)
