@@ -66,7 +66,7 @@ def ask(exchanges, context=None, seconds=2.0):
     return exchanges.ask(
         "POST",
         "/x?a=b",
-        {"Authorization": "Bearer t"},
+        exchanges.lines({"Authorization": "Bearer t"}),
         b"{}",
         seconds=seconds,
         ssl_context=context,
@@ -148,6 +148,40 @@ def test_lost(answer, text):
             assert (await ask(exchanges)).status == 201  # The next is not harmed.
 
     asyncio.run(go())
+
+
+def test_each_is_given_up_at_its_own_time():
+    async def go():
+        loop = asyncio.get_running_loop()
+        left = asyncio.Semaphore(0)
+
+        async def deaf(reader, writer):
+            await reader.read()
+            writer.close()
+            await asyncio.sleep(0.01)
+            left.release()
+
+        server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+        exchanges = Exchanges(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+        async def waited(seconds):
+            began = loop.time()
+            with pytest.raises(Lost, match=f"no answer within {seconds} s"):
+                await ask(exchanges, seconds=seconds)
+            return loop.time() - began
+
+        try:
+            return await asyncio.gather(*(waited(seconds) for seconds in (0.6, 0.2, 0.4)))
+        finally:
+            for _ in range(3):
+                await left.acquire()
+            exchanges.close()
+            server.close()
+
+    longest, shortest, middle = asyncio.run(go())
+    assert 0.19 <= shortest < middle < longest
+    assert middle >= 0.39
+    assert longest >= 0.59
 
 
 def test_tls(tmp_path):

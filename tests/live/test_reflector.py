@@ -1,6 +1,8 @@
 """From lists and watches to observations, whatever comes."""
 
 import asyncio
+import json
+import time
 
 import pytest
 from scripted import HANG_UP, never, serving
@@ -121,6 +123,19 @@ def test_what_came_before_the_trouble_counts():
     )
     assert found == [("Added", "a")]
     assert "watch" not in requests[2]
+
+
+def test_waits_do_not_grow_as_long_as_it_comes_on(monkeypatch):
+    monkeypatch.setattr(reflectors, "LONGEST_WAIT_SECONDS", 60.0)
+    rounds = 12  # With waits that double, these take more than ten seconds.
+    answers = []
+    for i in range(rounds):
+        added = json.dumps(line("ADDED", pod("a", 11 + i))).encode()
+        answers += [listed(version=str(11 + i)), [added + b"\nnonsense\n"]]
+    began = time.monotonic()
+    found, _, _ = told(*answers, count=2 * rounds - 1)
+    assert found[:3] == [("Added", "a"), ("Deleted", "a"), ("Added", "a")]
+    assert time.monotonic() - began < 5
 
 
 def test_a_line_in_two_pieces():

@@ -14,7 +14,7 @@ from moorage.framework.status import SUCCESS, wait
 from moorage.metrics import meter as meters
 from moorage.metrics.families import Families
 from moorage.metrics.meter import Meter
-from moorage.metrics.tallies import Histogram, exponential
+from moorage.metrics.tallies import FRESH, Histogram, exponential
 from moorage.testing import make_node, make_pod
 
 DEFAULT = "default-scheduler"
@@ -248,6 +248,24 @@ def test_requests_to_the_api_server():
     assert got["rest_client_requests_total", "201", "api:443", "POST"] == 1
     assert got["rest_client_requests_total", "<error>", "api:443", "GET"] == 1
     assert got["rest_client_request_duration_seconds_count", "api:443", "GET"] == 1
+
+
+def test_calls_of_the_core():
+    made = Measured()
+    for _ in range(FRESH + 1):  # More than are kept unsorted.
+        made.meter.observed(Added(POD), 0.0002)
+    made.meter.observed(Deleted(POD), 1.0)
+    made.meter.called("schedule_one", 0.0002)
+    for _ in range(2):  # To be asked is no event.
+        got = made.values
+        assert got["scheduler_event_handling_duration_seconds_count", "UnschedulablePodAdd"] == (
+            FRESH + 1
+        )
+        assert got["moorage_core_duration_seconds_count", "observe"] == FRESH + 2
+        assert got["moorage_core_duration_seconds_bucket", "0.0002", "observe"] == FRESH + 1
+        assert got["moorage_core_duration_seconds_count", "schedule_one"] == 1
+    made.meter.reset()
+    assert made.values["moorage_core_duration_seconds_count", "observe"] == 0
 
 
 def test_who_leads():

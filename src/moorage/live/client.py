@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
@@ -21,8 +21,9 @@ from moorage.errors import KubeconfigError
 from moorage.live import refusals
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
-from moorage.live.exchange import Exchanges
+from moorage.live.exchange import Exchanges, header
 from moorage.live.refusals import ApiError, Fenced, Lost, Refused, Unreached
+from moorage.live.stream import Stream, keep_alive
 from moorage.live.throttle import TokenBucket
 from moorage.version import __version__
 
@@ -39,19 +40,16 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-# A peer that is gone without a word is noticed after half a minute, not after hours.
-_SOCKET_OPTIONS = (
-    ("SO_KEEPALIVE", socket.SOL_SOCKET, 1),
-    ("TCP_KEEPIDLE", socket.IPPROTO_TCP, 15),
-    ("TCP_KEEPINTVL", socket.IPPROTO_TCP, 5),
-    ("TCP_KEEPCNT", socket.IPPROTO_TCP, 3),
-    ("TCP_NODELAY", socket.IPPROTO_TCP, 1),
-)
-
 # (method, status code or 0 if there was none, seconds), for those who count.
 Observer = Callable[[str, int, float], None]
 # Asked just before a request is sent; False keeps it from being sent.
 Fence = Callable[[], bool]
+
+
+class Readable(Protocol):
+    """An answer as it comes."""
+
+    async def readany(self) -> bytes: ...
 
 
 class Client:
@@ -80,6 +78,9 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.trust.server_name or None
         self._exchanges = Exchanges(connection.server, self._server_name)
+        # Headers as they are sent, by content type, and the credentials that they were made of.
+        self._written: dict[str, str] = {}
+        self._written_headers: dict[str, str] | None = None
         self._random = random.Random()  # Jitter; decisions have a source of their own.
 
     async def __aenter__(self) -> "Client":
@@ -153,15 +154,39 @@ class Client:
             attempt += 1
 
     @asynccontextmanager
-    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[Readable]:
         """Read an answer as it comes, for as long as `seconds`."""
         try:
             await self._bucket.take()
             headers = await self._headers()
-            async with await self._sent("GET", path, None, headers, seconds) as answer:
-                yield answer.content
+            if self._connection.proxy:
+                async with await self._sent("GET", path, None, headers, seconds) as answer:
+                    yield answer.content
+                return
+            stream = await self._exchanges.connect(
+                Stream, f"GET {path.partition('?')[0]}", seconds, self._credentials.ssl
+            )
+            try:
+                await self._begin(stream, path, headers, seconds)
+                yield stream
+            finally:
+                stream.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
             raise _of_trouble(trouble, "GET", path, seconds) from None
+
+    async def _begin(
+        self, stream: Stream, path: str, headers: dict[str, str], seconds: float
+    ) -> None:
+        lines = self._exchanges.lines({**self._always, **headers})
+        began = time.perf_counter()
+        try:
+            await stream.ask(self._exchanges.head("GET", path, lines), seconds)
+        finally:
+            if self.observer is not None:
+                self.observer("GET", stream.status, time.perf_counter() - began)
+        if not 200 <= stream.status < 300:
+            retry_after = header(stream.head, b"retry-after")
+            raise refusals.of_answer(stream.status, await stream.read(), retry_after)
 
     async def _once(
         self,
@@ -176,18 +201,22 @@ class Client:
             if fence is not None and not fence():
                 raise Fenced("not sent: this scheduler does not lead any more")
 
-        await self._bucket.take()
-        headers = await self._headers()
+        if wait_seconds := self._bucket.reserve():
+            await asyncio.sleep(wait_seconds)
+        headers = self._credentials.at_hand()
+        if headers is None:
+            headers = await self._headers()
         check_fence()
         if body is None:
             answer = await self._sent(method, path, None, headers, seconds)
             return await answer.read()
-        headers = {**headers, "Content-Type": content_type}
         if self._connection.proxy:
+            headers = {**headers, "Content-Type": content_type}
             answer = await self._sent(method, path, body, headers, seconds)
             return await answer.read()
-        # Once more when there is a connection: that may have taken its time.
-        return await self._exchanged(method, path, body, headers, seconds, check_fence)
+        # The fence once more when there is a connection: that may have taken its time.
+        lines = self._lines(headers, content_type)
+        return await self._exchanged(method, path, body, lines, seconds, check_fence)
 
     async def _headers(self) -> dict[str, str]:
         try:
@@ -195,12 +224,22 @@ class Client:
         except KubeconfigError as error:  # At work that is trouble like any other.
             raise Unreached(str(error)) from None
 
+    def _lines(self, headers: dict[str, str], content_type: str) -> str:
+        """The headers of a request, written once for as long as credentials are the same."""
+        if headers is not self._written_headers:
+            self._written_headers, self._written = headers, {}
+        lines = self._written.get(content_type)
+        if lines is None:
+            everything = {**self._always, **headers, "Content-Type": content_type}
+            lines = self._written[content_type] = self._exchanges.lines(everything)
+        return lines
+
     async def _exchanged(
         self,
         method: str,
         path: str,
         body: bytes,
-        headers: dict[str, str],
+        lines: str,
         seconds: float,
         check_fence: Callable[[], None],
     ) -> bytes:
@@ -209,7 +248,7 @@ class Client:
             answer = await self._exchanges.ask(
                 method,
                 path,
-                {**self._always, **headers},
+                lines,
                 body,
                 seconds=seconds,
                 ssl_context=self._credentials.ssl,
@@ -282,9 +321,8 @@ def _limit(seconds: float) -> aiohttp.ClientTimeout:
 def _socket(address: Any) -> socket.socket:
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
-    for name, level, value in _SOCKET_OPTIONS:
-        if hasattr(socket, name):  # Not every system has every one.
-            made.setsockopt(level, getattr(socket, name), value)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    keep_alive(made)
     return made
 
 

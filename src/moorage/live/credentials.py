@@ -58,6 +58,10 @@ class Credentials:
         self._good_until = 0.0
         self._running: asyncio.Task[None] | None = None
 
+    def at_hand(self) -> dict[str, str] | None:
+        """The headers for a request that is sent now, unless they have to be fetched first."""
+        return self._headers if self._wall_clock() < self._good_until else None
+
     async def headers(self) -> dict[str, str]:
         """The headers for a request that is sent now."""
         if self._wall_clock() >= self._good_until:

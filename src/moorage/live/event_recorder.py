@@ -8,6 +8,7 @@ faster than it can be written is dropped: a scheduler schedules, and tells only 
 import asyncio
 import random
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -70,7 +71,8 @@ class EventRecorder:
         self._log = logs.named("events")
         self._random = random.Random()
         self._writes: asyncio.Queue[_Write] = asyncio.Queue(ROOM)
-        self._series: dict[Key, _Series] = {}
+        # A plain dict takes ever longer to find its first, the more of them are gone.
+        self._series: OrderedDict[Key, _Series] = OrderedDict()
 
     def emit(self, event: EmitEvent) -> None:
         """Write an Event, or count it to those that are there."""
@@ -89,7 +91,7 @@ class EventRecorder:
         self._series[key] = _Series(event.pod.namespace, name, now, now)
         if len(self._series) > MOST_SERIES:
             self._end(next(iter(self._series)), now)
-        self._put("POST", _path(event.pod.namespace), _document(event, name, self._host, now))
+        self._put("POST", _all(event.pod.namespace), _document(event, name, self._host, now))
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -163,6 +165,11 @@ class EventRecorder:
         series.written_count, series.written_at = series.count, now
         patch = {"series": {"count": series.count, "lastObservedTime": _micro(series.last_at)}}
         self._put("PATCH", _path(series.namespace, series.name), patch)
+
+
+@lru_cache(maxsize=64)
+def _all(namespace: str) -> str:
+    return _path(namespace)
 
 
 def _path(namespace: str, *name: str) -> str:

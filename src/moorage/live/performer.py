@@ -6,7 +6,7 @@ different ones, side by side. A status that waits for its turn is merged with a 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec import UNSET, structs
 
@@ -118,12 +118,15 @@ class Performer:
             else:
                 del self._lines[request.pod.uid]
 
-    async def _carry_out(self, request: Request) -> Outcome:
+    def _carry_out(self, request: Request) -> Awaitable[Outcome]:
         if isinstance(request, BindPod) and request.extender and self._ports is not None:
-            if not self._fence():
-                return Failed("not sent: this scheduler does not lead any more")
-            return await self._ports.bind(request)
-        return await calls.carry_out(self._client, request, self._fence)
+            return self._bind(request, self._ports)
+        return calls.carry_out(self._client, request, self._fence)
+
+    async def _bind(self, request: BindPod, ports: Ports) -> Outcome:
+        if not self._fence():
+            return Failed("not sent: this scheduler does not lead any more")
+        return await ports.bind(request)
 
     def _say(self, request: Request, outcome: Failed | Unknown) -> None:
         self._log.warning(

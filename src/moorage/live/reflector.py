@@ -32,7 +32,9 @@ GRACE_SECONDS = 15.0
 # A watch that ends sooner than this had no time to be one: wait before the next.
 SHORT_SECONDS = 1.0
 FIRST_WAIT_SECONDS = 0.4
-LONGEST_WAIT_SECONDS = 30.0
+# client-go waits up to 30 s, for the sake of a server that thousands ask. Schedulers are few, and
+# for as long as one waits here it is blind: pods wait with it when the server is back already.
+LONGEST_WAIT_SECONDS = 5.0
 UNSERVED_WAIT_SECONDS = 60.0
 
 
@@ -216,6 +218,8 @@ class Reflector:
                     self._take(text, told)
         except (Refused, wire.Unreadable):
             self._news.put(told)
+            if told:  # It came on, if not far: that is no reason to wait longer and longer.
+                self._failures = 0
             raise
         return told
 

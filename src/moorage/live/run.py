@@ -2,7 +2,7 @@
 
     sync     everything but pods is listed, then pods
     lead     the lease is ours, and everything was listed once more since then
-    turn     news, outcomes, what is due, then pods, for some milliseconds; then the network
+    turn     news, outcomes, pods, for some milliseconds; what is due; then the network
     stop     a signal: finish what is under way, give the lease back, 0
              the lease is lost: nothing more is sent, 1
 
@@ -11,6 +11,7 @@ A standby is told all news too, so it is warm; it just tries no pod.
 
 import asyncio
 import gc
+import math
 import time
 from collections import deque
 from collections.abc import Coroutine
@@ -30,6 +31,8 @@ from moorage.live.ports import Ports
 from moorage.live.reflector import Reflector
 
 SLICE_SECONDS = 0.004
+# How often to look, while there is plenty to do, whether something is due.
+LOOK_SECONDS = 0.02
 # More would be decided long before they can be sent, and ahead of pods that matter more.
 MOST_BINDINGS = 2 * CONCURRENCY
 FINISH_SECONDS = 5.0
@@ -79,6 +82,9 @@ class Live:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._trouble: BaseException | None = None
         self._finished: deque[tuple[Ticket, Outcome]] = deque()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
+        self._look_at = 0.0
         self._stop = asyncio.Event()
         self._log = logs.named("run")
         # Wall-clock time that never jumps: the core measures spans with it.
@@ -132,6 +138,8 @@ class Live:
         self._stop.set()
 
     async def _end(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -207,41 +215,61 @@ class Live:
     # At work
 
     async def _turns(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            if self._turn() or (self._waits and await self._wait_for_extenders()):
+            is_busy = self._turn() or (self._waits and await self._wait_for_extenders())
+            if self._may_wait(is_busy=is_busy):
+                await self._wake.wait()
+            else:
                 await asyncio.sleep(0)
-                continue
-            deadline = self.scheduler.deadline
-            alarm = None
-            if deadline is not None:
-                alarm = loop.call_later(max(deadline - self.now(), 0.0), self._wake.set)
-            await self._wake.wait()
-            if alarm is not None:
-                alarm.cancel()
 
     def _turn(self) -> bool:
         """Turn the machine for a while; True if there is more to do."""
-        until = time.monotonic() + SLICE_SECONDS
-        scheduler, perform = self.scheduler, self.performer.perform
+        scheduler, perform, started_at = self.scheduler, self.performer.perform, self._started_at
+        moment = time.monotonic()
+        until = moment + SLICE_SECONDS
         while (observation := self.news.take()) is not None:
-            perform(scheduler.observe(observation, self.now()))
-            if time.monotonic() > until:
+            perform(scheduler.observe(observation, started_at + moment))
+            moment = time.monotonic()
+            if moment > until:
                 return True
         while self._finished:
             ticket, outcome = self._finished.popleft()
-            perform(scheduler.complete(ticket, outcome, self.now()))
-            if time.monotonic() > until:
+            perform(scheduler.complete(ticket, outcome, started_at + moment))
+            moment = time.monotonic()
+            if moment > until:
                 return True
-        deadline = scheduler.deadline
-        if deadline is not None and deadline <= self.now():
-            perform(scheduler.advance(self.now()))
-        while not self._waits and self._may_schedule() and scheduler.has_work:
-            perform(scheduler.schedule_one(self.now()))
-            if time.monotonic() > until:
+        while not self._waits and scheduler.has_work and self._may_schedule():
+            perform(scheduler.schedule_one(started_at + moment))
+            moment = time.monotonic()
+            if moment > until:
                 return True
         return bool(self._finished)
+
+    def _may_wait(self, *, is_busy: bool) -> bool:
+        """Do what is due; if nothing is, and nothing else is to be done, set the alarm."""
+        now = self.now()
+        if is_busy and now < self._look_at:
+            return False
+        self._look_at = now + LOOK_SECONDS
+        deadline = self.scheduler.deadline
+        if deadline is not None and deadline <= now:
+            self.performer.perform(self.scheduler.advance(now))
+            return False
+        if deadline is not None and deadline < self._alarm_at:
+            self._set_alarm(deadline, now)
+        return not is_busy
+
+    def _set_alarm(self, moment: float, now: float) -> None:
+        """Be woken at a moment, or before: an alarm that turns out to be early does no harm."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = moment
+        self._alarm = asyncio.get_running_loop().call_later(moment - now, self._alarmed)
+
+    def _alarmed(self) -> None:
+        self._alarm, self._alarm_at = None, math.inf
+        self._wake.set()
 
     async def _wait_for_extenders(self) -> bool:
         """Try one pod aside, while news and outcomes are kept; False if there is none."""

@@ -1,5 +1,5 @@
 """Bytes of list and watch -> objects. The items of a list are decoded at once; of a watch line
-the type comes first, because only then it is known what its object is.
+the type may have to come first, because only then it is known what its object is.
 """
 
 from functools import cache
@@ -16,6 +16,9 @@ from moorage.live import refusals
 from moorage.live.logs import Log
 
 T = TypeVar("T")
+
+# Types of lines that carry an object of the kind.
+CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
 class Unreadable(Exception):
@@ -36,16 +39,16 @@ class Page(Struct, Generic[T], frozen=True):
     items: list[T] | None = None
 
 
-class _Line(Struct, frozen=True, gc=False):
+class _Line(Struct, Generic[T], frozen=True, gc=False):
     type: str
-    object: Raw
+    object: T
 
 
 class _Versioned(Struct, frozen=True, gc=False):
     metadata: ListMeta = ListMeta()
 
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(_Line[Raw])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _RAW_PAGE = msgspec.json.Decoder(Page[Raw])
 
@@ -53,6 +56,11 @@ _RAW_PAGE = msgspec.json.Decoder(Page[Raw])
 @cache
 def _page_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(Page[struct])  # type: ignore[valid-type]
+
+
+@cache
+def _line_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Line[struct])  # type: ignore[valid-type]
 
 
 @cache
@@ -105,6 +113,12 @@ def line(text: bytes, kind: Kind, log: Log) -> tuple[str, Any, str]:
 
     An ERROR is raised as what it says.
     """
+    try:
+        usual = _line_decoder(kind.struct).decode(text)
+        if usual.type in CHANGES:
+            return usual.type, usual.object, ""
+    except msgspec.MsgspecError:
+        pass  # The object is unusual, or it is none of the kind.
     try:
         found = _LINE.decode(text)
     except msgspec.MsgspecError as error:

@@ -58,7 +58,8 @@ class Tracks:
         self._profile_of = profile_of
         # By UID: pods that wait for a node, or are on their way to one.
         self._tracks: dict[str, Track] = {}
-        self._take: dict[type[Fact], Callable[[Any], None]] = {
+        # What to do with a fact, by its type; others say nothing that is counted.
+        self.takers: dict[type[Fact], Callable[[Any], None]] = {
             Queued: self._queued,
             Popped: self._popped,
             Decided: self._decided,
@@ -74,12 +75,6 @@ class Tracks:
 
     def __len__(self) -> int:
         return len(self._tracks)
-
-    def take(self, fact: Fact) -> None:
-        """Count what a fact has to say."""
-        take = self._take.get(type(fact))
-        if take is not None:
-            take(fact)
 
     def _track(self, fact: Fact) -> Track:
         track = self._tracks.get(fact.uid)
@@ -165,9 +160,20 @@ class MeteredJournal(Journal):
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(limit)
-        self.tracks: Tracks | None = None
+        self._tracks: Tracks | None = None
+        self._takers: dict[type[Fact], Callable[[Any], None]] = {}
+
+    @property
+    def tracks(self) -> Tracks | None:
+        """Who counts them."""
+        return self._tracks
+
+    @tracks.setter
+    def tracks(self, tracks: Tracks) -> None:
+        self._tracks, self._takers = tracks, tracks.takers
 
     def add(self, fact: Fact) -> None:
         super().add(fact)
-        if self.tracks is not None:
-            self.tracks.take(fact)
+        take = self._takers.get(type(fact))
+        if take is not None:
+            take(fact)

@@ -1,17 +1,17 @@
 """Meter: all metrics of one scheduler, as the text that Prometheus reads."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 
-from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.metrics import gauges
 from moorage.metrics.facts import Clock, MeteredJournal, Tracks
 from moorage.metrics.families import Families
+from moorage.metrics.tallies import FRESH, Cell, Histogram
 from moorage.metrics.timing import Timing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,6 +31,8 @@ class Meter:
         self.host = ""
         self._clock = clock
         self._chance = chance
+        self._verbs: dict[str, Cell] = {}
+        self._handled: dict[tuple[type, type, bool], Cell] = {}
         self._scheduler: Scheduler | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -52,12 +54,28 @@ class Meter:
 
     def called(self, verb: str, seconds: float) -> None:
         """One of the core's verbs was called."""
-        self.families.verb_duration.observe(seconds, verb)
+        cell = self._verbs.get(verb)
+        if cell is None:
+            cell = self._verbs[verb] = self.families.verb_duration.cell(verb)
+        cell.observe(seconds)
+        if len(cell.fresh) >= FRESH:
+            self._fold()
 
     def observed(self, observation: Observation, seconds: float) -> None:
         """The core was told something."""
-        self.families.verb_duration.observe(seconds, "observe")
-        self.families.event_handling.observe(seconds, event_label(observation))
+        key = _sort(observation)
+        cell = self._handled.get(key)
+        if cell is None:
+            cell = self._handled[key] = self.families.event_handling.cell(event_label(observation))
+        cell.observe(seconds)
+        if len(cell.fresh) >= FRESH:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Nothing is measured but around calls of the core: who counts those knows when to."""
+        for tally in self.families:
+            if isinstance(tally, Histogram):
+                tally.fold()
 
     def requested(self, method: str, code: int, seconds: float) -> None:
         """A request to the API server came to an end; code 0 if there was no answer."""
@@ -78,6 +96,9 @@ class Meter:
 
     def collect(self) -> Iterator[Metric]:
         """For the registry."""
+        # Each call of `observe` was taken in once already, under what was observed.
+        told = self.families.event_handling.cells()
+        self.families.verb_duration.cell("observe").add_up(told)
         for tally in self.families:
             yield tally.family()
         if self._scheduler is not None:
@@ -97,15 +118,18 @@ def event_label(observation: Observation) -> str:
     if isinstance(observation, Listed):
         return f"{observation.kind.__name__}List"
     obj = observation.obj
-    return _label(type(observation), type(obj), is_assigned=bool(getattr(obj, "node_name", "")))
+    name = type(obj).__name__
+    if isinstance(obj, Pod):
+        name = "AssignedPod" if obj.node_name else "UnschedulablePod"
+    return f"{name}{_CHANGES[type(observation)]}"
 
 
-@cache
-def _label(observed: type[Observation], kind: type[KubeObject], *, is_assigned: bool) -> str:
-    name = kind.__name__
-    if name == "Pod":
-        name = "AssignedPod" if is_assigned else "UnschedulablePod"
-    return f"{name}{_CHANGES[observed]}"
+def _sort(observation: Observation) -> tuple[type, type, bool]:
+    """What decides on the label of an observation."""
+    if isinstance(observation, Listed):
+        return Listed, observation.kind, False
+    obj = observation.obj
+    return type(observation), type(obj), isinstance(obj, Pod) and bool(obj.spec.node_name)
 
 
 _CHANGES: dict[type[Observation], str] = {Added: "Add", Updated: "Update", Deleted: "Delete"}

@@ -1,16 +1,19 @@
 """Counters and histograms as plain numbers; they are put into Prometheus' form when asked for.
 
-Adding to one is on the way of every pod, reading them is not: so a counter is a dict, a histogram
-a list per set of labels.
+Adding to one is on the way of every pod, reading them is not: so a counter is a dict, and a
+histogram a list per set of labels, of values that are sorted into buckets by the thousand.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import numpy as np
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
 Labels = tuple[str, ...]
+
+# So many values wait in a cell before they are sorted.
+FRESH = 1000
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -49,23 +52,50 @@ class Counter:
 
 
 class Cell:
-    """The values of one set of labels; whoever adds often keeps it at hand."""
+    """The values of one set of labels; whoever adds often keeps its `observe` at hand."""
 
-    __slots__ = ("_bounds", "counts", "total")
+    __slots__ = ("_bounds", "_counts", "_total", "fresh", "observe")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
+        self._counts = [0] * (len(bounds) + 1)
+        self._total = 0.0
+        self.fresh: list[float] = []
+        # Takes in one value. That is all there is to it, so somebody has to `fold` in the end.
+        self.observe: Callable[[float], None] = self.fresh.append
 
-    def observe(self, value: float) -> None:
-        """Take in one value."""
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
+    @property
+    def counts(self) -> list[int]:
+        """How many values are in each bucket; the last one has no bound."""
+        self.fold()
+        return self._counts
+
+    @property
+    def total(self) -> float:
+        """The sum of all values."""
+        self.fold()
+        return self._total
+
+    def fold(self) -> None:
+        """Sort what has come into the buckets."""
+        if self.fresh:
+            places = np.searchsorted(self._bounds, self.fresh)
+            for place, count in enumerate(np.bincount(places).tolist()):
+                self._counts[place] += count
+            self._total += sum(self.fresh)
+            self.fresh.clear()
+
+    def add_up(self, cells: "Iterable[Cell]") -> None:
+        """Hold what these hold together, and nothing else."""
+        self.reset()
+        for cell in cells:
+            self._counts = [mine + its for mine, its in zip(self._counts, cell.counts, strict=True)]
+            self._total += cell.total
 
     def reset(self) -> None:
-        self.counts = [0] * len(self.counts)
-        self.total = 0.0
+        self.fresh.clear()
+        self._counts = [0] * len(self._counts)
+        self._total = 0.0
 
 
 class Histogram:
@@ -83,7 +113,10 @@ class Histogram:
 
     def observe(self, value: float, *labels: str) -> None:
         """Take in one value."""
-        (self._cells.get(labels) or self.cell(*labels)).observe(value)
+        cell = self._cells.get(labels) or self.cell(*labels)
+        cell.observe(value)
+        if len(cell.fresh) >= FRESH:
+            cell.fold()
 
     def cell(self, *labels: str) -> Cell:
         """Where values with these labels go."""
@@ -91,6 +124,15 @@ class Histogram:
         if cell is None:
             cell = self._cells[labels] = Cell(self.bounds)
         return cell
+
+    def cells(self) -> Iterable[Cell]:
+        """Those of all sets of labels that came up."""
+        return self._cells.values()
+
+    def fold(self) -> None:
+        """Sort what has come into the buckets."""
+        for cell in self._cells.values():
+            cell.fold()
 
     def reset(self) -> None:
         for cell in self._cells.values():

@@ -8,7 +8,7 @@ made; a point at which nothing had to be asked still counts, with the little tim
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from moorage.core.scheduler import Scheduler
 from moorage.framework.answers import Filtered, PreFiltered
@@ -18,7 +18,6 @@ from moorage.framework.sheet import Sheet
 from moorage.framework.status import Code, Status
 from moorage.metrics.facts import Clock
 from moorage.metrics.families import Families
-from moorage.metrics.tallies import Cell
 
 # Method of a profile -> extension point, and what a plugin has that takes part in it.
 PROFILE_POINTS = {
@@ -60,6 +59,7 @@ SAMPLED = 0.1
 
 LABELS = {code: code.label for code in Code}
 SUCCESS, ERROR = LABELS[Code.SUCCESS], LABELS[Code.ERROR]
+_OK = Code.SUCCESS
 
 
 class Timing:
@@ -95,19 +95,16 @@ class Timing:
 
     def _attach_sheets(self, profile: Profile) -> None:
         find, name = profile.sheets.of, profile.name
-        lookups, rebuilds = self._families.sheets, self._families.combined
-        points = SheetClocks(
-            PointClock(self, "PreFilter", profile).around(Sheet.run_pre_filters),
-            PointClock(self, "Filter", profile).around(Sheet.run_filters),
-            PointClock(self, "Score", profile).around(Sheet.run_scores),
-            lambda: rebuilds.add(name),
-        )
+        lookups, chance = self._families.sheets, self._chance
+        measured = _measured_sheet(self, profile)
 
         def sheet(template: Any) -> Any:
-            self._is_sampled = self._chance() < SAMPLED
+            self._is_sampled = chance() < SAMPLED
             found = find(template)
+            if type(found) is Sheet:  # Its first time; it stays what it is but for its clocks.
+                found.__class__ = measured
             lookups.add(name, "hit" if found.combined else "miss")
-            return TimedSheet(found, points)
+            return found
 
         profile.sheets.of = sheet  # type: ignore[method-assign]  # see the module
 
@@ -127,14 +124,14 @@ class Timing:
         counts = self._families.plugin_evaluation.counts if point in EVALUATED else {}
         key = (plugin, point, profile)
 
-        def timed(*args: Any, **named: Any) -> Any:
+        def timed(*args: Any) -> Any:
             counts[key] = counts.get(key, 0) + 1
             if not self._is_sampled:
-                return call(*args, **named)
+                return call(*args)
             began = clock()
             status = ERROR
             try:
-                answer = call(*args, **named)
+                answer = call(*args)
                 status = _status(answer)
                 return answer
             finally:
@@ -146,86 +143,62 @@ class Timing:
 class PointClock:
     """How long one extension point of one profile takes."""
 
-    __slots__ = ("_cells", "_clock", "_histogram", "_labels", "_point")
-
     def __init__(self, timing: Timing, point: str, profile: Profile) -> None:
         self._clock = timing.clock
         self._histogram = timing.families.point_duration
         self._point = point
         self._labels = (point, profile.name)
-        self._cells: dict[str, Cell] = {}
+        # Who takes in durations, by status.
+        self._takers: dict[str, Callable[[float], None]] = {}
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The same call, which runs all plugins of the point, measured."""
-        clock, ended = self._clock, self.ended
+        clock, takers = self._clock, self._takers
         # Always a success in kube-scheduler, too.
-        status_of = _success if self._point == "PreEnqueue" else _status
+        readers = {} if self._point == "PreEnqueue" else _READERS
 
-        def timed(*args: Any, **named: Any) -> Any:
+        def timed(*args: Any) -> Any:
             began = clock()
             try:
-                answer = call(*args, **named)
+                answer = call(*args)
             except BaseException:
-                ended(began, ERROR)
+                self._taker(ERROR)(clock() - began)
                 raise
-            ended(began, status_of(answer))
+            took = clock() - began
+            read = readers.get(type(answer))
+            status = SUCCESS if read is None else read(answer)
+            (takers.get(status) or self._taker(status))(took)
             return answer
 
         return timed
 
-    def ended(self, began: float, status: str) -> None:
-        """It took from then until now."""
-        (self._cells.get(status) or self._cell(status)).observe(self._clock() - began)
-
-    def _cell(self, status: str) -> Cell:
+    def _taker(self, status: str) -> Callable[[float], None]:
         point, profile = self._labels
-        cell = self._cells[status] = self._histogram.cell(point, status, profile)
-        return cell
+        taker = self._takers[status] = self._histogram.cell(point, status, profile).observe
+        return taker
 
 
-class SheetClocks(NamedTuple):
-    """What is measured of the sheets of one profile.
+def _measured_sheet(timing: Timing, profile: Profile) -> type[Sheet]:
+    """Sheets of which three calls are measured.
 
     Score takes in PreScore and NormalizeScore, which a sheet does not tell apart.
     """
+    filtering = PointClock(timing, "Filter", profile).around(Sheet.run_filters)
+    rebuilds, name = timing.families.combined, profile.name
 
-    pre_filter: Callable[..., Any]
-    filter: Callable[..., Any]
-    score: Callable[..., Any]
-    rebuilt: Callable[[], None]
-
-
-class TimedSheet:
-    """A sheet of which three calls are measured; all else goes through."""
-
-    __slots__ = ("_clocks", "_sheet")
-
-    def __init__(self, sheet: Any, clocks: SheetClocks) -> None:
-        _set(self, "_sheet", sheet)
-        _set(self, "_clocks", clocks)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sheet, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._sheet, name, value)
-
-    def run_pre_filters(self, *args: Any) -> Any:
-        return self._clocks.pre_filter(self._sheet, *args)
-
-    def run_filters(self, *args: Any) -> Any:
-        sheet, clocks = self._sheet, self._clocks
+    def run_filters(sheet: Sheet, *args: Any) -> Any:
         before = sheet.combined
-        answer = clocks.filter(sheet, *args)
+        answer = filtering(sheet, *args)
         if sheet.combined != before:
-            clocks.rebuilt()
+            rebuilds.add(name)
         return answer
 
-    def run_scores(self, *args: Any) -> Any:
-        return self._clocks.score(self._sheet, *args)
-
-
-_set = object.__setattr__
+    methods = {
+        "run_pre_filters": PointClock(timing, "PreFilter", profile).around(Sheet.run_pre_filters),
+        "run_filters": run_filters,
+        "run_scores": PointClock(timing, "Score", profile).around(Sheet.run_scores),
+    }
+    return type("MeasuredSheet", (Sheet,), methods)
 
 
 def _status(answer: Any) -> str:
@@ -234,16 +207,13 @@ def _status(answer: Any) -> str:
     return SUCCESS if of is None else of(answer)
 
 
-def _success(_: Any) -> str:
-    return SUCCESS
-
-
 def _of_status(status: Status) -> str:
-    return LABELS[status.code]
+    code = status.code
+    return SUCCESS if code is _OK else LABELS[code]  # To look up an Enum takes a while.
 
 
 def _of_pair(pair: Any) -> str:
-    return LABELS[pair[0].code] if pair and isinstance(pair[0], Status) else SUCCESS
+    return _of_status(pair[0]) if pair and isinstance(pair[0], Status) else SUCCESS
 
 
 def _of_pre_filtered(answer: PreFiltered) -> str:
