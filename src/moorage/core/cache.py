@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from moorage.api.pod import Pod
 from moorage.errors import MoorageError
-from moorage.framework.template import PodTemplate, Templates
+from moorage.framework.template import RESIZE_PENDING, PodTemplate, Templates
 from moorage.nodes.table import NodeTable
 
 
@@ -130,23 +130,22 @@ class Cache:
 
     def _place(self, pod: Pod, before: Cached | None) -> None:
         node = pod.spec.node_name
-        template = self._template(pod, before)
-        if before is not None and before.node == node:
-            # In place: in the usual case of a binding confirmed, nothing else changes.
-            alike = template is before.template
-            self._table.replace_pod(node, pod, template.usage, alike=alike)
-            self._settle(before)
-            before.pod, before.template, before.assumed = pod, template, False
+        if before is None or before.node != node:
+            if before is not None:
+                self._drop(before)
+            template = self._templates.of(pod)
+            self._table.add_pod(node, pod, template.usage)
+            self._pods[pod.metadata.uid] = Cached(pod, node, template, assumed=False)
             return
-        if before is not None:
-            self._drop(before)
-        self._table.add_pod(node, pod, template.usage)
-        self._pods[pod.metadata.uid] = Cached(pod, node, template, assumed=False)
-
-    def _template(self, pod: Pod, before: Cached | None) -> PodTemplate:
-        if before is not None and _is_alike(pod, before.pod):
-            return before.template
-        return self._templates.of(pod)
+        # In place: in the usual case of a binding confirmed, nothing else changes.
+        says_the_same, template = _says_the_same(pod, before.pod), before.template
+        if not (says_the_same and _takes_the_same(pod, before.pod)):
+            template = self._templates.of(pod)
+        usage = template.usage
+        alike = says_the_same and usage == before.template.usage
+        self._table.replace_pod(node, pod, usage, alike=alike)
+        self._settle(before)
+        before.pod, before.template, before.assumed = pod, template, False
 
     def _drop(self, cached: Cached) -> None:
         uid = cached.pod.uid
@@ -161,21 +160,27 @@ class Cache:
             self.assumed_count -= 1
 
 
-def _is_alike(pod: Pod, other: Pod) -> bool:
-    """Whether nothing changed that a template is made of; quicker than making one."""
-    meta, status, was = pod.metadata, pod.status, other.status
+def _says_the_same(pod: Pod, other: Pod) -> bool:
+    """Whether a pod's own words are the same."""
+    meta, was = pod.metadata, other.metadata
     return (
-        pod.spec == other.spec
-        and meta.labels == other.metadata.labels
-        and meta.annotations == other.metadata.annotations
+        pod.spec == other.spec and meta.labels == was.labels and meta.annotations == was.annotations
+    )
+
+
+def _takes_the_same(pod: Pod, other: Pod) -> bool:
+    """Whether its status tells nothing new of what a template is made of; quicker than making one.
+
+    Together with the pod's own words, that is.
+    """
+    status, was = pod.status, other.status
+    return status is was or (
+        status.container_statuses == was.container_statuses
+        and status.init_container_statuses == was.init_container_statuses
+        and status.resources == was.resources
+        and status.allocated_resources == was.allocated_resources
         and (
-            status is was
-            or (
-                status.container_statuses == was.container_statuses
-                and status.init_container_statuses == was.init_container_statuses
-                and status.resources == was.resources
-                and status.allocated_resources == was.allocated_resources
-                and status.conditions == was.conditions
-            )
+            status.conditions == was.conditions
+            or pod.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING)
         )
     )

@@ -27,6 +27,8 @@ _STATUS_FIELDS = (
     "allocated_resources",
 )
 
+RESIZE_PENDING = "PodResizePending"
+
 MOST_TEMPLATES = 20_000
 
 
@@ -87,7 +89,7 @@ def _content(pod: Pod) -> bytes:
         [getattr(spec, name) for name in _SPEC_FIELDS],
         _volumes(pod),
         None if _no_resize(pod.status) else [getattr(pod.status, f) for f in _STATUS_FIELDS],
-        pod.condition("PodResizePending") if pod.status.conditions else None,
+        pod.condition(RESIZE_PENDING) if pod.status.conditions else None,
     )
     try:
         return _encode(content)
