@@ -19,13 +19,13 @@ def test_requests_non_zero_requests_and_ports():
     )
     usage = Usage.of(pod)
     assert dict(usage.requested) == {"cpu": 250, "memory": MIB, "example.com/gpu": 2}
-    assert (usage.nonzero_cpu, usage.nonzero_memory) == (350, 201 * MIB)
+    assert usage.nonzero == (("cpu", 350), ("memory", 201 * MIB))
 
 
 def test_what_is_zero_takes_no_column():
     usage = Usage.of(make_pod(requests={"cpu": "0", "example.com/gpu": 0}))
     assert usage.requested == ()
-    assert (usage.nonzero_cpu, usage.nonzero_memory) == (0, 200 * MIB)
+    assert usage.nonzero == (("cpu", 0), ("memory", 200 * MIB))
 
 
 def test_pods_of_equal_requests_have_equal_usage():

@@ -150,8 +150,9 @@ class Histories(RuleBasedStateMachine):
                 total = sum(dict(usage.requested).get(resource, 0) for usage in taken)
                 assert info.requested(resource) == self.table.requested(resource)[row] == total
                 assert self.table.allocatable(resource)[row] == offered.get(resource, 0)
-            assert info.nonzero_requested("cpu") == sum(usage.nonzero_cpu for usage in taken)
-            assert info.nonzero_requested("memory") == sum(usage.nonzero_memory for usage in taken)
+            for resource in ("cpu", "memory"):
+                amounts = [dict(usage.nonzero)[resource] for usage in taken]
+                assert info.nonzero_requested(resource) == sum(amounts)
             assert info.pod_count == self.table.pod_count[row] == len(taken)
             assert {p.uid: p for p in info.pods} == {p.uid: p for p, _ in self.on(name)}
 

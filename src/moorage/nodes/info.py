@@ -143,5 +143,5 @@ class NodeCopy(NodeInfo):
     def _book(self, usage: Usage, *, sign: int) -> None:
         for name, amount in usage.requested:
             self._requested[name] = self._requested.get(name, 0) + sign * amount
-        for name, amount in (("cpu", usage.nonzero_cpu), ("memory", usage.nonzero_memory)):
+        for name, amount in usage.nonzero:
             self._nonzero[name] = self._nonzero.get(name, 0) + sign * amount

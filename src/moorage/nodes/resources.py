@@ -56,18 +56,19 @@ class ResourceColumns:
         """All amounts of a row that are not zero."""
         return {name: values[row] for name, values in self.values.items() if values[row]}
 
-    def add(self, name: str, row: int, amount: int) -> None:
-        """Change one amount."""
-        values, column, followers = self._all.get(name) or self._make(name)
-        amount += values[row]
-        try:
-            column[row] = amount
-        except OverflowError:
-            amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
-            column[row] = amount
-        values[row] = amount
-        for lines, line, offered in followers:
-            lines[line, row] = amount if offered is None else offered[row] - amount
+    def add(self, row: int, amounts: Iterable[tuple[str, int]], sign: int = 1) -> None:
+        """Add to amounts of a row, or take away from them."""
+        for name, change in amounts:
+            values, column, followers = self._all.get(name) or self._make(name)
+            amount = values[row] + sign * change
+            try:
+                column[row] = amount
+            except OverflowError:
+                amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
+                column[row] = amount
+            values[row] = amount
+            for lines, line, offered in followers:
+                lines[line, row] = amount if offered is None else offered[row] - amount
 
     def _make(self, name: str) -> tuple[list[int], Ints, Followers]:
         column = self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
@@ -77,11 +78,8 @@ class ResourceColumns:
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
-        for name, values in self.values.items():
-            if values[row]:
-                self.add(name, row, -values[row])
-        for name, amount in amounts:
-            self.add(name, row, amount)
+        self.add(row, list(self.of_row(row).items()), -1)
+        self.add(row, amounts)
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows; who follows a column has to begin anew."""

@@ -54,8 +54,8 @@ class UsageBook:
             self._capacity *= 2
         for name, amount in usage.requested:
             self._column(self.columns, name)[number] = amount
-        self._column(self._nonzero, "cpu")[number] = usage.nonzero_cpu
-        self._column(self._nonzero, "memory")[number] = usage.nonzero_memory
+        for name, amount in usage.nonzero:
+            self._column(self._nonzero, name)[number] = amount
         if usage.ports:
             self._ports[number] = usage.ports
 

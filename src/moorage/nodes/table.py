@@ -425,10 +425,8 @@ class NodeTable(Rows):
         self._release(row)
 
     def _book(self, row: int, usage: Usage, *, sign: int) -> None:
-        for name, amount in usage.requested:
-            self.requested_columns.add(name, row, sign * amount)
-        self.nonzero_columns.add("cpu", row, sign * usage.nonzero_cpu)
-        self.nonzero_columns.add("memory", row, sign * usage.nonzero_memory)
+        self.requested_columns.add(row, usage.requested, sign)
+        self.nonzero_columns.add(row, usage.nonzero, sign)
         self.changes.add(row)
 
     # Rows

@@ -23,8 +23,8 @@ class Usage:
     """
 
     requested: tuple[tuple[str, int], ...]
-    nonzero_cpu: int
-    nonzero_memory: int
+    # With a default for containers that request no cpu or memory; of these two only.
+    nonzero: tuple[tuple[str, int], ...]
     ports: tuple[HostPort, ...]
     has_volumes: bool
 
@@ -34,8 +34,7 @@ class Usage:
         cpu, memory = requests.nonzero_requested(pod)
         return cls(
             requested=tuple((name, n) for name, n in requests.requested(pod).items() if n),
-            nonzero_cpu=cpu,
-            nonzero_memory=memory,
+            nonzero=(("cpu", cpu), ("memory", memory)),
             ports=requests.host_ports(pod),
             has_volumes=volumes.are_telling(pod),
         )
