@@ -51,14 +51,16 @@ from moorage.framework.events import Action
 from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
-from moorage.framework.points import ALWAYS, Depends, Normalizer
+from moorage.framework.points import ALWAYS, Depends, Normalizer, RowArray
 from moorage.framework.post_filter import Candidate, PostFiltered, Refusal, Reviewer
 from moorage.framework.reasons import Reasons
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
+    ByKind,
     Code,
+    FewRows,
     Mask,
     Narrowed,
     Scores,
@@ -78,9 +80,10 @@ from moorage.nodes import affinity_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
-from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
+from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, rows_in
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
+from moorage.nodes.interning import LabelColumn
 from moorage.nodes.offers import Offers
 from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
@@ -99,6 +102,7 @@ __all__ = [
     "AssumeError",
     "Awaiting",
     "BindPod",
+    "ByKind",
     "ByMax",
     "CSIDriver",
     "CSINode",
@@ -116,10 +120,12 @@ __all__ = [
     "DomainView",
     "Eligibility",
     "Events",
+    "FewRows",
     "Hint",
     "HostPort",
     "Inclusion",
     "KubeObject",
+    "LabelColumn",
     "LabelSelector",
     "Mask",
     "Namespace",
@@ -154,6 +160,7 @@ __all__ = [
     "Request",
     "ResourceSpec",
     "Reviewer",
+    "RowArray",
     "RowView",
     "Rows",
     "Scores",
@@ -186,6 +193,7 @@ __all__ = [
     "ports",
     "quantity",
     "requests",
+    "rows_in",
     "selectors",
     "summarize",
     "unresolvable",

@@ -9,6 +9,7 @@ from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 from moorage.nodes import affinity_terms, placements, term_book
+from moorage.nodes.domains import rows_in
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clause
 from moorage.nodes.selector_index import SelectorIndex
@@ -51,6 +52,38 @@ def view(table):
 def test_a_view_begins_with_what_is_there(view):
     assert sums(view) == {"z1": 2, "z2": 0}
     assert view.nonzero == 1
+
+
+def test_a_view_tells_where_it_changed(table, view):
+    moved, turned = view.moved.position, view.turned.position
+    add(table, pod("p5", "c"), pod("p6", "c"), pod("p7", "a"), pod("p8", "bare"))
+    z1, z2 = (view.column.code_of[zone] for zone in ("z1", "z2"))
+    a, c = (table.row_of[name] for name in ("a", "c"))
+    assert view.moved.since(moved) == [(z2, c), (z2, c), (z1, a)]
+    assert view.turned.since(turned) == [(z2, c)]
+
+
+@pytest.mark.parametrize(
+    ("zones", "names"),
+    [
+        pytest.param([], [], id="no domain"),
+        pytest.param(["z2"], ["c"], id="a domain of one node"),
+        pytest.param(["z1"], ["a", "b"], id="a domain of several"),
+        pytest.param(["z1", "z2"], ["a", "b", "c"], id="several domains"),
+    ],
+)
+def test_rows_in_domains(table, zones, names):
+    column, somewhere = table.label("zone"), table.row_of["c"]
+    found = rows_in({column: {column.code_of[zone]: somewhere for zone in zones}} if zones else {})
+    assert sorted(table.name(row) for row in found) == names
+
+
+def test_a_row_that_left_its_domain_is_not_taken_for_it(table):
+    column, row = table.label("zone"), table.row_of["c"]
+    code = column.code_of["z2"]
+    table.set_node(make_node("c", labels={"zone": "z1"}))
+    table.set_node(make_node("bare", labels={"zone": "z2"}))
+    assert rows_in({column: {code: row}}).tolist() == [table.row_of["bare"]]
 
 
 def test_a_view_follows_pods(table, view):

@@ -19,6 +19,9 @@ Places = NDArray[np.int16]
 # A score plugin's name, its weight, and the scores that it gave: one number if all are the same.
 Part = tuple[str, int, int | Scores]
 
+# Filters with their places.
+Asked = tuple[tuple[int, Any], ...]
+
 # In `first`: the place of the first plugin that refuses a row, or one of these.
 FITS = 32_000
 NO_NODE = -1
@@ -32,8 +35,9 @@ class PreFiltered:
     names: frozenset[str] | None = None
     narrowed_by: list[str] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
-    # Filters that have to be asked in this cycle, with their places.
-    volatile: tuple[tuple[int, Any], ...] = ()
+    # Filters that have to be asked in this cycle; those that only have to be asked for news.
+    volatile: Asked = ()
+    followed: Asked = ()
 
     def narrow(self, plugin: str, names: frozenset[str]) -> None:
         """Look only at nodes that this plugin names, too."""

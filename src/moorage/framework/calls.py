@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Scores, Status, Verdicts, error
+from moorage.framework.status import SUCCESS, ByKind, Code, FewRows, Scores, Status, Verdicts, error
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import Rows
 
@@ -115,6 +116,18 @@ def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdict
     return verdicts
 
 
+def filter_news(
+    plugin: Any, state: CycleState, pod: Pod, told: Any
+) -> tuple[Any, NDArray[np.intp] | None]:
+    """Where a plugin says that its verdicts may have changed since it told that."""
+    try:
+        told, rows = plugin.filter_news(state, pod, told)
+        return told, None if rows is None else np.asarray(rows, dtype=np.intp)
+    except Exception as trouble:  # As above.
+        text = filter_trouble(plugin, describe(trouble))
+        raise PluginError(plugin.name, text) from trouble
+
+
 def score_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> int:
     """A plugin's raw score for one node."""
     try:
@@ -135,6 +148,15 @@ def score_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Scores:
         text = score_trouble(plugin, "score_all must return an array with an entry per row")
         raise PluginError(plugin.name, text)
     return scores
+
+
+def score_briefly(plugin: Any, state: CycleState, pod: Pod) -> ByKind | FewRows | None:
+    """A plugin's raw scores in few words, if it finds any."""
+    try:
+        found: ByKind | FewRows | None = plugin.score_briefly(state, pod)
+    except Exception as trouble:  # As above.
+        raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
+    return found
 
 
 def filter_loop(

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from moorage.framework.answers import FITS, NO_NODE, Places, tally
-from moorage.framework.memo import FilterMemo
+from moorage.api.pod import Pod
+from moorage.framework.answers import FITS, NO_NODE, Places
+from moorage.framework.memo import FilterMemo, FollowedMemo
 from moorage.framework.points import Depends
+from moorage.framework.state import CycleState
 from moorage.framework.status import Mask
 from moorage.nodes.table import NodeTable
 
@@ -23,6 +25,7 @@ class Fitting:
 
     __slots__ = (
         "_first",
+        "_followed",
         "_looks_around",
         "_nodes_seen",
         "_seen",
@@ -37,7 +40,9 @@ class Fitting:
         "memo_at",
         "memos",
         "moved",
+        "news",
         "rejected_by",
+        "swept",
     )
 
     def __init__(self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]]) -> None:
@@ -47,6 +52,7 @@ class Fitting:
         self.memo_at = dict(memos)
         depends = [memo.depends for _, memo in memos]
         self._usage_memos = [memo for _, memo in memos if memo.depends is Depends.USAGE]
+        self._followed = [memo for _, memo in memos if isinstance(memo, FollowedMemo)]
         self._looks_around = Depends.NODES in depends
         self._seen = self._nodes_seen = -1
         self._version = -1
@@ -59,32 +65,36 @@ class Fitting:
         self.has_erred = False
         # How often all rows were combined anew.
         self.combined = 0
-        # For whoever follows: rows combined since it last looked (None: all), and whether other
-        # rows fit than then.
+        # How often filters that look beyond the node had news of some rows.
+        self.news = 0
+        # For whoever follows: rows combined since it last looked (None: all), whether other rows
+        # fit than then, and whether rows may be among them that were not combined one by one.
         self.changed: list[int] | None = None
         self.moved = True
+        self.swept = False
 
     @property
     def first(self) -> Places:
         """The place of the first filter that refuses a row."""
         if self._first is None:
-            # Nobody refused any row so far; most often nobody asks either.
-            self._first = np.where(self.fits, np.int16(FITS), np.int16(NO_NODE))
+            self._first = self._find_first()  # Most often nobody asks.
         return self._first
 
-    def refresh(self) -> None:
+    def refresh(self, state: CycleState, pod: Pod) -> None:
         """Bring the verdicts up to date."""
         table = self._table
         position, nodes = table.changes.position, table.node_changes.position
-        if position == self._seen:
+        if position == self._seen and not self._followed:
             return
         rows = table.changes.since(self._seen)
+        same = False
         if nodes == self._nodes_seen and rows is not None and len(rows) <= FEW:
             version = 0
             for memo in self._usage_memos:
                 memo.follow(rows, self._seen, position)
                 version += memo.version
-            if version == self._version:
+            same = version == self._version
+            if same and not self._followed:
                 # In the usual case the row of the pod that was placed last still has room.
                 if self.changed is not None:
                     self.changed += rows
@@ -101,26 +111,57 @@ class Fitting:
             if self._looks_around:
                 rows = None
             self._version = sum([memo.version for memo in self._usage_memos])
+        news: list[int] | None = []
+        if self._followed:
+            self._seen = -1  # Should a plugin raise below, the next look starts over.
+            news = self._catch_up(state, pod)
+        self._combine_rows(rows, news, same=same)
+        self._seen, self._nodes_seen = position, nodes
+
+    def _catch_up(self, state: CycleState, pod: Pod) -> list[int] | None:
+        """Rows of which filters that look beyond the node have news; None if they are many."""
+        few: dict[int, None] | None = {}
+        for memo in self._followed:
+            news = memo.catch_up(state, pod)
+            if memo.has_erred:
+                self.has_erred = True
+            if news is None or len(news) > FEW:
+                few = None
+            elif few is not None:
+                few.update(dict.fromkeys(map(int, news)))
+        return None if few is None else list(few)
+
+    def _combine_rows(self, rows: list[int] | None, news: list[int] | None, *, same: bool) -> None:
+        """Combine the verdicts on rows that changed (`same`: theirs did not) or are in the news."""
         if rows is None or len(rows) > FEW:
             self._combine_all()
-        else:
-            for row in rows:
-                self._combine(row)
-        self._seen, self._nodes_seen = position, nodes
+            self.changed = None
+            return
+        if news:
+            self.news += 1
+        looked_at = list(dict.fromkeys((*rows, *news))) if news else rows
+        if self.changed is not None:
+            self.changed += looked_at
+        if news is None:
+            # Their scores are what they were.
+            self._combine_all()
+            self.swept = True
+            return
+        for row in news if same else looked_at:
+            self._combine(row)
 
     def _combine_all(self) -> None:
         table = self._table
         self.combined += 1
-        if any(memo.refuses for _, memo in self.memos):
-            self._first = first = self._find_first()
-            self.fits = first == FITS
-            self.count = int(np.count_nonzero(self.fits))
-            self.rejected_by = tally(first)
-        else:
-            self._first = None
-            self.fits, self.count = table.active_rows.copy(), table.node_count
-            self.rejected_by = []
-        self.changed = None
+        fits, count = table.active_rows.copy(), table.node_count
+        self.rejected_by = []
+        for place, memo in self.memos:
+            if memo.refuses:
+                fits &= memo.codes == 0
+                before, count = count, int(np.count_nonzero(fits))
+                self._recount(place, before - count)
+        self._first = None
+        self.fits, self.count = fits, count
         self.moved = True
 
     def _find_first(self) -> Places:
@@ -139,16 +180,23 @@ class Fitting:
                 if memo.refuses and memo.codes.item(row):
                     place = at
                     break
-        before = self.first.item(row)
+        if self._first is not None:
+            before = self._first.item(row)
+            self._first[row] = place
+        elif self.fits.item(row):
+            before = FITS
+        elif any(self.rejected_by):
+            # Who refused the row before is not known any more.
+            self._combine_all()
+            return
+        else:
+            before = NO_NODE
         if place != before:
-            self.first[row] = place
             self._recount(before, -1)
             self._recount(place, 1)
             if place == FITS or before == FITS:
                 self.fits[row] = place == FITS
                 self.moved = True
-        if self.changed is not None:
-            self.changed.append(row)
 
     def _recount(self, place: int, change: int) -> None:
         if place == FITS:

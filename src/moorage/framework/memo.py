@@ -13,12 +13,15 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
-from moorage.framework.points import Depends
+from moorage.framework.points import Depends, RowArray
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Codes, Mask, Scores, Status, Verdicts
 from moorage.nodes.changes import ChangeLog
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
+
+# News of more than one in so many rows is a reason to ask about all of them, without picking.
+MANY = 16
 
 KEPT = (Depends.NODE, Depends.USAGE, Depends.NODES)
 
@@ -52,6 +55,11 @@ class _Memo:
             return
         rows = None if self.depends is Depends.NODES else self._log.since(self._seen)
         self._seen = -1  # Should a plugin raise below, the next look starts over.
+        self._ask_again(rows)
+        self._seen = position
+
+    def _ask_again(self, rows: Sequence[int] | None) -> None:
+        """Ask about rows where something changed; None is for all."""
         if rows is None or len(rows) > self._table.capacity:
             self.epoch += 1
             self._ask_all()
@@ -62,7 +70,6 @@ class _Memo:
         else:
             unique = np.unique(np.array(rows, dtype=np.intp))
             self._ask_some(unique[self._table.active_rows[unique]])
-        self._seen = position
 
     def follow(self, rows: Sequence[int], before: int, position: int) -> None:
         """The same for somebody who knows which rows changed from one position to another."""
@@ -170,6 +177,39 @@ class FilterMemo(_Memo):
             if code:
                 codes[verdicts.codes == code] = self._book.code(verdicts.status_of(int(code)))
         return codes
+
+
+class FollowedMemo(FilterMemo):
+    """The verdicts of a filter that looks beyond the node, and says where they may have changed."""
+
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
+        super().__init__(plugin, state, pod, loops)
+        self._told: Any = None
+
+    def refresh(self) -> None:
+        """They are up to date once they have caught up."""
+
+    def catch_up(self, state: CycleState, pod: Pod) -> Sequence[int] | RowArray | None:
+        """Bring the verdicts up to date; returns the rows that were asked about, None for all."""
+        self.state, self._pod = state, pod
+        log, seen, told = self._log, self._seen, self._told
+        changed = () if seen == log.position else log.since(seen)
+        self._seen, self._told = -1, None  # As above.
+        told, news = calls.filter_news(self.plugin, state, pod, told)
+        rows: Sequence[int] | RowArray | None = news
+        if news is None or changed is None:
+            rows = None
+        elif changed or len(news) <= calls.FEW:
+            rows = [*news.tolist(), *changed]
+        if isinstance(rows, np.ndarray):
+            if len(rows) * MANY > self._table.capacity:
+                self._ask_all()
+            else:
+                self._ask_some(rows)
+        elif rows is None or rows:
+            self._ask_again(rows)
+        self._seen, self._told = log.position, told
+        return rows
 
 
 class ScoreMemo(_Memo):

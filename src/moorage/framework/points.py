@@ -38,7 +38,7 @@ from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.hints import Events
 from moorage.framework.state import CycleState
-from moorage.framework.status import Mask, Narrowed, Scores, Status, Verdicts
+from moorage.framework.status import ByKind, FewRows, Mask, Narrowed, Scores, Status, Verdicts
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import Rows
 from moorage.nodes.usage import Placed
@@ -127,6 +127,21 @@ class FilterAll(Protocol):
 
 
 @runtime_checkable
+class FilterNews(Protocol):
+    """Where may the verdict be another than at the last look?
+
+    For a filter whose answers depend on PLACEMENTS: they are kept with the template all the same
+    if it can tell. Asked in every cycle, after a pre_filter that did not skip the pod. `told` is
+    what the last answer for the template was paired with, None at first; the rows are those to
+    ask about again, None for all. Rows whose node object changed need not be among them.
+    """
+
+    def filter_news(
+        self, state: CycleState, pod: Pod, told: Any
+    ) -> tuple[Any, "RowArray | None"]: ...
+
+
+@runtime_checkable
 class PreScore(Protocol):
     """Look at the pod once more, when it is known which rows are feasible.
 
@@ -149,6 +164,17 @@ class ScoreAll(Protocol):
     """The same for many rows at once."""
 
     def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores: ...
+
+
+@runtime_checkable
+class ScoreBriefly(Protocol):
+    """The same for the whole cluster in few words, if that can be said: by kinds of rows, or for a
+    few rows beside one score for all others. None: ask `score_all`.
+
+    For a plugin with a normalizer whose answers depend on PLACEMENTS.
+    """
+
+    def score_briefly(self, state: CycleState, pod: Pod) -> ByKind | FewRows | None: ...
 
 
 class Normalizer(Protocol):

@@ -74,9 +74,10 @@ class Profile:
         self.usage_filters = [
             (i, p) for i, p in self.kept_filters if depends_of(p) is points.Depends.USAGE
         ]
-        self.volatile_filters = [
-            (i, p) for i, p in enumerate(self.filters) if depends_of(p) not in KEPT
-        ]
+        far = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) not in KEPT]
+        # Those that are asked in every cycle, and those that say where their verdicts changed.
+        self.volatile_filters = [(i, p) for i, p in far if not _is_followed(p)]
+        self.followed_filters = [(i, p) for i, p in far if _is_followed(p)]
         scores = plugins.get("score", [])
         self.score_places = {p.name: i for i, (p, _) in enumerate(scores)}
         self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
@@ -314,6 +315,11 @@ class Profile:
             except Exception as raised:  # The pod is bound; nothing of this can change that.
                 trouble.append(f'running PostBind plugin "{plugin.name}": {calls.describe(raised)}')
         return trouble
+
+
+def _is_followed(plugin: Any) -> bool:
+    """Verdicts reach beyond the node, but the plugin says where they may have changed."""
+    return depends_of(plugin) is points.Depends.PLACEMENTS and hasattr(plugin, "filter_news")
 
 
 def _keeps_scores(plugin: Any) -> bool:

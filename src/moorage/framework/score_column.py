@@ -23,6 +23,7 @@ class ScoreColumn:
         "_version",
         "constant",
         "epoch",
+        "is_sound",
         "memo",
         "normalised",
         "normalizer",
@@ -40,6 +41,8 @@ class ScoreColumn:
         # The one score that all rows have, or the scores.
         self.constant: int | None = None
         self.normalised: Scores = np.zeros(0, dtype=np.int64)
+        # Whether the scores of all rows lie in 0..100, be they feasible or not.
+        self.is_sound = True
         self.epoch = -1
         self._version = -1
 
@@ -101,14 +104,14 @@ class ScoreColumn:
         scores = self.apply(memo.raw, self.summary)
         if scores is memo.raw and self.normalizer is not None:
             scores = scores.copy()  # Single rows are written to it later.
-        check_range(self.plugin, scores, fits)
+        self.is_sound = check_range(self.plugin, scores, fits)
         self.normalised = scores
 
     def renew(self, row: int) -> int:
-        """Normalise one row's score anew."""
+        """Normalise one row's score anew; it still has to be checked."""
         score: int = self.apply(self.memo.raw.item(row), self.summary)
         self.normalised[row] = score
-        return checked(self.plugin, score)
+        return score
 
     def apply(self, raw: Any, summary: Hashable) -> Any:
         """Raw scores, or one of them, normalised."""
@@ -143,15 +146,16 @@ def normalizing(plugin: Any, trouble: Exception) -> PluginError:
     return PluginError(plugin.name, f"running Normalize on Score plugins: {text}")
 
 
-def check_range(plugin: Any, scores: Scores, fits: Mask) -> None:
-    """Scores must lie in 0..100 after normalising."""
+def check_range(plugin: Any, scores: Scores, fits: Mask) -> bool:
+    """Scores must lie in 0..100 after normalising; says whether those of other rows do, too."""
     # Seen as unsigned, a negative number is a huge one: one pass tells both bounds.
     unsigned = np.uint32 if scores.dtype == np.int32 else np.uint64
     if not len(scores) or 0 <= scores.item(scores.view(unsigned).argmax()) <= 100:
-        return
+        return True
     wrong = scores[fits & ((scores < 0) | (scores > 100))]
     if len(wrong):
         checked(plugin, int(wrong[0]))
+    return False
 
 
 def checked(plugin: Any, score: int) -> int:

@@ -14,8 +14,8 @@ from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.answers import (
+    Asked,
     Filtered,
-    Part,
     Parts,
     PreFiltered,
     Scored,
@@ -26,20 +26,18 @@ from moorage.framework.beside import Beside
 from moorage.framework.family import Family
 from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
+from moorage.framework.memo import FollowedMemo
 from moorage.framework.points import ALWAYS
 from moorage.framework.reading import Reading, pre_filter, pre_score
 from moorage.framework.reasons import Reasons
 from moorage.framework.score_column import (
     ScoreColumn,
-    check_range,
-    normalised,
-    normalizing,
-    summarized,
 )
 from moorage.framework.state import NOBODY, CycleState
-from moorage.framework.status import SKIP, SUCCESS, Code, Codes, Mask, Narrowed, Scores, Status
+from moorage.framework.status import SKIP, SUCCESS, Code, Codes, Mask, Narrowed, Status
 from moorage.framework.template import PodTemplate
 from moorage.framework.totals import Totals
+from moorage.framework.volatile import Sum
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -72,6 +70,9 @@ class Sheet:
         self._kept_skips: frozenset[str] | None = None
         self._nodes_seen = profile.cluster.table.node_changes.position
         self._fitting: Fitting | None = None
+        # The filters that take part though they look beyond the node, and all that ever did.
+        self._followed: Asked = ()
+        self._followers: dict[str, FollowedMemo] = {}
         self._filtered: Filtered | None = None
         self._totals: Totals | None = None
         self._totals_seen = -1
@@ -180,8 +181,10 @@ class Sheet:
         self, result: PreFiltered, remembered: Status | None, *, holds: bool
     ) -> PreFiltered:
         result.rejected = remembered
-        result.volatile = tuple(
-            [each for each in self.profile.volatile_filters if each[1].name not in result.skipped]
+        skipped = result.skipped
+        result.volatile, result.followed = (
+            tuple([each for each in filters if each[1].name not in skipped])
+            for filters in (self.profile.volatile_filters, self.profile.followed_filters)
         )
         if holds:
             self._pre_filtered = result
@@ -206,8 +209,10 @@ class Sheet:
 
     def run_filters(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
         """Every row's verdict, first refusal first."""
-        fitting = self._fitting or self._new_fitting()
-        fitting.refresh()
+        fitting = self._fitting
+        if fitting is None or self._followed != pre.followed:
+            fitting = self._new_fitting(pre)
+        fitting.refresh(state, pod)
         filters = self.profile.filters
         if not pre.volatile:
             if self._filtered is None or self._filtered.fits is not fitting.fits:
@@ -230,7 +235,7 @@ class Sheet:
             said.append(Volatile(place, codes, status_of, has_erred, int(np.count_nonzero(fits))))
         return Filtered(filters, fitting, fits, said)
 
-    def _new_fitting(self) -> Fitting:
+    def _new_fitting(self, pre: PreFiltered) -> Fitting:
         skips = self._kept_skips
         if skips is None:
             kept = [plugin for plugin, is_kept in self.profile.pre_filters if is_kept]
@@ -240,9 +245,19 @@ class Sheet:
             for place, plugin in self.profile.usage_filters
             if plugin.name not in skips
         ]
+        own += [(place, self._following(plugin)) for place, plugin in pre.followed]
         memos = sorted([*self.family.memos(skips), *own], key=itemgetter(0))
+        self._followed = pre.followed
         self._fitting = Fitting(self.state.table, memos)
+        self._totals = self.reasons = None
         return self._fitting
+
+    def _following(self, plugin: Any) -> FollowedMemo:
+        memo = self._followers.get(plugin.name)
+        if memo is None:
+            pod, loops = self.template.exemplar, self.profile.loops
+            memo = self._followers[plugin.name] = FollowedMemo(plugin, self.state, pod, loops)
+        return memo
 
     def _ask_each(
         self, plugin: Any, state: CycleState, pod: Pod, open_: Mask
@@ -262,7 +277,8 @@ class Sheet:
         assert self._fitting is not None
         if self.reasons is None:
             self.reasons = Reasons(self.state.cluster)
-        epoch = (self._fitting.combined, 0 if beside is None else beside.epoch)
+        fitting = self._fitting
+        epoch = (fitting.combined, fitting.news, 0 if beside is None else beside.epoch)
         self.reasons.refresh(filtered, beside, own, epoch if filtered.is_kept else None)
         return self.reasons
 
@@ -302,51 +318,23 @@ class Sheet:
 
     def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         holds = True
-        added: list[Part] = []
-        totals = scored.totals
+        added: Sum | None = None
         for plugin, weight in self.profile.volatile_scores:
             if plugin.name in self._idle:
                 continue
             asked = self.profile.has_pre_score(plugin)
             said = pre_score(plugin, state, pod, fits) if asked else SUCCESS
             holds = holds and self._would_again(plugin, said)
-            if said.is_skip:
-                continue
-            scores = self._normalised(plugin, state, pod, fits)
-            check_range(plugin, scores, fits)
-            totals = totals + (scores if weight == 1 else scores * weight)
-            added.append((plugin.name, weight, scores))
+            if not said.is_skip:
+                added = added or Sum(self.profile, state, pod, fits, scored)
+                added.add(plugin, weight)
         self._skips_scores = holds
-        if not added:
+        if added is None:
             return scored
-        np.copyto(totals, -1, where=~fits)
         # A score plugin that runs last may be configured first; people see that order.
         places = self.profile.score_places
-        parts = sorted([*scored.parts.all, *added], key=lambda part: places[part[0]])
-        return Scored(totals, Parts(parts), Leaders())
-
-    def _normalised(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
-        raw = self._raw(plugin, state, pod, fits)
-        if getattr(plugin, "normalizer", None) is not None:
-            scores: Scores = normalised(plugin, raw, summarized(plugin, raw[fits]))
-            return scores
-        if hasattr(plugin, "normalize_score"):
-            try:
-                raw = raw.copy()
-                raw[fits] = plugin.normalize_score(state, pod, raw[fits])
-            except Exception as trouble:  # As above.
-                raise normalizing(plugin, trouble) from trouble
-        return raw
-
-    def _raw(self, plugin: Any, state: CycleState, pod: Pod, fits: Mask) -> Scores:
-        if hasattr(plugin, "score_all"):
-            return calls.score_rows(plugin, state, pod, state.table)
-        raw = np.zeros(len(fits), dtype=np.int64)
-        rows = np.flatnonzero(fits).tolist()
-        self.profile.loops.add(plugin.name, "score", len(rows))
-        for row in rows:
-            raw[row] = calls.score_one(plugin, state, pod, state.table.info(row))
-        return raw
+        parts = sorted([*scored.parts.all, *added.parts], key=lambda part: places[part[0]])
+        return Scored(added.totals, Parts(parts), added.leaders)
 
 
 def _take(plugin: Any, said: Status | Narrowed, result: PreFiltered) -> Status | None:

@@ -6,6 +6,7 @@ ERROR: trouble is raised, and the framework names the plugin and fails that one 
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -99,6 +100,22 @@ def wait(seconds: float) -> Status:
 def error(text: str, plugin: str = "") -> Status:
     """Trouble; for the framework, not for plugins, which raise instead."""
     return Status(Code.ERROR, (text,), plugin)
+
+
+class ByKind(NamedTuple):
+    """Raw scores of rows of a few kinds: a score for every kind, how many rows of the table are of
+    each, and the kind of every row."""
+
+    scores: Scores
+    rows: NDArray[np.int64]
+    kinds: NDArray[np.intp]
+
+
+class FewRows(NamedTuple):
+    """Raw scores of a few rows, and the one that all others have."""
+
+    scores: Mapping[int, int]
+    rest: int
 
 
 class Narrowed(Struct, frozen=True):

@@ -14,6 +14,7 @@ from moorage.framework.leaders import Leaders
 from moorage.framework.points import Depends
 from moorage.framework.score_column import ScoreColumn, check_range, checked
 from moorage.framework.status import Mask, Scores
+from moorage.framework.volatile import among
 from moorage.nodes.table import NodeTable
 
 
@@ -31,6 +32,7 @@ class Totals:
         "_order",
         "_same",
         "_seen",
+        "_sums",
         "_table",
         "_usage_columns",
         "_varying",
@@ -66,7 +68,9 @@ class Totals:
         weights = [*[column.weight for column in columns], *[weight for _, weight, _ in same]]
         self._is_wide = 100 * sum(weights) >= 1 << 31
         self._seen = self._nodes_seen = -1
-        self.values: Scores = np.zeros(0, dtype=np.int64)
+        # Of all rows, and with -1 for those that do not fit.
+        self._sums: Scores = np.zeros(0, dtype=np.int64)
+        self.values: Scores = self._sums
         self.parts = Parts([])
         self.leaders = Leaders()
 
@@ -93,13 +97,17 @@ class Totals:
         for column in self._normalizing:
             if column.refresh_summary(fitting):
                 anew = True
+        if fitting.swept and not all(column.is_sound for column in self._varying):
+            anew = True
         if anew:
             self._add_up_all()
         elif rows:
             for row in rows:
                 self._add_up(row)
+        if fitting.swept and not anew:
+            self._mask()
         self._seen, self._nodes_seen = position, nodes
-        fitting.changed, fitting.moved = [], False
+        fitting.changed, fitting.moved, fitting.swept = [], False, False
 
     def _add_up_all(self) -> None:
         fits = self._fitting.fits
@@ -122,26 +130,31 @@ class Totals:
             totals = totals + self._constant  # It may be what the column keeps.
         else:
             totals += self._constant
-        np.copyto(totals, -1, where=~fits)
-        self.values = totals
+        self._sums = totals
+        self._mask()
         parts = [*self._same, *[column.part for column in self.columns]]
         parts.sort(key=lambda part: self._order[part[0]])
         self.parts = Parts(parts)
+
+    def _mask(self) -> None:
+        """Leave out the rows that do not fit."""
+        self.values = among(self._fitting.fits, self._sums)
         self.leaders.forget()
 
     def _add_up(self, row: int) -> None:
         self.parts.notes.pop(row, None)
-        before, total = self.values.item(row), -1
-        if self._fitting.fits.item(row):
-            total = self._constant
-            for column in self._varying:
-                if column.normalizer is None:
-                    score = column.memo.raw.item(row)
-                    if not 0 <= score <= 100:
-                        checked(column.plugin, score)
-                else:
-                    score = column.renew(row)
-                total += column.weight * score
+        before, total = self.values.item(row), self._constant
+        fits = self._fitting.fits.item(row)
+        for column in self._varying:
+            score = column.memo.raw.item(row) if column.normalizer is None else column.renew(row)
+            if not 0 <= score <= 100:
+                column.is_sound = False
+                if fits:
+                    checked(column.plugin, score)
+            total += column.weight * score
+        self._sums[row] = total
+        if not fits:
+            total = -1
         if total != before:
             self.values[row] = total
             self.leaders.change(row, before, total)
@@ -159,5 +172,4 @@ class Totals:
                 totals = totals + column.weight * (scores - column.scores)
                 given = (column.plugin.name, column.weight, scores)
                 parts = Parts([given if each[0] == given[0] else each for each in parts.all])
-        np.copyto(totals, -1, where=~fits)
-        return totals, parts
+        return among(fits, totals), parts

@@ -16,6 +16,7 @@ LONGEST = 1 << 16
 class Log(Generic[T]):
     """An append-only list with a position that only grows."""
 
+    longest: int | None = None
     _changed: list[T] = field(default_factory=list)
     _forgotten: int = 0
     position: int = 0
@@ -24,7 +25,7 @@ class Log(Generic[T]):
         """Note a change."""
         self._changed.append(changed)
         self.position += 1
-        if len(self._changed) > LONGEST:
+        if len(self._changed) > (self.longest or LONGEST):
             half = len(self._changed) // 2
             del self._changed[:half]
             self._forgotten += half
@@ -43,4 +44,5 @@ class Log(Generic[T]):
 
 
 ChangeLog = Log[int]  # of rows
+DomainLog = Log[tuple[int, int]]  # of topology domains, each with a row in it
 KeyLog = Log[str]  # of objects

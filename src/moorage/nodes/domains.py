@@ -4,19 +4,27 @@ A domain is a value of a label key, and its id is the value's code in that label
 without the label (code 0) belong to no domain; what lies on them is summed apart, in `absent`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.node import Node
+from moorage.nodes.changes import ChangeLog, DomainLog
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.interning import ABSENT, LabelColumn, Mask
 from moorage.nodes.resources import Ints
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
+
+# There may be many views; whoever did not look for so many changes reads all domains again.
+LONGEST = 1024
+
+NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
 class DomainSums:
@@ -48,14 +56,18 @@ class DomainSums:
 
     def add(self, row: int, amount: int) -> None:
         """Something changed on a row."""
-        code = int(self.column.codes[row])
+        code = self.column.codes.item(row)
         if code == ABSENT:
             self.absent += amount
             return
         sums = self._sums if code < len(self._sums) else self.sums
-        before = int(sums[code])
+        before = sums.item(code)
         sums[code] = before + amount
-        self.nonzero += (before + amount != 0) - (before != 0)
+        self._note(row, code, before, before + amount)
+
+    def _note(self, row: int, code: int, before: int, after: int) -> None:
+        """The number of a domain is another."""
+        self.nonzero += (after != 0) - (before != 0)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Sum up what is on rows so far."""
@@ -114,16 +126,26 @@ class Eligibility:
 class DomainView(DomainSums):
     """What a counter counts, per domain; only on rows that count, if not all do."""
 
-    __slots__ = ("eligibility", "used_at")
+    __slots__ = ("eligibility", "moved", "turned", "used_at")
 
     def __init__(self, column: LabelColumn, eligibility: Eligibility | None) -> None:
         super().__init__(column)
         self.eligibility = eligibility
         self.used_at = 0
+        # Domains whose number changed; and those where there is something now, or no longer.
+        self.moved = DomainLog(LONGEST)
+        self.turned = DomainLog(LONGEST)
+
+    def _note(self, row: int, code: int, before: int, after: int) -> None:
+        where = code, row
+        self.moved.add(where)
+        if (before == 0) != (after == 0):
+            self.turned.add(where)
+            self.nonzero += 1 if after else -1
 
     def add(self, row: int, amount: int) -> None:
         """The counter's number for a row changed."""
-        if self.eligibility is None or self.eligibility.mask[row]:
+        if self.eligibility is None or self.eligibility.mask.item(row):
             super().add(row, amount)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
@@ -140,22 +162,53 @@ class DomainView(DomainSums):
 class RowView:
     """What a counter counts, per row: whatever its node's labels are, and without a node too."""
 
-    __slots__ = ("counts", "used_at")
+    __slots__ = ("counts", "most", "moved", "used_at")
 
     def __init__(self, capacity: int) -> None:
         self.counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.used_at = 0
+        # No row has, or had, more.
+        self.most = 0
+        # Rows whose number changed.
+        self.moved = ChangeLog(LONGEST)
 
     def add(self, row: int, amount: int) -> None:
         """The counter's number for a row changed."""
-        self.counts[row] += amount
+        count = self.counts.item(row) + amount
+        self.counts[row] = count
+        if count > self.most:
+            self.most = count
+        self.moved.add(row)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Take over what is on rows so far."""
         for row, amount in amounts.items():
             self.counts[row] = amount
+        self.most = max(amounts.values(), default=0)
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows."""
         more = np.zeros(capacity - len(self.counts), dtype=np.int64)
         self.counts = np.concatenate([self.counts, more])
+
+
+def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp]:
+    """The rows in some domains of some topology keys; each with a row that is or was in it."""
+    if len(domains) == 1:
+        ((column, codes),) = domains.items()
+        if len(codes) == 1:
+            ((code, row),) = codes.items()
+            if column.sizes[code] == 1 and column.codes.item(row) == code:
+                return np.array([row], dtype=np.intp)
+    masks = [_are_in(column, codes) for column, codes in domains.items()]
+    return np.flatnonzero(reduce(or_, masks)) if masks else NO_ROWS
+
+
+def _are_in(column: LabelColumn, codes: Collection[int]) -> Mask:
+    if len(codes) == 1:
+        (code,) = codes
+        mask: Mask = column.codes == code
+        return mask
+    marked = np.zeros(len(column.values), dtype=np.bool_)
+    marked[list(codes)] = True
+    return marked.take(column.codes)

@@ -26,12 +26,14 @@ MOST_LOOKUPS = 1024
 class InternedColumn(Generic[T]):
     """A column of codes; code 0 stands for `absent`, the value of a row without a node."""
 
-    __slots__ = ("code_of", "codes", "values")
+    __slots__ = ("code_of", "codes", "sizes", "values")
 
     def __init__(self, capacity: int, absent: T) -> None:
         self.values: list[T] = [absent]
         self.code_of: dict[T, int] = {absent: ABSENT}
         self.codes: Codes = np.zeros(capacity, dtype=np.intp)
+        # How many rows have each value.
+        self.sizes: list[int] = [capacity]
 
     def read(self, node: Node) -> T:
         """The value of a node."""
@@ -39,18 +41,23 @@ class InternedColumn(Generic[T]):
 
     def set(self, row: int, node: Node | None) -> None:
         """Read a row again."""
-        self.codes[row] = ABSENT if node is None else self._code(self.read(node))
+        code = ABSENT if node is None else self._code(self.read(node))
+        self.sizes[self.codes.item(row)] -= 1
+        self.sizes[code] += 1
+        self.codes[row] = code
 
     def _code(self, value: T) -> int:
         code = self.code_of.get(value)
         if code is None:
             code = self.code_of[value] = len(self.values)
             self.values.append(value)
+            self.sizes.append(0)
         return code
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows."""
         more = np.zeros(capacity - len(self.codes), dtype=np.intp)
+        self.sizes[ABSENT] += len(more)
         self.codes = np.concatenate([self.codes, more])
 
 

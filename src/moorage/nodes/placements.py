@@ -6,6 +6,7 @@ it was not used in a long time. So whoever wants to keep views keeps them in `no
 thrown away when any view or term is, and asks again when the note is gone.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ class Placements:
         self.classes = PodClasses()
         self.terms = TermBook()
         self.notes: dict[Any, Any] = {}
+        # Notes as large as views, by asker, the latest used last.
+        self._held: OrderedDict[Any, Any] = OrderedDict()
         self._table = table
         self._counters: dict[tuple[Clauses, bool], SelectorCounter] = {}
         self._index: SelectorIndex[SelectorCounter] = SelectorIndex()
@@ -95,6 +98,19 @@ class Placements:
         if len(self.notes) >= MOST_NOTES:
             self.notes.clear()
         self.notes[asker] = worked_out
+
+    def hold(self, asker: Any, worked_out: Any) -> None:
+        """Keep something with an entry for every row, as long as there is room for it."""
+        while len(self._held) >= self._most_views():
+            self._held.popitem(last=False)
+        self._held[asker] = worked_out
+
+    def held(self, asker: Any) -> Any:
+        """What is still kept for an asker. Views that it stands on may be gone: compare them."""
+        found = self._held.get(asker)
+        if found is not None:
+            self._held.move_to_end(asker)
+        return found
 
     def touch(self, *used: DomainView | RowView | Eligibility) -> None:
         """Somebody who kept these still uses them."""
@@ -194,8 +210,11 @@ class Placements:
 
     def _make_room(self) -> None:
         """Before a counter or a view is made: what is new must not be dropped at once."""
-        if self._view_count >= max(VIEW_BYTES // (8 * self._table.capacity), FEWEST_VIEWS):
+        if self._view_count >= self._most_views():
             self._drop_views()
+
+    def _most_views(self) -> int:
+        return max(VIEW_BYTES // (8 * self._table.capacity), FEWEST_VIEWS)
 
     def _drop_views(self) -> None:
         """Drop the quarter of all views that was not used for longest."""

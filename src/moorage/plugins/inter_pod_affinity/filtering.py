@@ -21,6 +21,9 @@ REPELLED = mp.unschedulable("node(s) didn't satisfy existing pods anti-affinity 
 # By code: of several reasons, the one with the greatest code is reported.
 STATUSES = (mp.SUCCESS, REPELLED, FORBIDDEN, NO_COMPANY)
 
+# After so many changes to a count all rows are looked at.
+MANY = 32
+
 # Codes while they are worked out: an eighth of the memory to go through.
 Small = NDArray[np.int8]
 
@@ -77,6 +80,16 @@ class Pairs:
         return Pairs(self.views, dict(self.corrections))
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What verdicts were given from."""
+
+    asked: FilterViews
+    is_first: bool
+    # How far each view had come.
+    positions: list[int]
+
+
 @dataclass(slots=True)
 class Counts:
     """The three counts of one pod."""
@@ -131,6 +144,22 @@ class Counts:
         pod = self.incoming
         clauses = self.asked.affinity_clauses
         return self.affinity.is_empty and _all_match(clauses, pod.namespace, pod.labels)
+
+    def news(self, told: Told | None) -> tuple[Told, mp.RowArray | None]:
+        """The rows that may have another verdict: where pods are now, or no longer are."""
+        asked = self.asked
+        is_first = bool(asked.affinity) and self._is_first()
+        now = Told(asked, is_first, [view.turned.position for view in asked.views])
+        if told is None or told.asked is not asked or told.is_first != is_first:
+            return now, None
+        turned: dict[mp.LabelColumn, dict[int, int]] = {}
+        for view, before, position in zip(asked.views, told.positions, now.positions, strict=True):
+            if before != position:
+                domains = None if position - before > MANY else view.turned.since(before)
+                if domains is None:
+                    return now, None
+                turned.setdefault(view.column, {}).update(domains)
+        return now, mp.rows_in(turned)
 
     def verdicts(self, table: mp.NodeTable, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: worked out per domain, then spread over the rows."""

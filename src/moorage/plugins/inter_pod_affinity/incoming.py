@@ -56,12 +56,13 @@ class FilterViews:
 class ScoreViews:
     """What the score counts: weights with views, and others' required terms apart."""
 
-    __slots__ = ("preferred", "required", "views")
+    __slots__ = ("liked", "preferred", "required", "views")
 
     def __init__(self, preferred: Weighted, required: list[mp.DomainView]) -> None:
         self.preferred = preferred
         self.required = required
-        self.views = [*(view for _, view in preferred), *required]
+        self.liked = [view for _, view in preferred]
+        self.views = [*self.liked, *required]
 
 
 class Surroundings:

@@ -10,8 +10,8 @@ from collections.abc import Hashable
 
 from moorage import plugin as mp
 from moorage.plugins.inter_pod_affinity import hints
-from moorage.plugins.inter_pod_affinity.filtering import Counts
-from moorage.plugins.inter_pod_affinity.incoming import NAME, Incoming
+from moorage.plugins.inter_pod_affinity.filtering import Counts, Told
+from moorage.plugins.inter_pod_affinity.incoming import NAME, Incoming, ScoreViews
 from moorage.plugins.inter_pod_affinity.scoring import MinMax, Points
 
 COUNTS = mp.StateKey[Counts]("PreFilterInterPodAffinity")
@@ -36,8 +36,11 @@ class InterPodAffinity:
         """Pods that state no terms have to do with others only if those state some."""
         if Incoming.of(state, pod).states_terms:
             return None
-        cluster = state.cluster
-        return cluster.table.placements.terms.version, cluster.version_of(mp.Namespace)
+        cluster, table = state.cluster, state.table
+        terms = table.placements.terms
+        # Pods that state terms matter by the labels of their nodes.
+        nodes = table.node_changes.position if terms.all else -1
+        return terms.version, nodes, cluster.version_of(mp.Namespace)
 
     # Filter
 
@@ -69,6 +72,11 @@ class InterPodAffinity:
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         return state[COUNTS].verdicts(state.table, table)
 
+    def filter_news(
+        self, state: mp.CycleState, pod: mp.Pod, told: Told | None
+    ) -> tuple[Told, mp.RowArray | None]:
+        return state[COUNTS].news(told)
+
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
@@ -80,19 +88,34 @@ class InterPodAffinity:
         if incoming.own.problems:
             raise ValueError(f"failed to parse pod: {incoming.problem}")
         asked = incoming.score_views(state.cluster)
+        views = asked.views if self._hard_weight > 0 else asked.liked
+        if not any(view.nonzero for view in views):
+            return mp.SKIP
+        state[POINTS] = self._points(incoming, asked, state.table)
+        return mp.SUCCESS
+
+    def _points(self, incoming: Incoming, asked: ScoreViews, table: mp.NodeTable) -> Points:
+        """The points of all rows, kept for the next pod of the kind."""
+        placements, asker = table.placements, (incoming, self._hard_weight)
+        known: tuple[ScoreViews, Points] | None = placements.held(asker)
+        if known is not None and known[0] is asked:
+            known[1].refresh()
+            return known[1]
         weighted = [*asked.preferred]
         if self._hard_weight > 0:
             weighted += [(self._hard_weight, view) for view in asked.required]
-        if not any(view.nonzero for _, view in weighted):
-            return mp.SKIP
-        state[POINTS] = Points(weighted)
-        return mp.SUCCESS
+        points = Points(weighted, table)
+        placements.hold(asker, (asked, points))
+        return points
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         return state[POINTS].of(node)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[POINTS].of_all(table)
+
+    def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.FewRows | None:
+        return state[POINTS].few
 
     # Requeueing
 

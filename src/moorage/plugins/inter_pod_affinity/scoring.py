@@ -1,4 +1,4 @@
-"""Points per topology domain, and how they become 0 to 100."""
+"""Points per row, kept while pods come and go, and how they become 0 to 100."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,33 +9,105 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 
+# More domains than this are not looked at one by one.
+MANY = 8
+# Up to so many rows with points it is enough to speak of those.
+FEW = 256
+
 
 class Points:
-    """Weighted counts per domain, one array for every topology key."""
+    """Weighted counts, per domain of every topology key and summed up per row."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_few", "_nodes_seen", "_positions", "_raw", "_table", "_views")
 
-    def __init__(self, weighted: Iterable[tuple[int, mp.DomainView]]) -> None:
-        self._by_key: dict[str, NDArray[np.int64]] = {}
+    def __init__(self, weighted: Iterable[tuple[int, mp.DomainView]], table: mp.NodeTable) -> None:
+        self._table = table
+        self._views: dict[mp.LabelColumn, list[tuple[int, mp.DomainView]]] = {}
         for weight, view in weighted:
-            points = self._by_key.get(view.column.key)
-            if points is None:
-                self._by_key[view.column.key] = weight * view.sums
-            else:
-                points += weight * view.sums
+            self._views.setdefault(view.column, []).append((weight, view))
+        self._count()
+
+    def _count(self) -> None:
+        """Look at everything."""
+        self._nodes_seen = self._table.node_changes.position
+        self._by_key: dict[mp.LabelColumn, NDArray[np.int64]] = {}
+        # How far each view had come.
+        self._positions: dict[mp.LabelColumn, list[int]] = {}
+        raw: mp.Scores | None = None
+        for column, views in self._views.items():
+            points = sum([weight * view.sums for weight, view in views])
+            assert isinstance(points, np.ndarray), "there is a view for every column"
+            self._by_key[column] = points
+            spread = points.take(column.codes)
+            raw = spread if raw is None else raw + spread
+            self._positions[column] = [view.moved.position for _, view in views]
+        assert raw is not None, "nobody is asked about points that nobody gives"
+        self._raw: mp.Scores = raw
+        self._find_few()
+
+    def _find_few(self) -> None:
+        """The rows that have any points, if they are few."""
+        self._few: dict[int, int] | None = None
+        if np.count_nonzero(self._raw) <= FEW:
+            rows = np.flatnonzero(self._raw)
+            self._few = dict(zip(rows.tolist(), self._raw[rows].tolist(), strict=True))
+
+    def refresh(self) -> None:
+        """Look at the domains where the number of pods is another than at the last look."""
+        if self._nodes_seen != self._table.node_changes.position:
+            self._count()
+            return
+        for column, views in self._views.items():
+            positions = self._positions[column]
+            moved: dict[int, int] = {}
+            for i, (_, view) in enumerate(views):
+                log = view.moved
+                if log.position != positions[i]:
+                    behind = log.position - positions[i]
+                    domains = None if behind > MANY else log.since(positions[i])
+                    if domains is None:
+                        self._count()
+                        return
+                    moved.update(domains)
+                    positions[i] = log.position
+            for code, row in moved.items():
+                self._move(column, code, row)
+
+    def _move(self, column: mp.LabelColumn, code: int, row: int) -> None:
+        points = self._by_key[column]
+        after = sum([weight * view.sums.item(code) for weight, view in self._views[column]])
+        change = after - points.item(code)
+        if not change:
+            return
+        points[code] = after
+        if column.sizes[code] > 1:
+            self._raw[column.codes == code] += change
+            self._find_few()
+            return
+        total = self._raw.item(row) + change
+        self._raw[row] = total
+        if self._few is None:
+            return
+        self._few[row] = total
+        if not total:
+            del self._few[row]
+        elif len(self._few) > FEW:
+            self._few = None
 
     def of(self, node: mp.NodeInfo) -> int:
         """A node's points: the sum over the domains that it is in."""
-        domains = [(points, node.table.label(key)) for key, points in self._by_key.items()]
-        return sum(int(points[column.codes[node.row]]) for points, column in domains)
+        row = node.row
+        domains = [(points, column.codes.item(row)) for column, points in self._by_key.items()]
+        return sum([points.item(code) for points, code in domains])
 
     def of_all(self, rows: mp.Rows) -> mp.Scores:
-        """The points of many nodes."""
-        total: NDArray[np.int64] | None = None
-        for key, points in self._by_key.items():
-            spread = points.take(rows.domains(key))
-            total = spread if total is None else total + spread
-        return np.zeros(len(rows), dtype=np.int64) if total is None else total
+        """The points of many nodes; not to be written to."""
+        return rows.take(self._raw)
+
+    @property
+    def few(self) -> mp.FewRows | None:
+        """The points of the nodes that have any, if they are few."""
+        return None if self._few is None else mp.FewRows(self._few, 0)
 
 
 class MinMax(Struct, frozen=True):

@@ -3,6 +3,7 @@
 A what-if corrects the counts of a copy; the views beneath stay as they are.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,9 @@ STATUSES = (mp.SUCCESS, MISSING_LABEL, SKEWED)
 
 # The least of no domains at all.
 NO_DOMAINS = 2**31 - 1
+
+# Up to so many domains are looked at one by one.
+FEW = 32
 
 
 @dataclass(slots=True)
@@ -61,6 +65,15 @@ class Spread:
         return counts
 
     @property
+    def too_full(self) -> mp.Mask | list[bool]:
+        """The domains where the pod does not fit; nodes without the label are another matter."""
+        counts, most = self.by_domain, self.most
+        if len(counts) > FEW:
+            skewed: mp.Mask = counts > most
+            return skewed
+        return [count > most for count in counts.tolist()]
+
+    @property
     def most(self) -> int:
         """How many pods a domain may have for the pod to fit there."""
         asked = self.counted.constraint
@@ -74,9 +87,20 @@ class Spread:
             if nodes.nonzero < self.counted.constraint.min_domains:
                 self._least = 0
             else:
-                counts = self.by_domain[nodes.sums > 0]
-                self._least = int(counts.min(initial=NO_DOMAINS))
+                self._least = _least(self.by_domain, nodes.sums)
         return self._least
+
+
+def _least(counts: NDArray[np.int64], nodes: NDArray[np.int64]) -> int:
+    """The least count of a domain that has nodes."""
+    if len(counts) > FEW:
+        return int(counts[nodes > 0].min(initial=NO_DOMAINS))
+    both = zip(counts.tolist(), nodes.tolist(), strict=True)
+    return min([count for count, has_nodes in both if has_nodes], default=NO_DOMAINS)
+
+
+# For every constraint what was counted, and the domains that were too full.
+Told = list[tuple[Counted, mp.Mask | list[bool]]]
 
 
 @dataclass(slots=True)
@@ -106,14 +130,34 @@ class Spreads:
                 return SKEWED
         return mp.SUCCESS
 
+    def news(self, told: Told | None) -> tuple[Told, mp.RowArray | None]:
+        """The rows in domains that became too full, or no longer are."""
+        now = [(spread.counted, spread.too_full) for spread in self.spreads]
+        if told is None or len(told) != len(now):
+            return now, None
+        turned: dict[mp.LabelColumn, dict[int, int]] = {}
+        for (counted, full), (same, before) in zip(now, told, strict=True):
+            if counted is not same or len(full) != len(before):
+                return now, None
+            if isinstance(full, list):
+                domains = [] if full == before else _differing(full, before)
+            else:
+                domains = np.flatnonzero(full != before).tolist()
+            if domains:
+                turned.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
+        return now, mp.rows_in(turned)
+
     def verdicts(self, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: worked out per domain, then spread over the rows."""
         first: NDArray[np.int8] | None = None
         for spread in self.spreads:
-            skewed = spread.by_domain > spread.most
-            by_domain = skewed.view(np.int8) * np.int8(2)
+            by_domain = np.array(spread.too_full).view(np.int8) * np.int8(2)
             by_domain[0] = 1
             codes = by_domain.take(rows.domains(spread.counted.constraint.topology_key))
             first = codes if first is None else np.where(first == 0, codes, first)
         assert first is not None, "a pod without hard constraints is not asked for verdicts"
         return mp.Verdicts(codes=first.astype(np.int64), status_of=STATUSES.__getitem__)
+
+
+def _differing(one: Iterable[bool], other: Iterable[bool]) -> list[int]:
+    return [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]

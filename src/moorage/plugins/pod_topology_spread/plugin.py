@@ -12,7 +12,7 @@ import msgspec
 
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread.constraints import HARD, SOFT, SYSTEM_DEFAULTS, Stated
-from moorage.plugins.pod_topology_spread.filtering import Spread, Spreads
+from moorage.plugins.pod_topology_spread.filtering import Spread, Spreads, Told
 from moorage.plugins.pod_topology_spread.hints import Hints
 from moorage.plugins.pod_topology_spread.scoring import FewestBest, Points
 from moorage.plugins.pod_topology_spread.spreading import Defaults, Group, Spreading
@@ -76,6 +76,11 @@ class PodTopologySpread:
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         return state[SPREADS].verdicts(table)
 
+    def filter_news(
+        self, state: mp.CycleState, pod: mp.Pod, told: Told | None
+    ) -> tuple[Told, mp.RowArray | None]:
+        return state[SPREADS].news(told)
+
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
@@ -94,6 +99,9 @@ class PodTopologySpread:
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[POINTS].of_all(table)
+
+    def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.ByKind | None:
+        return state[POINTS].by_kind
 
     # Requeueing
 

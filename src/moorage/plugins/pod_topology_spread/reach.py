@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 
+# Up to so many witnesses are asked one by one.
+FEW = 16
+
 
 class Reach:
     """See the module."""
@@ -24,14 +27,16 @@ class Reach:
     def size(self, feasible: mp.Mask) -> int:
         """The number of domains; nodes without the label are of the domain of the empty value."""
         nodes, witnesses = self._nodes, self._witnesses
-        if (
-            nodes.absent == 0
-            and len(witnesses) == nodes.nonzero
-            and feasible[witnesses].all()
-            and (nodes.column.codes[witnesses] == self._codes).all()
-        ):
+        if nodes.absent == 0 and len(witnesses) == nodes.nonzero and self._stand(feasible):
             return len(witnesses)
         return self._look_around(feasible)
+
+    def _stand(self, feasible: mp.Mask) -> bool:
+        witnesses, codes = self._witnesses, self._nodes.column.codes
+        if len(witnesses) > FEW:
+            return bool(feasible[witnesses].all() and (codes[witnesses] == self._codes).all())
+        both = zip(witnesses.tolist(), self._codes.tolist(), strict=True)
+        return all(feasible.item(row) and codes.item(row) == code for row, code in both)
 
     def _look_around(self, feasible: mp.Mask) -> int:
         column = self._nodes.column

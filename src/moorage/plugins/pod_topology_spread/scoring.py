@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread.constraints import HOSTNAME
+from moorage.plugins.pod_topology_spread.kinds import Kinds
 from moorage.plugins.pod_topology_spread.spreading import Counted, Group
 
 # The raw score of a node that lacks a topology label, where that leaves it out of account.
@@ -18,6 +19,9 @@ IGNORED = -1
 # Added before cutting off, it rounds halves up and everything else to the nearest; with 0.5
 # itself the sum could be rounded up to a whole number where it should not.
 ALMOST_HALF = math.nextafter(0.5, 0.0)
+
+# With more kinds of nodes than this it is quicker to look at all nodes than at the kinds.
+MOST_KINDS = 128
 
 Floats = NDArray[np.float64]
 
@@ -72,14 +76,22 @@ class SoftSpread:
             points = np.full(len(rows), self._offset)
         return points if self._everywhere else points * (codes != 0)
 
+    def by_kind(self, size: int) -> list[float]:
+        """For every kind of node that has the label: by domain, or by pods on the node."""
+        if self._by_domain is not None:
+            points: list[float] = self._by_domain.tolist()
+            return points
+        return [self._points(pods) for pods in range(size)]
+
 
 class Points:
     """The raw scores of one cycle."""
 
-    __slots__ = ("_keys", "spreads")
+    __slots__ = ("_counted", "_group", "_keys", "_table", "spreads")
 
     def __init__(self, group: Group, table: mp.NodeTable, feasible: mp.Mask) -> None:
         counted = group.counted(table.placements)
+        self._group, self._counted, self._table = group, counted, table
         # The labels that some nodes lack, and are left out of account for it.
         lacking = [c.constraint.topology_key for c in counted if c.all_nodes.absent]
         self._keys = lacking if group.require_all else []
@@ -116,6 +128,37 @@ class Points:
             scores[self._ignored(rows)] = IGNORED
         return scores
 
+    @property
+    def by_kind(self) -> mp.ByKind | None:
+        """The same by kinds of nodes: what counts for each constraint, taken together.
+
+        None if there are too many kinds for that to be of use, or nodes that lack a label.
+        """
+        kinds = self._kinds
+        if kinds is None:
+            return None
+        points = [0.0]
+        for spread, size in zip(self.spreads, kinds.sizes, strict=True):
+            further = spread.by_kind(size)
+            points = [before + more for before in points for more in further]
+        scores = np.array([int(each + ALMOST_HALF) for each in points])
+        return mp.ByKind(scores, kinds.rows, kinds.of_row)
+
+    @property
+    def _kinds(self) -> Kinds | None:
+        counted, table = self._counted, self._table
+        if any(each.all_nodes.absent for each in counted):
+            return None
+        placements = table.placements
+        known: tuple[list[Counted], Kinds] | None = placements.held(self._group)
+        if known is not None and known[0] is counted:
+            kinds = known[1]
+            kinds.refresh()
+        else:
+            kinds = Kinds([each.trait for each in counted], table)
+            placements.hold(self._group, (counted, kinds))
+        return kinds if len(kinds.rows) <= MOST_KINDS else None
+
 
 def _in_domains(counted: Counted, *, require_all: bool) -> NDArray[np.int64]:
     """Pods per domain, as the score counts them."""
@@ -136,9 +179,14 @@ class FewestBest(Struct, frozen=True):
 
     def summarize(self, feasible: mp.Scores) -> tuple[int, int]:
         """The least and the most of those that count."""
-        if feasible.min(initial=0) == IGNORED:
+        if len(feasible) <= MOST_KINDS:
+            counting = [raw for raw in feasible.tolist() if raw != IGNORED]
+            return min(counting, default=0), max(counting, default=0)
+        least = int(feasible.min())
+        if least == IGNORED:
             feasible = feasible[feasible != IGNORED]
-        return (int(feasible.min()), int(feasible.max())) if len(feasible) else (0, 0)
+            least = int(feasible.min()) if len(feasible) else 0
+        return least, int(feasible.max(initial=0))
 
     def apply(self, raw: Any, summary: tuple[int, int]) -> Any:
         """One score or an array of them."""

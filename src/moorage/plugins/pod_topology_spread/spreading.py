@@ -16,6 +16,9 @@ from moorage.plugins.pod_topology_spread.reach import Reach
 
 EVERY_NODE = mp.Inclusion()
 
+# What must not be dropped while it is in use.
+Used = mp.DomainView | mp.RowView | mp.Eligibility
+
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
@@ -41,12 +44,19 @@ class Counted:
     nodes: mp.DomainSums
     all_nodes: mp.DomainSums
     reach: Reach
+    # Whether nodes are looked at one by one, whatever domain they are in.
+    per_row: bool
     # Pods that count, per domain and per row; None if it is always 0.
     pods: mp.DomainView | None = None
     pods_per_row: mp.RowView | None = None
 
-    def used(self) -> Iterator[mp.DomainView | mp.RowView | mp.Eligibility]:
-        """What must not be dropped while this is in use."""
+    @property
+    def trait(self) -> mp.LabelColumn | mp.RowView | None:
+        """What the score tells nodes apart by."""
+        return self.pods_per_row if self.per_row else self.nodes.column
+
+    def used(self) -> Iterator[Used]:
+        """Where to read it."""
         yield self.eligibility
         if self.pods is not None:
             yield self.pods
@@ -68,25 +78,27 @@ class Group:
 
     def counted(self, placements: mp.Placements) -> list[Counted]:
         """The constraints with their views."""
-        found: list[Counted] | None = placements.notes.get(self)
-        if found is None:
-            found = []
-            placements.note(self, found)
-            found += [self._ask(each, placements) for each in self.constraints]
-        else:
-            placements.touch(*(view for each in found for view in each.used()))
+        known: tuple[list[Counted], list[Used]] | None = placements.notes.get(self)
+        if known is not None:
+            placements.touch(*known[1])
+            return known[0]
+        found: list[Counted] = []
+        used: list[Used] = []
+        placements.note(self, (found, used))
+        found += [self._ask(each, placements) for each in self.constraints]
+        used += [view for each in found for view in each.used()]
         return found
 
     def _ask(self, asked: Constraint, placements: mp.Placements) -> Counted:
         inclusion, key, clauses = asked.inclusion, asked.topology_key, asked.clauses
         eligibility = placements.eligibility(inclusion)
         all_nodes = placements.nodes(EVERY_NODE, key)
-        counted = Counted(
-            asked, eligibility, eligibility.nodes(all_nodes.column), all_nodes, Reach(all_nodes)
-        )
+        nodes, reach = eligibility.nodes(all_nodes.column), Reach(all_nodes)
+        per_row = self._per_row and key == HOSTNAME
+        counted = Counted(asked, eligibility, nodes, all_nodes, reach, per_row)
         if not clauses:
             return counted
-        if self._per_row and key == HOSTNAME:
+        if per_row:
             counted.pods_per_row = placements.per_row(clauses, counts_terminating=False)
         else:
             counted.pods = placements.view(clauses, key, inclusion, counts_terminating=False)

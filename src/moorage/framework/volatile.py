@@ -1,0 +1,141 @@
+"""Scores that hold for one cycle only, of plugins that look beyond the node, added to the totals.
+
+A plugin may give its raw scores as an array, by kinds of rows, or for a few rows beside one score
+for all others: the less of it, the less there is to normalise, to add up and to look through.
+"""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import calls
+from moorage.framework.answers import Part, Scored
+from moorage.framework.leaders import Leaders
+from moorage.framework.score_column import (
+    check_range,
+    checked,
+    normalised,
+    normalizing,
+    summarized,
+)
+from moorage.framework.state import CycleState
+from moorage.framework.status import ByKind, FewRows, Mask, Scores
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+
+class Sum:
+    """The totals of one cycle while plugins are added one by one."""
+
+    __slots__ = ("_fits", "_leaders", "_pod", "_profile", "_state", "_totals", "parts")
+
+    def __init__(
+        self, profile: "Profile", state: CycleState, pod: Pod, fits: Mask, scored: Scored
+    ) -> None:
+        self._profile = profile
+        self._state = state
+        self._pod = pod
+        self._fits = fits
+        # -1 where a row does not fit, unless scores were added there.
+        self._totals = scored.totals
+        self._leaders: Leaders | None = scored.leaders
+        self.parts: list[Part] = []
+
+    def add(self, plugin: Any, weight: int) -> None:
+        """Ask a plugin and add its scores."""
+        given = self._ask(plugin)
+        if isinstance(given, FewRows):
+            scores = self._add_few(plugin, weight, given)
+        else:
+            if isinstance(given, ByKind):
+                scores = self._by_kind(plugin, given)
+            else:
+                scores = self._normalised(plugin, given)
+            self._totals = self._totals + (scores if weight == 1 else scores * weight)
+            self._leaders = None
+        self.parts.append((plugin.name, weight, scores))
+
+    @property
+    def totals(self) -> Scores:
+        """The sum; -1 where a row does not fit."""
+        return self._totals if self._leaders is not None else among(self._fits, self._totals)
+
+    @property
+    def leaders(self) -> Leaders:
+        """The rows with the highest total, as far as they are known."""
+        return self._leaders or Leaders()
+
+    # Raw scores
+
+    def _ask(self, plugin: Any) -> Scores | ByKind | FewRows:
+        state, pod = self._state, self._pod
+        if getattr(plugin, "normalizer", None) is not None and hasattr(plugin, "score_briefly"):
+            brief = calls.score_briefly(plugin, state, pod)
+            if brief is not None:
+                return brief
+        if hasattr(plugin, "score_all"):
+            return calls.score_rows(plugin, state, pod, state.table)
+        raw = np.zeros(len(self._fits), dtype=np.int64)
+        rows = np.flatnonzero(self._fits).tolist()
+        self._profile.loops.add(plugin.name, "score", len(rows))
+        for row in rows:
+            raw[row] = calls.score_one(plugin, state, pod, state.table.info(row))
+        return raw
+
+    # Normalised scores
+
+    def _normalised(self, plugin: Any, raw: Scores) -> Scores:
+        fits = self._fits
+        if getattr(plugin, "normalizer", None) is not None:
+            raw = normalised(plugin, raw, summarized(plugin, raw[fits]))
+        elif hasattr(plugin, "normalize_score"):
+            try:
+                raw = raw.copy()
+                raw[fits] = plugin.normalize_score(self._state, self._pod, raw[fits])
+            except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
+                raise normalizing(plugin, trouble) from trouble
+        check_range(plugin, raw, fits)
+        return raw
+
+    def _by_kind(self, plugin: Any, given: ByKind) -> Scores:
+        raw = given.scores
+        # Most rows fit, so the others are counted.
+        others = given.kinds[np.flatnonzero(~self._fits)]
+        present = given.rows > np.bincount(others, minlength=len(raw))
+        scores: Scores = normalised(plugin, raw, summarized(plugin, raw[present]))
+        for score in scores[present].tolist():
+            checked(plugin, score)
+        return scores.take(given.kinds)
+
+    def _add_few(self, plugin: Any, weight: int, given: FewRows) -> Scores:
+        fits = self._fits
+        few = {row: raw for row, raw in given.scores.items() if fits.item(row)}
+        has_rest = len(few) < np.count_nonzero(fits)
+        raw = np.array([*few.values(), given.rest] if has_rest else list(few.values()))
+        summary = summarized(plugin, raw)
+        rest = self._one(plugin, given.rest, summary) if has_rest else 0
+        scores: Scores = np.full(len(fits), rest, dtype=np.int64)
+        before = self._totals
+        totals = before.astype(np.int64) + rest * weight
+        changed: dict[int, int] = {}
+        for row, each in few.items():
+            score = self._one(plugin, each, summary)
+            scores[row] = score
+            changed[row] = totals[row] = before.item(row) + score * weight
+        self._totals = totals
+        known = self._leaders if rest == 0 else None
+        self._leaders = None if known is None else known.beside(before, changed)
+        return scores
+
+    @staticmethod
+    def _one(plugin: Any, raw: int, summary: Hashable) -> int:
+        score: int = normalised(plugin, raw, summary)
+        return checked(plugin, score)
+
+
+def among(fits: Mask, totals: Scores) -> Scores:
+    """The totals of the rows that fit, -1 elsewhere: whatever is combined with that by bits."""
+    return totals | (fits.view(np.int8) - np.int8(1))
