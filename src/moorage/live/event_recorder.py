@@ -22,7 +22,8 @@ from moorage.live import logs, paths
 from moorage.live.client import STRATEGIC_MERGE_PATCH, Client
 from moorage.live.refusals import ApiError, Refused
 
-ROOM = 1000
+# A burst of bindings takes most of an API server's time; their Events are written behind it.
+ROOM = 10_000
 MOST_SERIES = 4096
 WRITERS = 20
 TRIES = 12
