@@ -85,6 +85,19 @@ def test_nobody_there():
         asyncio.run(ask())
 
 
+def test_words_for_nobody_there_are_about_the_network():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    async def ask():
+        async with Client(Connection(server=f"https://127.0.0.1:{port}")) as client:
+            await client.get("/x", tries=1)
+
+    with pytest.raises(Unreached) as caught:
+        asyncio.run(ask())
+    assert str(caught.value).startswith(f"GET /x: Cannot connect to host 127.0.0.1:{port}: [Errno")
+
+
 @pytest.mark.parametrize(
     ("leads", "requests"),
     [

@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 
+from aiohttp import web
 from scripted import HANG_UP, serving
 
 from moorage.framework.effects import EmitEvent, PodRef
@@ -70,6 +71,32 @@ def test_document():
         "Scheduling",
     )
     assert body["note"] == "no room"
+
+
+def test_names_stay_within_what_the_api_server_takes():
+    long = "a" * 235 + "-b" * 9
+    ((_, body, _),) = written(event(pod=long))
+    start, _, moment = body["metadata"]["name"].rpartition(".")
+    assert len(body["metadata"]["name"]) <= 253
+    assert (start, len(moment)) == ("a" * 235, 16)
+    assert body["regarding"]["name"] == long
+
+
+def test_a_reporter_of_many_letters_is_cut():
+    long = EmitEvent(PodRef("ns", "web", "1"), "Normal", "Scheduled", "Binding", "", "s" * 140)
+    ((_, body, _),) = written(long)
+    assert body["reportingInstance"] == "s" * 128
+
+
+def test_a_series_whose_event_is_gone_is_made_anew():
+    async def nothing_to_patch(request):
+        return web.json_response({}, status=404 if request.method == "PATCH" else 201)
+
+    writes = written(event(), event(), answers=[nothing_to_patch])
+    assert [method for method, *_ in writes] == ["PATCH", "POST", "POST"]
+    first, anew = sorted((body for _, body, _ in writes[1:]), key=len)
+    assert anew["series"]["count"] == 2
+    assert {**first, "series": anew["series"]} == anew
 
 
 def series(writes):

@@ -5,7 +5,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from api_server import Store, application_of, serve
+from api_server import Refused, Store, application_of, serve
 
 from moorage.api.config import LeaderElection
 from moorage.live import lease as leases
@@ -170,3 +170,24 @@ def test_release_after_another_took_it_changes_nothing():
             return spec(store)["holderIdentity"]
 
     assert asyncio.run(go()) == "other"
+
+
+def test_standby_does_not_hammer_a_server_in_trouble():
+    # The lease has run out, and it cannot be taken.
+    async def go():
+        clock = Clock()
+        async with candidates("first", "second", clock=clock) as (store, first, second):
+            await first.acquire()
+            looking = asyncio.create_task(second.acquire())
+            await asyncio.sleep(0.1)
+            store.replace = refused
+            clock.ahead = 2.0
+            before = store.requests
+            await asyncio.sleep(0.5)
+            looking.cancel()
+            return store.requests - before
+
+    def refused(*_):
+        raise Refused(403, "Forbidden", "the roles are not read yet")
+
+    assert 2 <= asyncio.run(go()) <= 40  # two requests for each look, which are 0.05 s apart

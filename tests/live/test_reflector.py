@@ -169,7 +169,9 @@ def test_list_that_expires_between_its_pages():
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_unserved_kind_is_reported_once(code, caplog):
+def test_unserved_kind_is_reported_once(code, caplog, monkeypatch):
+    monkeypatch.setattr(reflectors, "FORBIDDEN_SECONDS", 0.0)
+
     async def settled(reflector, _):
         await reflector.settled()
         assert reflector.unserved == "no such thing"
@@ -191,6 +193,25 @@ def test_unserved_kind_is_reported_once(code, caplog):
     reports = [r for r in caplog.records if "does not serve" in r.getMessage()]
     assert len(reports) == 1
     assert reports[0].named["needed_by"] == "A, B"
+
+
+def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
+    # An API server that has just started has not read the roles yet.
+    async def settled(reflector, _):
+        await reflector.settled()
+        assert reflector.is_synced
+
+    refused = (403, {"code": 403, "message": "not yet"})
+    with caplog.at_level("WARNING", logger="moorage"):
+        found, _, _ = told(
+            *[refused] * 5,
+            listed(pod("a", 1)),
+            count=1,
+            after=settled,
+            kind=KINDS["Service"],
+        )
+    assert found == [("Added", "a")]
+    assert not [r for r in caplog.records if "does not serve" in r.getMessage()]
 
 
 @pytest.mark.parametrize("code", [403, 404])

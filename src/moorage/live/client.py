@@ -340,4 +340,9 @@ def _of_trouble(trouble: Exception, method: str, path: str, seconds: float) -> A
 
 
 def _words(trouble: Exception) -> str:
+    if isinstance(trouble, aiohttp.ClientConnectorError):  # Its own words name an SSLContext.
+        where = f"{trouble.host}:{trouble.port}"
+        return f"Cannot connect to host {where}: {' '.join(str(trouble.os_error).split())}"
+    if isinstance(trouble, aiohttp.ClientPayloadError):
+        return "the answer ended too soon"
     return " ".join(str(trouble).split()) or type(trouble).__name__

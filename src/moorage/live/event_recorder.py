@@ -1,8 +1,9 @@
 """EventRecorder: the Events that operators read (events.k8s.io/v1); nobody waits for them.
 
 The same Event about the same pod is one object: the second time makes it a series of two, later
-times are counted here and written when the series falls silent, or every half hour. What comes
-faster than it can be written is dropped: a scheduler schedules, and tells only on the side.
+times are counted here and written when the series falls silent, or every half hour; if the object
+is gone by then, it is made anew. What comes faster than it can be written is dropped: a scheduler
+schedules, and tells only on the side.
 """
 
 import asyncio
@@ -22,7 +23,8 @@ from moorage.live import logs, paths
 from moorage.live.client import STRATEGIC_MERGE_PATCH, Client
 from moorage.live.refusals import ApiError, Refused
 
-ROOM = 1000
+# A burst of bindings takes most of an API server's time; their Events are written behind it.
+ROOM = 10_000
 MOST_SERIES = 4096
 WRITERS = 20
 TRIES = 12
@@ -30,6 +32,10 @@ RETRY_SECONDS = 10.0
 SILENCE_SECONDS = 6 * 60.0
 REFRESH_SECONDS = 30 * 60.0
 TIDY_SECONDS = 60.0
+# The API server takes no longer ones.
+LONGEST_NAME = 253
+LONGEST_INSTANCE = 128
+NOT_FOUND = 404
 
 Key = tuple[str, ...]
 
@@ -38,8 +44,9 @@ Key = tuple[str, ...]
 class _Series:
     """One Event that is kept in mind, because it may happen again."""
 
-    namespace: str
+    event: EmitEvent
     name: str
+    began_at: float
     last_at: float
     written_at: float
     count: int = 1
@@ -51,7 +58,7 @@ class _Write:
     method: str
     path: str
     body: bytes
-    tries: int = 0
+    anew: dict[str, Any] | None = None  # What to create if there is nothing to patch.
 
 
 class EventRecorder:
@@ -86,9 +93,9 @@ class EventRecorder:
             if series.count == 2:
                 self._write_series(series, now)
             return
-        name = f"{event.pod.name}.{time.time_ns():x}"
+        name = _name(event.pod.name)
         self._series.pop(key, None)
-        self._series[key] = _Series(event.pod.namespace, name, now, now)
+        self._series[key] = _Series(event, name, now, now, now)
         if len(self._series) > MOST_SERIES:
             self._end(next(iter(self._series)), now)
         self._put("POST", _all(event.pod.namespace), _document(event, name, self._host, now))
@@ -104,9 +111,15 @@ class EventRecorder:
         """Wait until everything is written."""
         await self._writes.join()
 
-    def _put(self, method: str, path: str, document: dict[str, Any]) -> None:
+    def _put(
+        self,
+        method: str,
+        path: str,
+        document: dict[str, Any],
+        anew: dict[str, Any] | None = None,
+    ) -> None:
         try:
-            self._writes.put_nowait(_Write(method, path, msgspec.json.encode(document)))
+            self._writes.put_nowait(_Write(method, path, msgspec.json.encode(document), anew))
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -128,6 +141,9 @@ class EventRecorder:
                 )
                 return
             except Refused as refused:
+                if refused.code == NOT_FOUND and write.anew is not None:
+                    await self._send(_created(write.anew))
+                    return
                 if not refused.is_passing:
                     self._log.verbose(1, "Event refused", why=str(refused))
                     return
@@ -164,7 +180,20 @@ class EventRecorder:
     def _write_series(self, series: _Series, now: float) -> None:
         series.written_count, series.written_at = series.count, now
         patch = {"series": {"count": series.count, "lastObservedTime": _micro(series.last_at)}}
-        self._put("PATCH", _path(series.namespace, series.name), patch)
+        anew = _document(series.event, series.name, self._host, series.began_at) | patch
+        self._put("PATCH", _path(series.event.pod.namespace, series.name), patch, anew)
+
+
+def _created(document: dict[str, Any]) -> _Write:
+    path = _path(document["metadata"]["namespace"])
+    return _Write("POST", path, msgspec.json.encode(document))
+
+
+def _name(pod: str) -> str:
+    """A name of its own for an Event about a pod; what is cut off may not end in a dot or dash."""
+    moment = f"{time.time_ns():x}"
+    room = LONGEST_NAME - len(moment) - 1
+    return f"{pod if len(pod) <= room else pod[:room].rstrip('.-')}.{moment}"
 
 
 @lru_cache(maxsize=64)
@@ -183,7 +212,7 @@ def _document(event: EmitEvent, name: str, host: str, now: float) -> dict[str, A
         "metadata": {"name": name, "namespace": event.pod.namespace},
         "eventTime": _micro(now),
         "reportingController": event.reporter,
-        "reportingInstance": f"{event.reporter}-{host}",
+        "reportingInstance": f"{event.reporter}-{host}"[:LONGEST_INSTANCE],
         "action": event.action,
         "reason": event.reason,
         "regarding": {

@@ -153,7 +153,9 @@ class Lease:
         look = self.settings.retry_period_seconds / 2 * self._random.uniform(0.8, 1.2)
         if self._seen is None or not self._seen.spec.holder_identity:
             return look
-        return min(look, max(self._runs_out_at() - self._clock(), 0.01))
+        left = self._runs_out_at() - self._clock()
+        # Nothing left, and still not ours: the server is in trouble, or somebody else was quicker.
+        return min(look, max(left, 0.01)) if left > 0 else look
 
     async def _create(self, began: float) -> bool:
         settings = self.settings

@@ -36,6 +36,8 @@ FIRST_WAIT_SECONDS = 0.4
 # for as long as one waits here it is blind: pods wait with it when the server is back already.
 LONGEST_WAIT_SECONDS = 5.0
 UNSERVED_WAIT_SECONDS = 60.0
+# An API server that starts forbids everything until it has read the roles.
+FORBIDDEN_SECONDS = 10.0
 
 
 class Reflector:
@@ -64,6 +66,7 @@ class Reflector:
         self._known: dict[str, KubeObject] = {}
         self._version = ""  # Of the list or line that was told last; empty: list anew.
         self._failures = 0
+        self._forbidden_since = math.inf
         self._turn: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()  # Listed, or known to be unserved.
 
@@ -124,13 +127,21 @@ class Reflector:
             self._log.verbose(1, "listing anew", why=str(refused))
             self._version = ""
             return self._back_off() if self._failures else self._count_failure()
-        is_spare = self.kind.name not in kinds.INDISPENSABLE
-        if refused.code in refusals.NOT_SERVED and not self._version and is_spare:
+        if not self._version and self._is_spared(refused):
             self._is_unserved(refused)
             return UNSERVED_WAIT_SECONDS * self._random.uniform(0.8, 1.2)
         wait_seconds = self._back_off()
         self._log.warning("trying again", why=str(refused), seconds=round(wait_seconds, 2))
         return max(wait_seconds, refused.retry_after_seconds or 0.0)
+
+    def _is_spared(self, refused: Refused) -> bool:
+        """Whether to go on without the kind: there is none, or it stays forbidden for long."""
+        if self.kind.name in kinds.INDISPENSABLE:
+            return False
+        if refused.code != refusals.FORBIDDEN:
+            return refused.code == refusals.NOT_FOUND
+        self._forbidden_since = min(self._forbidden_since, self._clock())
+        return self._clock() - self._forbidden_since >= FORBIDDEN_SECONDS
 
     def _is_unserved(self, refused: Refused) -> None:
         if not self.unserved:
@@ -162,6 +173,7 @@ class Reflector:
         self._log.verbose(2, "listed", objects=len(objects), version=version)
         self.listed_at = began
         self.unserved = ""
+        self._forbidden_since = math.inf
         self.is_synced = True
         self._settled.set()
 

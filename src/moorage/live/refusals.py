@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from moorage.errors import MoorageError
 
+FORBIDDEN = 403
+NOT_FOUND = 404
+NOT_SERVED = (FORBIDDEN, NOT_FOUND)
 GONE = 410
 TOO_MANY = 429
-NOT_SERVED = (403, 404)
 
 
 class ApiError(MoorageError):
