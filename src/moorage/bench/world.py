@@ -1,7 +1,7 @@
 """World: the other side of the scheduler. Carries everything out at once, and says so."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -82,10 +82,10 @@ class World:
             case BindPod(pod=ref, node=node):
                 self.bound += 1
                 pod = self._pods[ref.uid]
-                self._shown(replace(pod, spec=replace(pod.spec, node_name=node)))
+                self._shown(pod, spec=replace(pod.spec, node_name=node))
             case PatchPodStatus(pod=ref, condition=Condition() as condition):
                 pod = self._pods[ref.uid]
-                self._shown(replace(pod, status=replace(pod.status, conditions=(condition,))))
+                self._shown(pod, status=replace(pod.status, conditions=(condition,)))
             case DeletePod(pod=ref):
                 # Its grace period lasts for good, as time stands still.
                 pod = self._pods[ref.uid]
@@ -93,8 +93,8 @@ class World:
             case PatchVolume() as patch:
                 self._bind_volume(patch)
 
-    def _shown(self, pod: Pod) -> None:
-        pod = self._pods[pod.uid] = self._written(pod)
+    def _shown(self, pod: Pod, **changes: Any) -> None:
+        pod = self._pods[pod.metadata.uid] = self._written(pod, **changes)
         self._perform(self.scheduler.observe(Updated(pod), NOW))
 
     def _bind_volume(self, patch: PatchVolume) -> None:
@@ -114,7 +114,7 @@ class World:
         claim = self._claims[key] = self._written(claim)
         self._perform(self.scheduler.observe(Updated(claim), NOW))
 
-    def _written(self, obj: T) -> T:
+    def _written(self, obj: T, **changes: Any) -> T:
         self._version += 1
         meta = replace(obj.metadata, resource_version=str(self._version))
-        return replace(obj, metadata=meta)
+        return replace(obj, metadata=meta, **changes)

@@ -357,10 +357,11 @@ class SchedulingCycle:
 def _fill(found: list[int], totals: NDArray[np.int64], count: int) -> list[int]:
     """Add the next best rows until there are enough, as far as there are any."""
     rest = totals.copy()
+    rest[found] = -1
     while len(found) < count:
-        rest[found] = -1
-        best = int(rest.max())
-        if best < 0:
+        row = int(rest.argmax())  # The first of the best.
+        if rest.item(row) < 0:
             break
-        found = [*found, *np.flatnonzero(rest == best)[: count - len(found)].tolist()]
+        rest[row] = -1
+        found = [*found, row]
     return found

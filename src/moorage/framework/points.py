@@ -18,7 +18,9 @@ Besides its methods a plugin may state:
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
               and pre_score, and so is not asked. None: ask every time. ALWAYS: such pods are none
-              of its business; it is not asked about them at any point but bind.
+              of its business; it is not asked about them at any point but bind. The value may
+              follow from the pod, nodes, other objects, and terms that pods on nodes state; it is
+              not asked for again before one of these changes.
 `columns`     the node columns that it reads.
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.

@@ -61,6 +61,7 @@ class Sheet:
         self.state = CycleState(profile.cluster, template, 0.0, below=family.state)
         # How long the plugins that are not kept would skip the pod, by the latest look. While that
         # holds: what all pre_filter plugins said together, and whether all such scores are skipped.
+        self._pulse: tuple[int, int, int] | None = None
         self._stamps: dict[str, Hashable] = {}
         self._stamping: list[Any] | None = None
         self._idle: frozenset[str] = NOBODY
@@ -92,12 +93,16 @@ class Sheet:
 
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
-        if self.profile.looks_at_nodes:
-            self._forget_nodes()
-        stamps = self._look_at_stamps(state, pod)
-        if stamps != self._stamps:
-            self._stamps = stamps
-            self._pre_filtered, self._skips_scores = None, False
+        cluster, table = state.cluster, state.table
+        pulse = (cluster.version, table.node_changes.position, table.placements.terms.version)
+        if pulse != self._pulse:
+            if self.profile.looks_at_nodes:
+                self._forget_nodes()
+            stamps = self._look_at_stamps(state, pod)
+            if stamps != self._stamps:
+                self._stamps = stamps
+                self._pre_filtered, self._skips_scores = None, False
+            self._pulse = pulse
         return self._pre_filtered or self._ask_pre_filters(state, pod)
 
     def _look_at_stamps(self, state: CycleState, pod: Pod) -> dict[str, Hashable]:
