@@ -26,7 +26,7 @@ from moorage.live.refusals import ApiError, Refused
 # A burst of bindings takes most of an API server's time; their Events are written behind it.
 ROOM = 10_000
 MOST_SERIES = 4096
-WRITERS = 20
+WRITERS = 8
 TRIES = 12
 RETRY_SECONDS = 10.0
 SILENCE_SECONDS = 6 * 60.0

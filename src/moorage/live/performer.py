@@ -17,7 +17,9 @@ from moorage.live.client import Client, Fence
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.ports import Ports
 
-CONCURRENCY = 100
+# Each takes a connection of its own, and a TLS handshake costs as much as five bindings. At 20 ms a
+# request this is 1,600 a second, more than an API server likes to take from one client.
+CONCURRENCY = 32
 
 Finished = Callable[[Ticket, Outcome], None]
 

@@ -34,7 +34,7 @@ SLICE_SECONDS = 0.004
 # How often to look, while there is plenty to do, whether something is due.
 LOOK_SECONDS = 0.02
 # More would be decided long before they can be sent, and ahead of pods that matter more.
-MOST_BINDINGS = 2 * CONCURRENCY
+MOST_BINDINGS = 4 * CONCURRENCY
 FINISH_SECONDS = 5.0
 EVENTS_SECONDS = 2.0
 
