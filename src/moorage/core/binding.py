@@ -42,7 +42,7 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-class BindingCycle(Struct):
+class BindingCycle(Struct, gc=False):
     """One pod's way from its decision to its binding."""
 
     entry: QueuedPod

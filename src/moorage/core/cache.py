@@ -24,7 +24,7 @@ class CacheError(MoorageError):
     """A step that the table above does not have."""
 
 
-class Cached(Struct):
+class Cached(Struct, gc=False):
     """A pod that has a place."""
 
     pod: Pod

@@ -45,7 +45,7 @@ NOTHING_SAID = PreFiltered()
 NOT_LOOKED_AT = unresolvable()
 
 
-class Decision(Struct):
+class Decision(Struct, gc=False):
     """What a cycle found out: a node, or why there is none."""
 
     pod: Pod

@@ -54,8 +54,12 @@ class Heap(Generic[T]):
 
     def pop(self) -> T:
         """Take out the item with the smallest key; IndexError if there is none."""
-        record = heapq.heappop(self._records) if self._surface() else self._line.popleft()
-        del self._live[record[2]]
+        live, line = self._live, self._line
+        if not self._records and line and live.get(line[0][2]) is line[0]:
+            record = line.popleft()  # The usual case: nobody came out of order, or left.
+        else:
+            record = heapq.heappop(self._records) if self._surface() else self._line.popleft()
+        del live[record[2]]
         item: T = record[3]
         return item
 

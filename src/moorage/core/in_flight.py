@@ -16,7 +16,7 @@ from moorage.errors import InvariantError
 from moorage.framework.events import ClusterEvent
 
 
-class Missed(Struct, frozen=True):
+class Missed(Struct, frozen=True, gc=False):
     """A change that happened while pods were in flight."""
 
     event: ClusterEvent
@@ -24,7 +24,7 @@ class Missed(Struct, frozen=True):
     new: Any
 
 
-class _Marker(Struct, frozen=True):
+class _Marker(Struct, frozen=True, gc=False):
     entry: QueuedPod
     position: int
 

@@ -25,7 +25,7 @@ from moorage.api.pod import Pod
 from moorage.core.cache import Cache
 from moorage.core.journal import Confirmed, Gone, Journal
 from moorage.core.nominator import Nominator
-from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
+from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.queue import SchedulingQueue
 from moorage.framework import events
 from moorage.framework.cluster import Cluster
@@ -34,6 +34,7 @@ from moorage.framework.events import Action, ClusterEvent
 # So many deleted pods are remembered, lest a late observation brings one back to life.
 MOST_GONE = 10_000
 NO_VERSION = -1
+SEEN = (Updated, Added)
 
 
 class Intake:
@@ -63,13 +64,12 @@ class Intake:
 
     def observe(self, observation: Observation, now: float) -> None:
         """Take in what the world tells."""
-        match observation:
-            case Updated(obj) | Added(obj):
-                self._seen(obj, now)
-            case Deleted(obj):
-                self._vanished(obj, now)
-            case Listed(kind, objects):
-                self._listed(kind, objects, now)
+        if isinstance(observation, SEEN):
+            self._seen(observation.obj, now)
+        elif isinstance(observation, Deleted):
+            self._vanished(observation.obj, now)
+        else:
+            self._listed(observation.kind, observation.objects, now)
 
     def _listed(self, kind: type[Any], objects: tuple[KubeObject, ...], now: float) -> None:
         """The full truth about a kind: what is missing from it is gone."""
@@ -88,13 +88,12 @@ class Intake:
             self._seen(obj, now)
 
     def _seen(self, obj: KubeObject, now: float) -> None:
-        match obj:
-            case Pod():
-                self._pod_seen(obj, now)
-            case Node():
-                self._node_seen(obj, now)
-            case _:
-                self._object_seen(obj, now)
+        if isinstance(obj, Pod):
+            self._pod_seen(obj, now)
+        elif isinstance(obj, Node):
+            self._node_seen(obj, now)
+        else:
+            self._object_seen(obj, now)
 
     def _vanished(self, obj: KubeObject, now: float) -> None:
         match obj:
@@ -111,12 +110,12 @@ class Intake:
     # Pods
 
     def _pod_seen(self, new: Pod, now: float) -> None:
-        key = new.key
+        key, meta = new.key, new.metadata
         old = self.pods.get(key)
-        if self._is_gone(new):
+        if meta.uid in self._gone and self._is_gone(new):
             return
         if old is not None and old is not new:
-            if old.uid != new.uid:
+            if old.metadata.uid != meta.uid:
                 self._pod_gone(old, now)
                 old = None
             elif NO_VERSION < version(new) < version(old):
@@ -130,7 +129,7 @@ class Intake:
                 self._pod_gone(old, now)
             return
         self.pods[key] = new
-        if new.is_terminating:
+        if meta.deletion_timestamp is not None:
             self._leaves(new, now)
         if old is None:
             self._pod_new(new, now)
@@ -153,7 +152,8 @@ class Intake:
         """A pod shows up on a node."""
         self._cache.add(pod)
         self._nominator.delete(pod)
-        self._journal.add(Confirmed(at=now, pod=pod.key, uid=pod.uid, node=pod.spec.node_name))
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        self._journal.add(Confirmed(at=now, pod=pod.key, uid=uid, node=node))
         self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:

@@ -99,7 +99,7 @@ class SchedulingQueue:
         """A pod is gone, or has got a node; one in flight stays there until it is done."""
         self.nominator.delete(pod)
         # By its UID: a late word about a former pod of a name says nothing about the present one.
-        self._places.discard_pod(pod.uid)
+        self._places.discard_pod(pod.metadata.uid)
 
     def move_all(
         self,

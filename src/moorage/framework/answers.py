@@ -170,7 +170,9 @@ class Filtered:
     @property
     def has_erred(self) -> bool:
         """Whether any verdict stands for trouble."""
-        return self._fitting.has_erred or any(each.has_erred for each in self._volatile)
+        if self._fitting.has_erred or not self._volatile:
+            return self._fitting.has_erred
+        return any(each.has_erred for each in self._volatile)
 
     def failure(self, rows: NDArray[np.intp]) -> Status | None:
         """The first error among some rows, if a plugin raised where no other refused."""
@@ -217,7 +219,7 @@ class Parts:
         return scores
 
 
-class Scored(Struct):
+class Scored(Struct, gc=False):
     """Weighted totals of the feasible rows (-1 elsewhere) and what each plugin gave."""
 
     totals: Scores

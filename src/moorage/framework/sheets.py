@@ -39,6 +39,8 @@ class Sheets:
         self._profile = profile
         self._kept: OrderedDict[int, Sheet] = OrderedDict()
         self._newcomers: OrderedDict[int, Sheet] = OrderedDict()
+        # Used last, and so at the end of those kept.
+        self._latest: Sheet | None = None
         # For each kept plugin, by what it reads of a template.
         self._readings: dict[str, dict[Hashable, Reading]] = {p.name: {} for p in profile.kept}
         self._families: dict[tuple[Reading, ...], Family] = {}
@@ -50,7 +52,9 @@ class Sheets:
         serial = template.serial
         sheet = self._kept.get(serial)
         if sheet is not None:
-            self._kept.move_to_end(serial)
+            if sheet is not self._latest:
+                self._kept.move_to_end(serial)
+                self._latest = sheet
             return sheet
         sheet = self._newcomers.pop(serial, None)
         if sheet is None:
@@ -64,7 +68,7 @@ class Sheets:
         most = KEPT_BYTES // (BYTES_PER_ROW * self._profile.cluster.table.capacity)
         while len(self._kept) >= max(most, FEWEST_KEPT):
             self._drop(self._kept.popitem(last=False)[1])
-        self._kept[serial] = sheet
+        self._kept[serial] = self._latest = sheet
         return sheet
 
     def _new(self, template: PodTemplate) -> Sheet:

@@ -162,7 +162,7 @@ class Placements:
         As it was when it came, or without a difference that counts here.
         """
         pods = self.classes.get(pod) or self._new_class(pod)
-        terminating = pod.is_terminating
+        terminating = pod.metadata.deletion_timestamp is not None
         pods.add(row, amount, terminating=terminating)
         for counter in pods.counters:
             if counter.counts_terminating or not terminating:

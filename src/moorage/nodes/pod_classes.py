@@ -134,7 +134,8 @@ class PodClasses:
 
 
 def _key(pod: Pod) -> Key:
-    return pod.namespace, frozenset(pod.labels.items())
+    meta = pod.metadata
+    return meta.namespace, frozenset(meta.labels.items())
 
 
 def _discard(listed: dict[str, Several], name: str, gone: PodClass) -> None:

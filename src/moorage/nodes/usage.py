@@ -40,7 +40,7 @@ class Usage:
         )
 
 
-class Placed(Struct, frozen=True):
+class Placed(Struct, frozen=True, gc=False):
     """A pod on a node together with what it takes there."""
 
     pod: Pod
