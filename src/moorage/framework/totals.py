@@ -94,18 +94,18 @@ class Totals:
         for memo in self._memos:
             if memo.troubles:
                 memo.complain(fits)
-        for column in self._normalizing:
-            if column.refresh_summary(fitting):
-                anew = True
-        if fitting.swept and not all(column.is_sound for column in self._varying):
-            anew = True
-        if anew:
+        if self._normalizing:
+            for column in self._normalizing:
+                if column.refresh_summary(fitting):
+                    anew = True
+        swept = fitting.swept
+        if anew or (swept and not all(column.is_sound for column in self._varying)):
             self._add_up_all()
-        elif rows:
-            for row in rows:
+        else:
+            for row in rows or ():
                 self._add_up(row)
-        if fitting.swept and not anew:
-            self._mask()
+            if swept:
+                self._mask()
         self._seen, self._nodes_seen = position, nodes
         fitting.changed, fitting.moved, fitting.swept = [], False, False
 

@@ -73,6 +73,13 @@ class NodeInfo:
         values = self.table.requested_columns.values.get(resource)
         return 0 if values is None else values[self.row]
 
+    def amounts(self, resource: str) -> tuple[int, int]:
+        """Both at once: what the node offers, and what its pods request."""
+        table, row = self.table, self.row
+        offered = table.allocatable_columns.values.get(resource)
+        requested = table.requested_columns.values.get(resource)
+        return 0 if offered is None else offered[row], 0 if requested is None else requested[row]
+
     def nonzero_requested(self, resource: str) -> int:
         """As `requested`, with a default for containers that request no cpu or memory."""
         values = self.table.nonzero_columns.values.get(resource)
@@ -117,6 +124,9 @@ class NodeCopy(NodeInfo):
 
     def requested(self, resource: str) -> int:
         return self._requested.get(resource, 0)
+
+    def amounts(self, resource: str) -> tuple[int, int]:
+        return self.allocatable(resource), self._requested.get(resource, 0)
 
     def nonzero_requested(self, resource: str) -> int:
         return self._nonzero.get(resource, 0)

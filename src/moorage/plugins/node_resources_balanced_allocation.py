@@ -60,10 +60,9 @@ class NodeResourcesBalancedAllocation:
         before: list[float] = []
         after: list[float] = []
         for resource, amount in state[ADDED].each:
-            allocatable = node.allocatable(resource)
+            allocatable, requested = node.amounts(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
-                requested = node.requested(resource)
                 before.append(_fraction(requested, capacity))
                 after.append(_fraction(requested + amount, capacity))
         return 50 + (50 + _balance(after) - _balance(before)) // 2

@@ -83,8 +83,8 @@ class Needs:
         """
         lacking = TOO_MANY_PODS if node.pod_count >= node.allocatable("pods") else 0
         for bit, resource, amount in self.each:
-            allocatable = node.allocatable(resource)
-            if amount > allocatable - node.requested(resource):
+            allocatable, requested = node.amounts(resource)
+            if amount > allocatable - requested:
                 lacking |= bit
                 if amount > allocatable:
                     lacking |= UNRESOLVABLE
