@@ -112,10 +112,14 @@ class ByKind(NamedTuple):
 
 
 class FewRows(NamedTuple):
-    """Raw scores of a few rows, and the one that all others have."""
+    """Scores of a few rows, and the one that all others have."""
 
     scores: Mapping[int, int]
     rest: int
+
+    def item(self, row: int) -> int:
+        """The score of a row, asked for as of an array."""
+        return self.scores.get(row, self.rest)
 
 
 class Narrowed(Struct, frozen=True):

@@ -64,9 +64,9 @@ class Totals:
         # The columns that differ between rows, and the sum of the others.
         self._varying: list[ScoreColumn] = []
         self._constant = 0
-        # Whether a total may be more than integers of 32 bits hold, as some scores are.
+        # Whether totals may be too much for integers of 32 bits, as some scores are.
         weights = [*[column.weight for column in columns], *[weight for _, weight, _ in same]]
-        self._is_wide = 100 * sum(weights) >= 1 << 31
+        self._is_wide = 100 * sum(weights) >= 1 << 30
         self._seen = self._nodes_seen = -1
         # Of all rows, and with -1 for those that do not fit.
         self._sums: Scores = np.zeros(0, dtype=np.int64)

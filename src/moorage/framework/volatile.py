@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
 
+# Up to such a weight a hundred points fit into 32 bits, beside what others give.
+LIGHT = 1 << 20
+
+
 class Sum:
     """The totals of one cycle while plugins are added one by one."""
 
@@ -48,7 +52,7 @@ class Sum:
         """Ask a plugin and add its scores."""
         given = self._ask(plugin)
         if isinstance(given, FewRows):
-            scores = self._add_few(plugin, weight, given)
+            self.parts.append((plugin.name, weight, self._add_few(plugin, weight, given)))
         else:
             if isinstance(given, ByKind):
                 scores = self._by_kind(plugin, given)
@@ -56,7 +60,7 @@ class Sum:
                 scores = self._normalised(plugin, given)
             self._totals = self._totals + (scores if weight == 1 else scores * weight)
             self._leaders = None
-        self.parts.append((plugin.name, weight, scores))
+            self.parts.append((plugin.name, weight, scores))
 
     @property
     def totals(self) -> Scores:
@@ -110,25 +114,27 @@ class Sum:
             checked(plugin, score)
         return scores.take(given.kinds)
 
-    def _add_few(self, plugin: Any, weight: int, given: FewRows) -> Scores:
+    def _add_few(self, plugin: Any, weight: int, given: FewRows) -> FewRows:
         fits = self._fits
         few = {row: raw for row, raw in given.scores.items() if fits.item(row)}
         has_rest = len(few) < np.count_nonzero(fits)
         raw = np.array([*few.values(), given.rest] if has_rest else list(few.values()))
         summary = summarized(plugin, raw)
         rest = self._one(plugin, given.rest, summary) if has_rest else 0
-        scores: Scores = np.full(len(fits), rest, dtype=np.int64)
         before = self._totals
-        totals = before.astype(np.int64) + rest * weight
+        if rest == 0 and weight < LIGHT:
+            totals = before.copy()
+        else:
+            totals = before.astype(np.int64) + rest * weight
+        scores: dict[int, int] = {}
         changed: dict[int, int] = {}
         for row, each in few.items():
-            score = self._one(plugin, each, summary)
-            scores[row] = score
+            score = scores[row] = self._one(plugin, each, summary)
             changed[row] = totals[row] = before.item(row) + score * weight
         self._totals = totals
         known = self._leaders if rest == 0 else None
         self._leaders = None if known is None else known.beside(before, changed)
-        return scores
+        return FewRows(scores, rest)
 
     @staticmethod
     def _one(plugin: Any, raw: int, summary: Hashable) -> int:
