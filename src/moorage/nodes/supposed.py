@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from moorage.nodes import ports
 from moorage.nodes.columns import Column
 from moorage.nodes.interning import Mask
+from moorage.nodes.lines import Counted
 from moorage.nodes.resources import Floats, Ints
-from moorage.nodes.table import Counted, NodeTable, TableSlice
+from moorage.nodes.table import NodeTable, TableSlice
 from moorage.nodes.usage import HostPort, Usage
 from moorage.nodes.usage_columns import UsageColumn
 

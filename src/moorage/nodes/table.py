@@ -25,6 +25,7 @@ from moorage.nodes.columns import Column, ColumnValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
+from moorage.nodes.lines import Counted, Lines
 from moorage.nodes.offers import Offers
 from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
@@ -36,11 +37,8 @@ from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
 NO_NAME = NodeName("")
-# Each costs a little whenever a pod comes or goes.
+# So many kinds of arrays of floats are kept.
 MOST_LINES = 16
-
-# Resources, each with whether pods that state nothing of it count with a default.
-Counted = tuple[tuple[str, bool], ...]
 
 
 class Rows:
@@ -109,12 +107,12 @@ class Rows:
 
     def counted(self, resources: Counted) -> Floats:
         """The one or the other of several, a line each, as floats; not to be written to."""
-        amounts: Floats = self._table.lines(resources)[..., self._index]
+        amounts: Floats = self._table.lines(resources, leaves=False)[..., self._index]
         return amounts
 
     def left(self, resources: Counted) -> Floats:
         """What that leaves of what nodes offer, likewise."""
-        amounts: Floats = self._table.remains(resources)[..., self._index]
+        amounts: Floats = self._table.lines(resources, leaves=True)[..., self._index]
         return amounts
 
     def meets(self, requirement: Requirement) -> Mask:
@@ -191,7 +189,6 @@ class NodeTable(Rows):
         "_labels",
         "_lines",
         "_offers",
-        "_remains",
         "_table",
         "_usage_columns",
         "active_rows",
@@ -232,8 +229,7 @@ class NodeTable(Rows):
         self.nonzero_columns = ResourceColumns(capacity)
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
-        self._lines: dict[Counted, Floats] = {}
-        self._remains: dict[Counted, Floats] = {}
+        self._lines: dict[tuple[Counted, bool], Lines] = {}
         self._offers: dict[tuple[str, ...], Offers] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
@@ -289,37 +285,14 @@ class NodeTable(Rows):
             values = self._usage_columns[column] = UsageValues(column)
         return values.current(self)
 
-    def lines(self, resources: Counted) -> Floats:
-        """As `counted`, for all rows; kept up to date from the first time on."""
-        lines = self._lines.get(resources)
+    def lines(self, resources: Counted, *, leaves: bool) -> Floats:
+        """As `counted` or `left`, for all rows."""
+        lines = self._lines.get((resources, leaves))
         if lines is None:
-            self._limit_lines()
-            lines = self._lines[resources] = np.empty((len(resources), self.capacity))
-            for line, (resource, defaulted) in enumerate(resources):
-                columns = self.nonzero_columns if defaulted else self.requested_columns
-                columns.follow(resource, lines, line)
-        return lines
-
-    def remains(self, resources: Counted) -> Floats:
-        """As `left`, for all rows; likewise, until a node changes."""
-        lines = self._remains.get(resources)
-        if lines is None:
-            self._limit_lines()
-            lines = self._remains[resources] = np.empty((len(resources), self.capacity))
-            for line, (resource, defaulted) in enumerate(resources):
-                columns = self.nonzero_columns if defaulted else self.requested_columns
-                columns.leave(resource, lines, line, self.allocatable_columns)
-        return lines
-
-    def _limit_lines(self) -> None:
-        if len(self._lines) + len(self._remains) >= MOST_LINES:
-            self._forget_lines()
-
-    def _forget_lines(self) -> None:
-        self._lines.clear()
-        self._remains.clear()
-        self.requested_columns.unfollow()
-        self.nonzero_columns.unfollow()
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            lines = self._lines[resources, leaves] = Lines(resources, leaves=leaves)
+        return lines.current(self)
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""
@@ -365,8 +338,6 @@ class NodeTable(Rows):
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
         self._offers.clear()
-        if self._remains:
-            self._forget_lines()
         for values in self._columns.values():
             values.set(row, new)
         for label in self._labels.values():
@@ -461,7 +432,6 @@ class NodeTable(Rows):
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
-        self._forget_lines()
         self._offers.clear()
         self.taints.grow(capacity)
         for label in self._labels.values():
