@@ -47,12 +47,19 @@ def milli(quantity: Quantity) -> int:
 
 def value_of_nano(count: int) -> int:
     """Whole units of an exact sum, rounded up."""
-    return _int64(_divide_outward(count, NANO))
+    return rounded_up(count, NANO)
 
 
 def milli_of_nano(count: int) -> int:
     """Thousandths of an exact sum, rounded up."""
-    return _int64(_divide_outward(count, MICRO))
+    return rounded_up(count, MICRO)
+
+
+def rounded_up(count: int, step: int) -> int:
+    """An exact sum in steps of so many nano-units, away from zero."""
+    number = -(-count // step) if count >= 0 else count // step
+    # Kubernetes does not check for overflow either; its usual result is 0.
+    return number if INT64_MIN <= number <= INT64_MAX else 0
 
 
 def from_nano(count: int) -> Quantity:
@@ -105,11 +112,6 @@ def _scale(digits: int, power: int) -> int:
 def _divide_outward(a: int, b: int) -> int:
     """Away from zero: whoever asks for a little of something gets some of it."""
     return -(-a // b) if a >= 0 else a // b
-
-
-def _int64(number: int) -> int:
-    # Kubernetes does not check for overflow either; its usual result is 0.
-    return number if INT64_MIN <= number <= INT64_MAX else 0
 
 
 def _is_bytes(resource: str) -> bool:

@@ -59,13 +59,16 @@ def has_pod_level_form(resource: str) -> bool:
 
 def _latest(ask: Callable[[Pod], T]) -> Callable[[Pod], T]:
     """Keep the answer for the pod that was asked about last: several plugins ask in a row."""
-    kept: list[tuple[Pod, T]] = []
+    latest: Pod | None = None
+    answer: T
 
     @wraps(ask)
     def remembered(pod: Pod) -> T:
-        if not kept or kept[0][0] is not pod:
-            kept[:] = [(pod, ask(pod))]
-        return kept[0][1]
+        nonlocal latest, answer
+        if pod is not latest:
+            answer = ask(pod)
+            latest = pod
+        return answer
 
     return remembered
 
@@ -273,9 +276,7 @@ def _all_as_int64(amounts: Amounts) -> Amounts:
 
 
 def _int64(resource: str, count: int) -> int:
-    if resource == CPU:
-        return quantity.milli_of_nano(count)
-    return quantity.value_of_nano(count)
+    return quantity.rounded_up(count, quantity.MICRO if resource == CPU else quantity.NANO)
 
 
 def _is_counted(resource: str) -> bool:

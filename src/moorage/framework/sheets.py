@@ -9,7 +9,7 @@ long as one of them stands on it.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.errors import PluginError
@@ -72,10 +72,11 @@ class Sheets:
         return sheet
 
     def _new(self, template: PodTemplate) -> Sheet:
-        own = {plugin.name: self._reading(plugin, template) for plugin in self._by_usage}
+        readings = self._read(self._by_usage, template)
         family = self.family(template)
-        for reading in own.values():
+        for reading in readings:
             self._hold(reading)
+        own = {reading.plugin.name: reading for reading in readings}
         return Sheet(self._profile, template, family, own)
 
     def _drop(self, sheet: Sheet) -> None:
@@ -87,7 +88,7 @@ class Sheets:
 
     def family(self, template: PodTemplate) -> Family:
         """The family of a template, with one more sheet that stands on it."""
-        key = tuple([self._reading(plugin, template) for plugin in self._by_nodes])
+        key = tuple(self._read(self._by_nodes, template))
         family = self._families.get(key)
         if family is None:
             state = CycleState(self._profile.cluster, template, 0.0)
@@ -106,24 +107,29 @@ class Sheets:
             for reading in family.key:
                 self._release(reading)
 
-    def _reading(self, plugin: Any, template: PodTemplate) -> Reading:
-        """What a plugin makes of a template."""
-        read: Hashable = template.serial
-        if hasattr(plugin, "reads"):
-            try:
-                read = plugin.reads(template.exemplar)
-                hash(read)
-            except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
-                text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
-                raise PluginError(plugin.name, text) from trouble
-        if plugin.depends is Depends.NODES:
-            # What it worked out about all nodes together holds until one of them changes.
-            read = read, self._profile.cluster.table.node_changes.position
-        reading = self._readings[plugin.name].get(read)
-        if reading is None:
-            state = CycleState(self._profile.cluster, template, 0.0)
-            reading = Reading(self._profile, plugin, state, read)
-        return reading
+    def _read(self, plugins: Sequence[Any], template: PodTemplate) -> list[Reading]:
+        """What plugins make of a template."""
+        found, pod, asked = [], template.exemplar, None
+        try:
+            for asked in plugins:
+                read: Hashable = template.serial
+                if hasattr(asked, "reads"):
+                    read = asked.reads(pod)
+                if asked.depends is Depends.NODES:
+                    # What it worked out about all nodes together holds until one of them changes.
+                    read = read, self._profile.cluster.table.node_changes.position
+                found.append(
+                    self._readings[asked.name].get(read) or self._make(asked, template, read)
+                )
+        except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
+            name = "" if asked is None else asked.name
+            text = f'plugin "{name}": reads: {calls.describe(trouble)}'
+            raise PluginError(name, text) from trouble
+        return found
+
+    def _make(self, plugin: Any, template: PodTemplate, read: Hashable) -> Reading:
+        state = CycleState(self._profile.cluster, template, 0.0)
+        return Reading(self._profile, plugin, state, read)
 
     def _hold(self, reading: Reading) -> None:
         if not reading.holders:

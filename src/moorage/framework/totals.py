@@ -17,6 +17,8 @@ from moorage.framework.status import Mask, Scores
 from moorage.framework.volatile import among
 from moorage.nodes.table import NodeTable
 
+NOTHING = Parts([])
+
 
 class Totals:
     """See the module."""
@@ -71,7 +73,7 @@ class Totals:
         # Of all rows, and with -1 for those that do not fit.
         self._sums: Scores = np.zeros(0, dtype=np.int64)
         self.values: Scores = self._sums
-        self.parts = Parts([])
+        self.parts = NOTHING
         self.leaders = Leaders()
 
     def refresh(self, fits: Mask) -> None:
