@@ -4,7 +4,7 @@ Plugins whose answers may be kept are memos, combined by `Fitting` and `Totals`;
 asked in every cycle, unless they skip the pod and said how long that holds.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,12 @@ class Sheet:
         self._idle: frozenset[str] = NOBODY
         self._pre_filtered: PreFiltered | None = None
         self._skips_scores = False
+        # Who skipped the pod at the last look, and the filters that are to be asked then.
+        self._skipped: set[str] = set()
+        self._asking = (
+            self._not_skipping(profile.volatile_filters),
+            self._not_skipping(profile.followed_filters),
+        )
         # Those of the kept pre_filter plugins who skip the pod, if none of them has more to say.
         self._kept_skips: frozenset[str] | None = None
         self._nodes_seen = profile.cluster.table.node_changes.position
@@ -186,14 +192,19 @@ class Sheet:
         self, result: PreFiltered, remembered: Status | None, *, holds: bool
     ) -> PreFiltered:
         result.rejected = remembered
-        skipped = result.skipped
-        result.volatile, result.followed = (
-            tuple([each for each in filters if each[1].name not in skipped])
-            for filters in (self.profile.volatile_filters, self.profile.followed_filters)
-        )
+        if result.skipped != self._skipped:
+            self._skipped = set(result.skipped)
+            self._asking = (
+                self._not_skipping(self.profile.volatile_filters),
+                self._not_skipping(self.profile.followed_filters),
+            )
+        result.volatile, result.followed = self._asking
         if holds:
             self._pre_filtered = result
         return result
+
+    def _not_skipping(self, filters: Sequence[tuple[int, Any]]) -> Asked:
+        return tuple([each for each in filters if each[1].name not in self._skipped])
 
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
