@@ -15,14 +15,15 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
+from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Outcome
 from moorage.core.extending import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
-from moorage.framework import points
+from moorage.framework import points, summary
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
 from moorage.framework.profile import Profile
@@ -72,6 +73,19 @@ class BindingCycle(Struct, gc=False):
         self.failed_in = self.stage
         self.stage = Stage.FAILED
         self.status = status
+
+    @property
+    def failure(self) -> tuple[Status, Diagnosis | None]:
+        """Why it failed; a refusal by reserve or permit is that of the one node in question.
+
+        Later on a refusal is no matter of nodes: the pod is tried again by and by, as after an error.
+        """
+        status = self.status
+        if not status.is_rejected or self.failed_in not in (Stage.RESERVE, Stage.PERMIT):
+            return status, None
+        found = Diagnosis(summary.summarize(1, refused=[(status, 1)]))
+        found.blame(status)
+        return structs.replace(status, reasons=(found.message,)), found
 
     @property
     def is_in_pre_bind(self) -> bool:

@@ -13,10 +13,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from random import Random
 
-from msgspec import structs
-
 from moorage.api import config
-from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, extending, invariants, notes
 from moorage.core.awaited import Awaited
@@ -43,7 +40,8 @@ from moorage.core.places import GATED
 from moorage.core.preemption import Preemptions, World
 from moorage.core.queue import SchedulingQueue
 from moorage.core.queued_pod import QueuedPod
-from moorage.framework import events, profile, summary
+from moorage.core.refusal_shown import refusal_shown
+from moorage.framework import events, profile
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import EmitEvent, LookUpPod, PatchPodStatus, PodRef, Request
 from moorage.framework.post_filter import PostFiltered
@@ -401,7 +399,7 @@ class Scheduler:
         wakes = freed and binding.failed_in is not Stage.RESERVE
         if wakes and not status.is_rejected:
             self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
-        self._failed(binding.entry, *_failure(binding), now)
+        self._failed(binding.entry, *binding.failure, now)
         if wakes and status.is_rejected:
             self.queue.move_all(
                 events.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid
@@ -454,34 +452,9 @@ class Scheduler:
         if not message:
             return
         self._emit(known, "Warning", "FailedScheduling", "Scheduling", diagnosis.note(message))
-        self._patch(known, status, message, nominated)
-
-    def _patch(self, pod: Pod, status: Status, message: str, nominated: str | None) -> None:
-        """Show the refusal in the pod's status, unless it is there already."""
-        shown = pod.condition("PodScheduled")
-        lasts = shown is not None and shown.status == "False"
-        wanted = Condition(
-            type="PodScheduled",
-            status="False",
-            reason="Unschedulable" if status.is_rejected else "SchedulerError",
-            message=message,
-            # None stands for the moment at which it is carried out.
-            last_transition_time=shown.last_transition_time if shown and lasts else None,
-            observed_generation=pod.metadata.generation or None,
-        )
-        same = shown is not None and (shown.status, shown.reason, shown.message) == (
-            wanted.status,
-            wanted.reason,
-            wanted.message,
-        )
-        moved = nominated is not None and nominated != pod.status.nominated_node_name
-        if same and not moved:
-            return
-        patch = PatchPodStatus(PodRef.of(pod), condition=None if same else wanted)
-        if moved:
-            assert nominated is not None
-            patch = structs.replace(patch, nominated_node_name=nominated)
-        self._ask(patch)
+        patch = refusal_shown(known, status, message, nominated)
+        if patch is not None:
+            self._ask(patch)
 
     # Pods whose binding nobody is sure of
 
@@ -617,19 +590,6 @@ class Scheduler:
         if not places and pod.is_terminating:
             places.append("terminating")
         return places
-
-
-def _failure(binding: BindingCycle) -> tuple[Status, Diagnosis | None]:
-    """Why a binding failed; a refusal by reserve or permit is that of the one node in question.
-
-    Later on a refusal is no matter of nodes: the pod is tried again by and by, as after trouble.
-    """
-    status = binding.status
-    if not status.is_rejected or binding.failed_in not in (Stage.RESERVE, Stage.PERMIT):
-        return status, None
-    found = Diagnosis(summary.summarize(1, refused=[(status, 1)]))
-    found.blame(status)
-    return structs.replace(status, reasons=(found.message,)), found
 
 
 def _not_bound(pod: Pod | None) -> str:
