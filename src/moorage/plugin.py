@@ -80,7 +80,7 @@ from moorage.nodes import affinity_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
-from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, rows_in
+from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import LabelColumn
@@ -188,12 +188,12 @@ __all__ = [
     "affinity_terms",
     "claims",
     "csi_migration",
+    "few_rows_in",
     "only_nodes",
     "pending",
     "ports",
     "quantity",
     "requests",
-    "rows_in",
     "selectors",
     "summarize",
     "unresolvable",

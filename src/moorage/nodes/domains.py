@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # There may be many views; whoever did not look for so many changes reads all domains again.
 LONGEST = 1024
+# More than one in so many rows are many: then all are looked at, without picking.
+MANY = 16
 
 NO_ROWS = np.zeros(0, dtype=np.intp)
 
@@ -202,6 +204,14 @@ def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp
                 return np.array([row], dtype=np.intp)
     masks = [_are_in(column, codes) for column, codes in domains.items()]
     return np.flatnonzero(reduce(or_, masks)) if masks else NO_ROWS
+
+
+def few_rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp] | None:
+    """The same if they are few; None if it is less work to look at all rows than to find these."""
+    for column, codes in domains.items():
+        if MANY * sum([column.sizes[code] for code in codes]) > len(column.codes):
+            return None
+    return rows_in(domains)
 
 
 def _are_in(column: LabelColumn, codes: Collection[int]) -> Mask:

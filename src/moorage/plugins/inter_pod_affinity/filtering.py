@@ -159,7 +159,7 @@ class Counts:
                 if domains is None:
                     return now, None
                 turned.setdefault(view.column, {}).update(domains)
-        return now, mp.rows_in(turned)
+        return now, mp.few_rows_in(turned)
 
     def verdicts(self, table: mp.NodeTable, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: worked out per domain, then spread over the rows."""

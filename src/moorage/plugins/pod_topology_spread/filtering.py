@@ -24,8 +24,6 @@ NO_DOMAINS = 2**31 - 1
 
 # Up to so many domains are looked at one by one.
 FEW = 32
-# Of domains with more than one in so many rows it is not told which rows they are.
-MANY = 16
 
 
 @dataclass(slots=True)
@@ -146,11 +144,8 @@ class Spreads:
             else:
                 domains = np.flatnonzero(full != before).tolist()
             if domains:
-                column = counted.nodes.column
-                if MANY * sum([column.sizes[domain] for domain in domains]) > len(column.codes):
-                    return now, None
-                turned.setdefault(column, {}).update(dict.fromkeys(domains, 0))
-        return now, mp.rows_in(turned)
+                turned.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
+        return now, mp.few_rows_in(turned)
 
     def verdicts(self, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: worked out per domain, then spread over the rows."""
