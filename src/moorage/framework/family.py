@@ -7,13 +7,12 @@ plugins say, and what follows from it, is put together once for all of them.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moorage.errors import PluginError
 from moorage.framework.answers import Part
 from moorage.framework.memo import FilterMemo, ScoreMemo
-from moorage.framework.reading import Reading
+from moorage.framework.reading import Reading, all_skipping
 from moorage.framework.score_column import ScoreColumn
 from moorage.framework.state import CycleState
-from moorage.framework.status import SKIP, SUCCESS, Mask
+from moorage.framework.status import Mask
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -35,26 +34,10 @@ class Family:
         self.key = key
         self.holders = 0
         # Those who skip the pod beforehand; None if one has more to say.
-        self.skips = self._look()
+        asked = [readings[p.name] for p, _ in profile.pre_filters if p.name in readings]
+        self.skips = all_skipping(asked, state)
         self._memos: dict[frozenset[str], list[tuple[int, FilterMemo]]] = {}
         self._scores: Scores | None = None
-
-    def _look(self) -> frozenset[str] | None:
-        skips: list[str] = []
-        for plugin, _ in self._profile.pre_filters:
-            reading = self.readings.get(plugin.name)
-            if reading is None:
-                continue
-            try:
-                said = reading.pre_filtered
-            except PluginError:
-                return None  # It is told when it is this plugin's turn.
-            self.state.adopt(reading.state)
-            if said is SKIP:
-                skips.append(plugin.name)
-            elif said is not SUCCESS:
-                return None
-        return frozenset(skips)
 
     def memos(self, skips: frozenset[str]) -> Sequence[tuple[int, FilterMemo]]:
         """The verdicts of those who do not skip the pod, with their places among all filters."""

@@ -17,11 +17,9 @@ from moorage.framework.points import Depends, RowArray
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Codes, Mask, Scores, Status, Verdicts
 from moorage.nodes.changes import ChangeLog
+from moorage.nodes.domains import MANY
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
-
-# News of more than one in so many rows is a reason to ask about all of them, without picking.
-MANY = 16
 
 KEPT = (Depends.NODE, Depends.USAGE, Depends.NODES)
 
@@ -254,13 +252,7 @@ class ScoreMemo(_Memo):
             self.uniform = None
 
     def _ask_one(self, row: int) -> None:
-        try:
-            raw = int(self.plugin.score(self.state, self._pod, NodeInfo(self._table, row)))
-        except Exception:  # A plugin may raise anything; here it is only asked once more.
-            raw = self._score(row)
-        else:
-            if self.troubles:
-                self.troubles.pop(row, None)
+        raw = self._score(row)
         if raw != self.raw.item(row):
             self.raw[row] = raw
             self.version += 1

@@ -4,14 +4,14 @@ All templates that agree in that part share it: what the plugin said beforehand,
 the state, and its kept verdicts and scores. Only for plugins whose answers may be kept.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.memo import FilterMemo, ScoreMemo
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Mask, Narrowed, Status
+from moorage.framework.status import SKIP, SUCCESS, Code, Mask, Narrowed, Status
 
 if TYPE_CHECKING:
     from moorage.api.pod import Pod
@@ -77,6 +77,25 @@ class Reading:
             loops = self._profile.loops
             self._scores = ScoreMemo(self.plugin, self.state, self._pod, loops)
         return self._scores
+
+
+def all_skipping(readings: Iterable[Reading], state: CycleState) -> frozenset[str] | None:
+    """The plugins that skip the pod beforehand; None if one of them has more to say.
+
+    What they wrote is taken over into `state`.
+    """
+    found = []
+    for reading in readings:
+        try:
+            said = reading.pre_filtered
+        except PluginError:
+            return None  # It is told when it is this plugin's turn.
+        state.adopt(reading.state)
+        if said is SKIP:
+            found.append(reading.plugin.name)
+        elif said is not SUCCESS:
+            return None
+    return frozenset(found)
 
 
 def pre_filter(plugin: Any, state: CycleState, pod: "Pod") -> Status | Narrowed:

@@ -28,11 +28,9 @@ from moorage.framework.fitting import Fitting
 from moorage.framework.leaders import Leaders
 from moorage.framework.memo import FollowedMemo
 from moorage.framework.points import ALWAYS
-from moorage.framework.reading import Reading, pre_filter, pre_score
+from moorage.framework.reading import Reading, all_skipping, pre_filter, pre_score
 from moorage.framework.reasons import Reasons
-from moorage.framework.score_column import (
-    ScoreColumn,
-)
+from moorage.framework.score_column import ScoreColumn
 from moorage.framework.state import NOBODY, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Codes, Mask, Narrowed, Status
 from moorage.framework.template import PodTemplate
@@ -154,21 +152,14 @@ class Sheet:
 
     def _look_at_kept(self) -> frozenset[str] | None:
         """Those of the kept pre_filter plugins who skip the pod; None if one has more to say."""
-        skips = self.family.skips
-        if skips is None:
+        by_nodes = self.family.skips
+        if by_nodes is None:
             return None
-        for plugin in self.profile.usage_pre_filters:
-            reading = self.own[plugin.name]
-            try:
-                said = reading.pre_filtered
-            except PluginError:
-                return None  # It is told when it is this plugin's turn.
-            self.state.adopt(reading.state)
-            if said is SKIP:
-                skips |= {plugin.name}
-            elif said is not SUCCESS:
-                return None
-        return skips
+        own = [self.own[plugin.name] for plugin in self.profile.usage_pre_filters]
+        by_usage = all_skipping(own, self.state)
+        if not by_usage:
+            return None if by_usage is None else by_nodes
+        return by_nodes | by_usage
 
     def _ask_in_order(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The same where a plugin whose answer is kept has more to say."""
