@@ -78,7 +78,7 @@ class BindingCycle(Struct, gc=False):
     def failure(self) -> tuple[Status, Diagnosis | None]:
         """Why it failed; a refusal by reserve or permit is that of the one node in question.
 
-        Later on a refusal is no matter of nodes: the pod is tried again by and by, as after an error.
+        Later on a refusal is no matter of nodes: the pod is tried again later, as after trouble.
         """
         status = self.status
         if not status.is_rejected or self.failed_in not in (Stage.RESERVE, Stage.PERMIT):
