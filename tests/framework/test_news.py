@@ -68,6 +68,7 @@ def ask(bench, watch):
 
 
 def test_only_news_is_asked_about_again(ask, watch):
+    assert ask() == set(NODES)  # The first time nothing is kept.
     assert ask() == set(NODES)
     assert ask() == set(NODES)
     assert watch.asked == []

@@ -458,6 +458,8 @@ def test_trouble_while_scoring_names_the_plugin(bench, depends, body, text):
     if "reads" in body and depends in (Depends.PLACEMENTS, Depends.ANYTHING):
         assert workbench.ask(POD).total("n1") == 1  # Nothing is kept, so nobody asks.
         return
+    if "reads" in body and depends is Depends.USAGE:
+        assert workbench.ask(POD).total("n1") == 1  # Nor for the first of its template.
     for _ in range(2):
         with pytest.raises(PluginError) as raised:
             workbench.ask(POD)
@@ -515,6 +517,7 @@ def test_a_plugin_is_asked_again_as_far_as_it_says(bench, point, depends, after_
     asked, method = counting(SUCCESS if point == "filter" else 1)
     workbench = bench([make("A", depends, **{point: method})])
     table = workbench.cluster.table
+    workbench.templates.of(POD)  # Somebody who comes alone is not worth keeping anything for.
     workbench.ask(POD)
     assert asked == ALL
     asked.clear()

@@ -34,7 +34,7 @@ class Family:
         self.key = key
         self.holders = 0
         # Those who skip the pod beforehand; None if one has more to say.
-        asked = [readings[p.name] for p, _ in profile.pre_filters if p.name in readings]
+        asked = [readings[p.name] for p, is_kept in profile.by_family.pre_filters if is_kept]
         self.skips = all_skipping(asked, state)
         self._memos: dict[frozenset[str], list[tuple[int, FilterMemo]]] = {}
         self._scores: Scores | None = None
@@ -45,8 +45,8 @@ class Family:
         if memos is None:
             memos = self._memos[skips] = [
                 (place, self.readings[plugin.name].verdicts)
-                for place, plugin in self._profile.kept_filters
-                if plugin.name in self.readings and plugin.name not in skips
+                for place, plugin in self._profile.by_family.filters
+                if plugin.name not in skips
             ]
         return memos
 
@@ -60,10 +60,8 @@ class Family:
     def _put_together(self, fits: Mask, position: int) -> "Scores":
         same: list[Part] = []
         differing: list[tuple[Any, int, ScoreMemo]] = []
-        for plugin, weight in self._profile.kept_scores:
-            reading = self.readings.get(plugin.name)
-            if reading is None:
-                continue
+        for plugin, weight in self._profile.by_family.scores:
+            reading = self.readings[plugin.name]
             if not reading.pre_scored(fits).is_skip:
                 reading.scores.refresh()
                 column = ScoreColumn(plugin, weight, reading.scores)

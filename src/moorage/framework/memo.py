@@ -13,6 +13,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
+from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends, RowArray
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Codes, Mask, Scores, Status, Verdicts
@@ -20,14 +21,6 @@ from moorage.nodes.changes import ChangeLog
 from moorage.nodes.domains import MANY
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
-
-KEPT = (Depends.NODE, Depends.USAGE, Depends.NODES)
-
-
-def depends_of(plugin: Any) -> Depends:
-    """What a plugin's answers depend on; one that does not say is never kept."""
-    depends = getattr(plugin, "depends", Depends.ANYTHING)
-    return depends if isinstance(depends, Depends) else Depends.ANYTHING
 
 
 class _Memo:

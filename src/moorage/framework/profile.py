@@ -13,7 +13,7 @@ from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
-from moorage.framework.memo import KEPT, depends_of
+from moorage.framework.keeping import KEPT, SETTLED, Keeping, depends_of
 from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.sheets import Sheets
 from moorage.framework.state import CycleState
@@ -33,8 +33,6 @@ REACHES = (
     points.Depends.PLACEMENTS,
     points.Depends.ANYTHING,
 )
-# What filters say who depend on no more than this does not change when pods come or go.
-SETTLED = (points.Depends.NODE, points.Depends.NODES)
 
 
 class Questions(NamedTuple):
@@ -67,24 +65,13 @@ class Profile:
         self.percentage = percentage
         self.loops = calls.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.METHODS}
-        # Whether what each says is kept with the template.
-        self.pre_filters = [(p, depends_of(p) in KEPT) for p in self._at["pre_filter"]]
+        self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
-        self.kept_filters = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) in KEPT]
-        self.usage_filters = [
-            (i, p) for i, p in self.kept_filters if depends_of(p) is points.Depends.USAGE
-        ]
-        far = [(i, p) for i, p in enumerate(self.filters) if depends_of(p) not in KEPT]
-        # Those that are asked in every cycle, and those that say where their verdicts changed.
-        self.volatile_filters = [(i, p) for i, p in far if not _is_followed(p)]
-        self.followed_filters = [(i, p) for i, p in far if _is_followed(p)]
         scores = plugins.get("score", [])
         self.score_places = {p.name: i for i, (p, _) in enumerate(scores)}
-        self.kept_scores = [(p, w) for p, w in scores if _keeps_scores(p)]
-        self.usage_scores = [
-            (p, w) for p, w in self.kept_scores if depends_of(p) is points.Depends.USAGE
-        ]
-        self.volatile_scores = [(p, w) for p, w in scores if not _keeps_scores(p)]
+        # Whose answers are kept for a template, and whose for a family of them.
+        self.by_template = Keeping(self._at, scores, KEPT)
+        self.by_family = Keeping(self._at, scores, SETTLED)
         self._pre_scores = {p.name for p in self._at["pre_score"]}
         beforehand = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
         # Plugins that are not kept, but say how long they would skip a pod.
@@ -97,11 +84,6 @@ class Profile:
         }
         self.kept = [p for p in asked.values() if depends_of(p) in KEPT]
         self.looks_at_nodes = any(depends_of(p) is points.Depends.NODES for p in self.kept)
-        # Of the pre_filter plugins: those who are asked every time, and those who look at usage.
-        self.volatile_pre_filters = [p for p, kept in self.pre_filters if not kept]
-        self.usage_pre_filters = [
-            p for p, _ in self.pre_filters if depends_of(p) is points.Depends.USAGE
-        ]
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
         self.sheets = Sheets(self)
@@ -160,7 +142,7 @@ class Profile:
         filters = [(i, p) for i, p in enumerate(self.filters) if p.name not in skipped]
         told = [
             p
-            for p, _ in self.pre_filters
+            for p in self.pre_filters
             if p.name not in skipped and (hasattr(p, "add_pod") or hasattr(p, "remove_pod"))
         ]
         asked = [(i, p) for i, p in filters if depends_of(p) not in SETTLED or p in told]
@@ -315,18 +297,6 @@ class Profile:
             except Exception as raised:  # The pod is bound; nothing of this can change that.
                 trouble.append(f'running PostBind plugin "{plugin.name}": {calls.describe(raised)}')
         return trouble
-
-
-def _is_followed(plugin: Any) -> bool:
-    """Verdicts reach beyond the node, but the plugin says where they may have changed."""
-    return depends_of(plugin) is points.Depends.PLACEMENTS and hasattr(plugin, "filter_news")
-
-
-def _keeps_scores(plugin: Any) -> bool:
-    """Raw scores are kept, and normalised scores can be kept with them."""
-    has_normalizer = getattr(plugin, "normalizer", None) is not None
-    by_summary = has_normalizer or not hasattr(plugin, "normalize_score")
-    return depends_of(plugin) in KEPT and by_summary
 
 
 def _events_of(plugin: Any) -> Events:

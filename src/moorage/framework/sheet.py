@@ -25,6 +25,7 @@ from moorage.framework.answers import (
 from moorage.framework.beside import Beside
 from moorage.framework.family import Family
 from moorage.framework.fitting import Fitting
+from moorage.framework.keeping import Keeping
 from moorage.framework.leaders import Leaders
 from moorage.framework.memo import FollowedMemo
 from moorage.framework.points import ALWAYS
@@ -47,11 +48,13 @@ class Sheet:
     def __init__(
         self,
         profile: "Profile",
+        keeping: Keeping,
         template: PodTemplate,
         family: Family,
         own: Mapping[str, Reading],
     ) -> None:
         self.profile = profile
+        self._keeping = keeping
         self.template = template
         # What plugins that look at nodes only make of the template, and those that look at usage.
         self.family = family
@@ -68,8 +71,8 @@ class Sheet:
         # Who skipped the pod at the last look, and the filters that are to be asked then.
         self._skipped: set[str] = set()
         self._asking = (
-            self._not_skipping(profile.volatile_filters),
-            self._not_skipping(profile.followed_filters),
+            self._not_skipping(keeping.volatile_filters),
+            self._not_skipping(keeping.followed_filters),
         )
         # Those of the kept pre_filter plugins who skip the pod, if none of them has more to say.
         self._kept_skips: frozenset[str] | None = None
@@ -89,6 +92,11 @@ class Sheet:
     def combined(self) -> int:
         """How often verdicts were combined anew for all nodes."""
         return 0 if self._fitting is None else self._fitting.combined
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was kept for such a pod."""
+        return self._fitting is None
 
     def _reading(self, plugin: Any) -> Reading:
         return self.own.get(plugin.name) or self.family.readings[plugin.name]
@@ -112,12 +120,12 @@ class Sheet:
     def _look_at_stamps(self, state: CycleState, pod: Pod) -> dict[str, Hashable]:
         """How long those who skip such pods would do so; who always does is asked only once."""
         if self._stamping is not None:
-            return {plugin.name: _stamp(plugin, state, pod) for plugin in self._stamping}
+            return {plugin.name: stamp_of(plugin, state, pod) for plugin in self._stamping}
         stamps: dict[str, Hashable] = {}
         idle: list[str] = []
         self._stamping = []
         for plugin in self.profile.skipping:
-            stamp = _stamp(plugin, state, pod)
+            stamp = stamp_of(plugin, state, pod)
             if stamp is ALWAYS:
                 idle.append(plugin.name)
             else:
@@ -136,7 +144,7 @@ class Sheet:
             None,
             True,
         )
-        for plugin in self.profile.volatile_pre_filters:
+        for plugin in self._keeping.volatile_pre_filters:
             if plugin.name in self._idle:
                 continue
             said = pre_filter(plugin, state, pod)
@@ -155,7 +163,7 @@ class Sheet:
         by_nodes = self.family.skips
         if by_nodes is None:
             return None
-        own = [self.own[plugin.name] for plugin in self.profile.usage_pre_filters]
+        own = [self.own[plugin.name] for plugin in self._keeping.usage_pre_filters]
         by_usage = all_skipping(own, self.state)
         if not by_usage:
             return None if by_usage is None else by_nodes
@@ -164,7 +172,7 @@ class Sheet:
     def _ask_in_order(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The same where a plugin whose answer is kept has more to say."""
         result, remembered, holds = PreFiltered(skipped=set(self._idle)), None, True
-        for plugin, kept in self.profile.pre_filters:
+        for plugin, kept in self._keeping.pre_filters:
             if plugin.name in self._idle:
                 continue
             if kept:
@@ -186,8 +194,8 @@ class Sheet:
         if result.skipped != self._skipped:
             self._skipped = set(result.skipped)
             self._asking = (
-                self._not_skipping(self.profile.volatile_filters),
-                self._not_skipping(self.profile.followed_filters),
+                self._not_skipping(self._keeping.volatile_filters),
+                self._not_skipping(self._keeping.followed_filters),
             )
         result.volatile, result.followed = self._asking
         if holds:
@@ -220,15 +228,12 @@ class Sheet:
         if fitting is None or self._followed != pre.followed:
             fitting = self._new_fitting(pre)
         fitting.refresh(state, pod)
-        filters = self.profile.filters
-        if not pre.volatile:
-            if self._filtered is None or self._filtered.fits is not fitting.fits:
-                self._filtered = Filtered(filters, fitting, fitting.fits, ())
-            return self._filtered
         fits, said = fitting.fits, list[Volatile]()
         for place, plugin in pre.volatile:
             if hasattr(plugin, "filter_all"):
                 verdicts = calls.filter_rows(plugin, state, pod, state.table)
+                if not verdicts.refuses:
+                    continue
                 codes, status_of = verdicts.codes, verdicts.status_of
                 has_erred = bool(verdicts.troubles)
             else:
@@ -240,16 +245,20 @@ class Sheet:
                 status_of, has_erred = book.status, book.erred
             fits = fits & (codes == 0)
             said.append(Volatile(place, codes, status_of, has_erred, int(np.count_nonzero(fits))))
-        return Filtered(filters, fitting, fits, said)
+        if said:
+            return Filtered(self.profile.filters, fitting, fits, said)
+        if self._filtered is None or self._filtered.fits is not fits:
+            self._filtered = Filtered(self.profile.filters, fitting, fits, ())
+        return self._filtered
 
     def _new_fitting(self, pre: PreFiltered) -> Fitting:
         skips = self._kept_skips
         if skips is None:
-            kept = [plugin for plugin, is_kept in self.profile.pre_filters if is_kept]
+            kept = [plugin for plugin, is_kept in self._keeping.pre_filters if is_kept]
             skips = frozenset(p.name for p in kept if _skips(self._reading(p).pre_filtered))
         own = [
             (place, self.own[plugin.name].verdicts)
-            for place, plugin in self.profile.usage_filters
+            for place, plugin in self._keeping.usage_filters
             if plugin.name not in skips
         ]
         own += [(place, self._following(plugin)) for place, plugin in pre.followed]
@@ -309,7 +318,7 @@ class Sheet:
     def _new_totals(self, fitting: Fitting, fits: Mask) -> Totals:
         given = self.family.scores(fits)
         columns = [ScoreColumn(*each) for each in given.differing]
-        for plugin, weight in self.profile.usage_scores:
+        for plugin, weight in self._keeping.usage_scores:
             reading = self.own[plugin.name]
             if not reading.pre_scored(fits).is_skip:
                 columns.append(ScoreColumn(plugin, weight, reading.scores))
@@ -326,13 +335,12 @@ class Sheet:
     def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         holds = True
         added: Sum | None = None
-        for plugin, weight in self.profile.volatile_scores:
+        for plugin, weight, has_pre_score in self._keeping.volatile_scores:
             if plugin.name in self._idle:
                 continue
-            asked = self.profile.has_pre_score(plugin)
-            said = pre_score(plugin, state, pod, fits) if asked else SUCCESS
+            said = pre_score(plugin, state, pod, fits) if has_pre_score else SUCCESS
             holds = holds and self._would_again(plugin, said)
-            if not said.is_skip:
+            if said is not SKIP and said.code is not Code.SKIP:
                 added = added or Sum(self.profile, state, pod, fits, scored)
                 added.add(plugin, weight)
         self._skips_scores = holds
@@ -369,7 +377,7 @@ def _skips(said: Status | Narrowed) -> bool:
     return isinstance(said, Status) and said.code is Code.SKIP
 
 
-def _stamp(plugin: Any, state: CycleState, pod: Pod) -> Hashable:
+def stamp_of(plugin: Any, state: CycleState, pod: Pod) -> Hashable:
     """What has to stay the same for a plugin to skip the pod again; None if nothing would do."""
     try:
         stamp: Hashable = plugin.skips_while(state, pod)

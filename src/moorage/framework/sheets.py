@@ -1,8 +1,8 @@
 """Sheets: what a profile keeps, per template, and how long.
 
-A template that comes up again is kept among the latest used. One that is new may never come up
-again: its sheet lives only until the next few newcomers, so that a crowd of pods that have nothing
-in common neither drives out what is of use nor walks through ever colder memory.
+A template that has several pods, or comes up again, gets a sheet, which is kept among the latest
+used. A single pod is looked at on the sheet of its family first, so that a crowd of pods that have
+little in common neither drives out what is of use nor walks through ever colder memory.
 
 What plugins make of the parts of a pod that they read is shared by all sheets, and there for as
 long as one of them stands on it.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.family import Family
+from moorage.framework.newcomers import Newcomers
 from moorage.framework.points import Depends
 from moorage.framework.reading import Reading
 from moorage.framework.sheet import Sheet
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 32 << 20
 BYTES_PER_ROW = 72
 FEWEST_KEPT = 32
-NEWCOMERS = 2
+MOST_FAMILIES = 32
 
 
 class Sheets:
@@ -37,8 +38,12 @@ class Sheets:
 
     def __init__(self, profile: "Profile") -> None:
         self._profile = profile
+        # What sheets are made of; somebody may want them measured.
+        self.sheet_type = Sheet
+        self.newcomers_type = Newcomers
         self._kept: OrderedDict[int, Sheet] = OrderedDict()
-        self._newcomers: OrderedDict[int, Sheet] = OrderedDict()
+        # By family, the latest last.
+        self._newcomers: OrderedDict[Family, Newcomers] = OrderedDict()
         # Used last, and so at the end of those kept.
         self._latest: Sheet | None = None
         # For each kept plugin, by what it reads of a template.
@@ -56,20 +61,28 @@ class Sheets:
                 self._kept.move_to_end(serial)
                 self._latest = sheet
             return sheet
-        sheet = self._newcomers.pop(serial, None)
-        if sheet is None:
-            sheet = self._new(template)
-            if not template.came_before:
-                template.came_before = True
-                while len(self._newcomers) >= NEWCOMERS:
-                    self._drop(self._newcomers.popitem(last=False)[1])
-                self._newcomers[serial] = sheet
-                return sheet
+        if template.seen < 2 and not template.came_before:
+            template.came_before = True
+            return self._newcomers_like(template)
         most = KEPT_BYTES // (BYTES_PER_ROW * self._profile.cluster.table.capacity)
         while len(self._kept) >= max(most, FEWEST_KEPT):
             self._drop(self._kept.popitem(last=False)[1])
-        self._kept[serial] = self._latest = sheet
+        sheet = self._kept[serial] = self._latest = self._new(template)
         return sheet
+
+    def _newcomers_like(self, template: PodTemplate) -> Newcomers:
+        """The sheet of a template's family."""
+        family = self.family(template)
+        newcomers = self._newcomers.get(family)
+        if newcomers is None:
+            while len(self._newcomers) >= MOST_FAMILIES:
+                self.leave(self._newcomers.popitem(last=False)[0])
+            newcomers = self.newcomers_type(self._profile, template, family)
+            self._newcomers[family] = newcomers
+        else:
+            self._newcomers.move_to_end(family)
+            family.holders -= 1
+        return newcomers
 
     def _new(self, template: PodTemplate) -> Sheet:
         readings = self._read(self._by_usage, template)
@@ -77,7 +90,7 @@ class Sheets:
         for reading in readings:
             self._hold(reading)
         own = {reading.plugin.name: reading for reading in readings}
-        return Sheet(self._profile, template, family, own)
+        return self.sheet_type(self._profile, self._profile.by_template, template, family, own)
 
     def _drop(self, sheet: Sheet) -> None:
         for reading in sheet.own.values():

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
+from moorage.api.requests import Requests
 from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
@@ -39,10 +40,20 @@ class PodTemplate:
     serial: int
     exemplar: Pod
     usage: Usage
-    # Whether a pod of it was decided upon; most templates come up either once or often.
+    # How often a pod of it was seen, and whether one was decided upon: most templates come up
+    # either once or often.
+    seen: int = 0
     came_before: bool = False
     # What a plugin makes of the template, kept under the plugin's name.
     compiled: dict[str, Any] = field(default_factory=dict)
+    _requests: Requests | None = None
+
+    @property
+    def requests(self) -> Requests:
+        """What it asks of a node; pods that run already are not asked for that."""
+        if self._requests is None:
+            self._requests = Requests.of(self.exemplar)
+        return self._requests
 
 
 class Templates:
@@ -62,6 +73,9 @@ class Templates:
             self._serial += 1
             template = PodTemplate(self._serial, _unplaced(pod), Usage.of(pod))
             self._by_content[content] = template
+            if not pod.node_name:
+                template.requests  # noqa: B018 - worked out while there is time
+        template.seen += 1
         return template
 
     def _forget_oldest_half(self) -> None:

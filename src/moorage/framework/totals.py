@@ -127,7 +127,8 @@ class Totals:
             weighted = scores if weight == 1 else scores * weight
             totals = weighted if totals is None else totals + weighted
         if totals is None:
-            totals = np.full(len(fits), self._constant, dtype=np.int64)
+            width = np.int64 if self._is_wide else np.int32
+            totals = np.full(len(fits), self._constant, dtype=width)
         elif len(self._varying) == 1:
             totals = totals + self._constant  # It may be what the column keeps.
         else:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
 
-# Up to such a weight a hundred points fit into 32 bits, beside what others give.
-LIGHT = 1 << 20
+# Up to such a weight a hundred points fit into 32 bits, beside what many others give.
+LIGHT = 1 << 16
 
 
 class Sum:
@@ -58,6 +58,8 @@ class Sum:
                 scores = self._by_kind(plugin, given)
             else:
                 scores = self._normalised(plugin, given)
+            if weight >= LIGHT:
+                scores = scores.astype(np.int64, copy=False)
             self._totals = self._totals + (scores if weight == 1 else scores * weight)
             self._leaders = None
             self.parts.append((plugin.name, weight, scores))

@@ -8,7 +8,7 @@ made; a point at which nothing had to be asked still counts, with the little tim
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from moorage.core.scheduler import Scheduler
 from moorage.framework.answers import Filtered, PreFiltered
@@ -61,6 +61,8 @@ LABELS = {code: code.label for code in Code}
 SUCCESS, ERROR = LABELS[Code.SUCCESS], LABELS[Code.ERROR]
 _OK = Code.SUCCESS
 
+AnySheet = TypeVar("AnySheet", bound=Sheet)
+
 
 class Timing:
     """Measures a scheduler; `chance` returns numbers from 0 to 1, and none of the core's."""
@@ -94,19 +96,18 @@ class Timing:
         return self._families
 
     def _attach_sheets(self, profile: Profile) -> None:
-        find, name = profile.sheets.of, profile.name
-        lookups, chance = self._families.sheets, self._chance
-        measured = _measured_sheet(self, profile)
+        sheets, name = profile.sheets, profile.name
+        find, lookups, chance = sheets.of, self._families.sheets, self._chance
+        sheets.sheet_type = _measured(self, profile, sheets.sheet_type)
+        sheets.newcomers_type = _measured(self, profile, sheets.newcomers_type)
 
         def sheet(template: Any) -> Any:
             self._is_sampled = chance() < SAMPLED
             found = find(template)
-            if type(found) is Sheet:  # Its first time; it stays what it is but for its clocks.
-                found.__class__ = measured
-            lookups.add(name, "hit" if found.combined else "miss")
+            lookups.add(name, "miss" if found.is_new else "hit")
             return found
 
-        profile.sheets.of = sheet  # type: ignore[method-assign]  # see the module
+        sheets.of = sheet  # type: ignore[method-assign]  # see the module
 
     def _attach_plugin(self, plugin: Any, profile: str) -> None:
         for method, point in PLUGIN_POINTS.items():
@@ -178,12 +179,12 @@ class PointClock:
         return taker
 
 
-def _measured_sheet(timing: Timing, profile: Profile) -> type[Sheet]:
+def _measured(timing: Timing, profile: Profile, kind: type[AnySheet]) -> type[AnySheet]:
     """Sheets of which three calls are measured.
 
     Score takes in PreScore and NormalizeScore, which a sheet does not tell apart.
     """
-    filtering = PointClock(timing, "Filter", profile).around(Sheet.run_filters)
+    filtering = PointClock(timing, "Filter", profile).around(kind.run_filters)
     rebuilds, name = timing.families.combined, profile.name
 
     def run_filters(sheet: Sheet, *args: Any) -> Any:
@@ -194,11 +195,11 @@ def _measured_sheet(timing: Timing, profile: Profile) -> type[Sheet]:
         return answer
 
     methods = {
-        "run_pre_filters": PointClock(timing, "PreFilter", profile).around(Sheet.run_pre_filters),
+        "run_pre_filters": PointClock(timing, "PreFilter", profile).around(kind.run_pre_filters),
         "run_filters": run_filters,
-        "run_scores": PointClock(timing, "Score", profile).around(Sheet.run_scores),
+        "run_scores": PointClock(timing, "Score", profile).around(kind.run_scores),
     }
-    return type("MeasuredSheet", (Sheet,), methods)
+    return type(f"Measured{kind.__name__}", (kind,), methods)
 
 
 def _status(answer: Any) -> str:

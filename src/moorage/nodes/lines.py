@@ -4,6 +4,7 @@ For whoever calculates with them. They are brought up to date when somebody asks
 are of templates that have been scored before, and then nobody does.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 # Up to so many rows are quicker written one by one.
 FEW = 16
 
+# Of this one, every pod takes one.
+PODS = "pods"
+# Whole numbers up to this are the same in floats.
+EXACT = 1 << 52
+
 # Resources, each with whether pods that state nothing of it count with a default.
 Counted = tuple[tuple[str, bool], ...]
 
@@ -23,13 +29,16 @@ Counted = tuple[tuple[str, bool], ...]
 class Lines:
     """What pods count for, or what they leave of what nodes offer."""
 
-    __slots__ = ("_leaves", "_resources", "_seen", "_values")
+    __slots__ = ("_is_tight", "_least", "_leaves", "_resources", "_seen", "_values")
 
     def __init__(self, resources: Counted, *, leaves: bool) -> None:
         self._resources = resources
         self._leaves = leaves
         self._values: Floats = np.zeros((0, 0))
         self._seen = -1
+        # No node has less than this of each, if that is known, and whether one has just this.
+        self._least: list[float] | None = None
+        self._is_tight = False
 
     def current(self, table: "NodeTable") -> Floats:
         """All of them, as they are now."""
@@ -45,26 +54,66 @@ class Lines:
             self._seen = position
         return self._values
 
+    def are_above(self, amounts: Sequence[int], table: "NodeTable") -> bool:
+        """Whether all nodes are known to have at least so much of each."""
+        self.current(table)
+        if self._least is None:
+            self._find_least(table)
+        if self._are_least(amounts):
+            return True
+        if self._is_tight:
+            return False
+        self._find_least(table)
+        return self._are_least(amounts)
+
+    def _are_least(self, amounts: Sequence[int]) -> bool:
+        assert self._least is not None
+        for amount, least in zip(amounts, self._least, strict=True):  # noqa: SIM110 - quicker
+            if amount > least:
+                return False
+        return True
+
+    def _find_least(self, table: "NodeTable") -> None:
+        least = np.where(table.active_rows, self._values, np.inf).min(axis=1, initial=EXACT)
+        self._least, self._is_tight = least.tolist(), True
+
     def _write_all(self, table: "NodeTable") -> None:
         self._values = np.empty((len(self._resources), table.capacity))
         self._write(table, slice(None))
 
     def _write(self, table: "NodeTable", rows: slice | np.ndarray) -> None:
         for line, (resource, defaulted) in enumerate(self._resources):
-            amounts = _columns(table, defaulted=defaulted)[resource][rows]
+            if resource == PODS:
+                amounts = table.pod_counts[rows]
+            else:
+                amounts = _columns(table, defaulted=defaulted)[resource][rows]
             if self._leaves:
                 amounts = table.allocatable_columns[resource][rows] - amounts
             self._values[line, rows] = amounts
+        self._least = None
 
     def _write_few(self, table: "NodeTable", rows: list[int]) -> None:
-        offers = table.allocatable_columns
+        offers = table.allocatable_columns.values if self._leaves else NOTHING
+        least = self._least
         for line, (resource, defaulted) in enumerate(self._resources):
-            columns = _columns(table, defaulted=defaulted)
+            values, offered = self._values[line], offers.get(resource)
+            taken = _columns(table, defaulted=defaulted).values.get(resource)
             for row in rows:
-                amount = columns.at(resource, row)
-                self._values[line, row] = (
-                    offers.at(resource, row) - amount if self._leaves else amount
-                )
+                amount = 0 if taken is None else taken[row]
+                if resource == PODS:
+                    amount = len(table.placed[row])
+                if self._leaves:
+                    amount = -amount if offered is None else offered[row] - amount
+                if least is not None:
+                    bound = least[line]
+                    if amount < bound and table.nodes[row] is not None:
+                        least[line] = amount
+                    elif values.item(row) <= bound:
+                        self._is_tight = False
+                values[row] = amount
+
+
+NOTHING: Mapping[str, list[int]] = {}
 
 
 def _columns(table: "NodeTable", *, defaulted: bool) -> ResourceColumns:

@@ -14,7 +14,7 @@ class Offers:
     """A line for each resource."""
 
     amounts: Floats
-    # The same to divide by: 1 where a node has nothing.
+    # The same to divide by: 1 where a node has nothing, infinite where there is no node.
     divisors: Floats
     # The most that any node of the cluster offers of any of them.
     largest: int
@@ -27,7 +27,7 @@ class Offers:
         amounts = np.stack([columns[resource] for resource in resources])
         return cls(
             amounts.astype(np.float64),
-            np.maximum(amounts, 1).astype(np.float64),
+            np.where(active, np.maximum(amounts, 1), np.inf),
             int(amounts.max(initial=1)),
             not (active & (amounts <= 0)).any(),
         )

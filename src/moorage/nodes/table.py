@@ -9,7 +9,7 @@ The cache is the only writer. Plugins read, through the same names on the whole 
 `TableSlice` of a few rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,14 +106,21 @@ class Rows:
         return amounts
 
     def counted(self, resources: Counted) -> Floats:
-        """The one or the other of several, a line each, as floats; not to be written to."""
-        amounts: Floats = self._table.lines(resources, leaves=False)[..., self._index]
+        """The one or the other of several, a line each, as floats; not to be written to.
+
+        Of "pods", every pod takes one.
+        """
+        amounts: Floats = self._table.counted(resources)[..., self._index]
         return amounts
 
     def left(self, resources: Counted) -> Floats:
         """What that leaves of what nodes offer, likewise."""
-        amounts: Floats = self._table.lines(resources, leaves=True)[..., self._index]
+        amounts: Floats = self._table.left(resources)[..., self._index]
         return amounts
+
+    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
+        """Whether every node is known to have so much left; if not, one has to look."""
+        return False
 
     def meets(self, requirement: Requirement) -> Mask:
         """Which nodes' labels meet a requirement."""
@@ -285,14 +292,33 @@ class NodeTable(Rows):
             values = self._usage_columns[column] = UsageValues(column)
         return values.current(self)
 
-    def lines(self, resources: Counted, *, leaves: bool) -> Floats:
-        """As `counted` or `left`, for all rows."""
+    # Of all rows there is nothing to pick.
+
+    def __len__(self) -> int:
+        return self.capacity
+
+    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
+        if isinstance(column, UsageColumn):
+            return self.usage_column(column)
+        return super().__getitem__(column)
+
+    def counted(self, resources: Counted) -> Floats:
+        return self.lines(resources, leaves=False).current(self)
+
+    def left(self, resources: Counted) -> Floats:
+        return self.lines(resources, leaves=True).current(self)
+
+    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
+        return self.lines(resources, leaves=True).are_above(amounts, self)
+
+    def lines(self, resources: Counted, *, leaves: bool) -> Lines:
+        """What is behind `counted` or `left`."""
         lines = self._lines.get((resources, leaves))
         if lines is None:
             if len(self._lines) >= MOST_LINES:
                 self._lines.clear()
             lines = self._lines[resources, leaves] = Lines(resources, leaves=leaves)
-        return lines.current(self)
+        return lines
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""

@@ -20,7 +20,7 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import Explanation
 from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolume, Request
-from moorage.framework.memo import depends_of
+from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends
 from moorage.framework.registry import Registry
 from moorage.planning import storage
@@ -235,6 +235,6 @@ def _far_plugins(scheduler: Scheduler) -> frozenset[str]:
     return frozenset(
         plugin.name
         for profile in scheduler.profiles.values()
-        for plugin in (*(each for each, _ in profile.pre_filters), *profile.filters)
+        for plugin in (*profile.pre_filters, *profile.filters)
         if depends_of(plugin) not in NEAR
     )

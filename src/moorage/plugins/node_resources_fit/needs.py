@@ -4,14 +4,15 @@ What a node lacks is an integer, one bit per reason, so that the answer for the 
 one array and a Status is made only for the combinations that occur.
 """
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
 
+PODS = "pods"
 TOO_MANY_PODS = 1  # bit 0; the resources follow
 UNRESOLVABLE = 1 << 62  # the highest bit that leaves an int64 positive
 MOST_RESOURCES = 61
@@ -21,47 +22,40 @@ EXACT = 1 << 52
 Need = tuple[int, str, int]  # bit, resource, amount
 
 
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """The Status for what a node lacks, made when it first occurs."""
+class Refusals(Struct, frozen=True):
+    """The Status for what a node lacks: bits, in the order of the resources."""
 
     resources: tuple[str, ...]
-    _known: dict[int, mp.Status] = field(
-        default_factory=lambda: {0: mp.SUCCESS}, compare=False, repr=False
-    )
 
     def __call__(self, lacking: int) -> mp.Status:
-        status = self._known.get(lacking)
-        if status is None:
-            status = self._known[lacking] = self._status(lacking)
-        return status
-
-    def _status(self, lacking: int) -> mp.Status:
-        reasons = ["Too many pods"] if lacking & TOO_MANY_PODS else []
-        reasons += [
-            f"Insufficient {resource}"
-            for position, resource in enumerate(self.resources, start=1)
-            if lacking & (1 << position)
-        ]
-        return _refusal(tuple(reasons), resolvable=not lacking & UNRESOLVABLE)
+        return _status(self.resources, lacking) if lacking else mp.SUCCESS
 
 
 @lru_cache(maxsize=4096)
-def _refusal(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
+def _status(resources: tuple[str, ...], lacking: int) -> mp.Status:
+    reasons = [
+        "Too many pods" if name == PODS else f"Insufficient {name}"
+        for position, name in enumerate(resources)
+        if lacking & (1 << position)
+    ]
+    return _worded(tuple(reasons), resolvable=not lacking & UNRESOLVABLE)
+
+
+@lru_cache(maxsize=4096)
+def _worded(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
     """One object for all templates that are refused in the same words."""
     return mp.unschedulable(*reasons) if resolvable else mp.unresolvable(*reasons)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Needs:
+class Needs(Struct, frozen=True, eq=False):
     """A pod's requests as the filter asks for them."""
 
     each: tuple[Need, ...]
     refusals: Refusals
+    # Room for one more pod, and so much of each resource; and the same as `table.left` wants them.
     resources: tuple[str, ...]
-    # As `table.left` wants them, and the amounts, one below the other.
+    amounts: tuple[int, ...]
     counted: tuple[tuple[str, bool], ...]
-    amounts: NDArray[np.float64]
 
     @classmethod
     def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
@@ -70,10 +64,10 @@ class Needs:
             most = f"a pod may request {MOST_RESOURCES} different resources"
             raise ValueError(f"{most}, this one requests {len(needed)}")
         each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
-        resources = tuple([name for name, _ in needed])
+        resources = (PODS, *[name for name, _ in needed])
+        amounts = (1, *[amount for _, amount in needed])
         counted = tuple([(name, False) for name in resources])
-        amounts = np.array([[amount] for _, amount in needed], dtype=np.float64)
-        return cls(tuple(each), Refusals(resources), resources, counted, amounts)
+        return cls(tuple(each), Refusals(resources), resources, amounts, counted)
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -92,26 +86,23 @@ class Needs:
 
     def lacking_all(self, table: mp.Rows) -> NDArray[np.int64] | None:
         """The same for many rows; None if the pod fits everywhere."""
-        active = table.active
-        full = table.pod_count >= table.allocatable("pods")
-        full &= active
-        short = self._short(table)
-        short &= active
-        if not (np.count_nonzero(full) or np.count_nonzero(short)):
+        if table.has_room(self.counted, self.amounts):
             return None
-        lacking = full * np.int64(TOO_MANY_PODS)
-        for line, (bit, resource, amount) in zip(short, self.each, strict=True):
+        short = self._short(table)
+        short &= table.active
+        if not np.count_nonzero(short):
+            return None
+        lacking: NDArray[np.int64] = short[0] * np.int64(TOO_MANY_PODS)
+        for line, (bit, resource, amount) in zip(short[1:], self.each, strict=True):
             lacking |= line * bit
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
     def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
-        if not self.each:
-            return np.zeros((0, len(table)), dtype=np.bool_)
         if table.offers(self.resources).largest <= EXACT:
-            return table.left(self.counted) < self.amounts
-        left = [table.allocatable(name) - table.requested(name) for name in self.resources]
-        return np.stack(
-            [line < amount for line, (_, _, amount) in zip(left, self.each, strict=True)]
-        )
+            return table.left(self.counted) < np.array(self.amounts, dtype=np.float64)[:, None]
+        lines = [table.pod_count >= table.allocatable(PODS)]
+        for _, resource, amount in self.each:
+            lines.append(table.allocatable(resource) - table.requested(resource) < amount)
+        return np.stack(lines)

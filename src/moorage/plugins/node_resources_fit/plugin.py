@@ -48,18 +48,15 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(ignored_resource_groups)
         self._strategy: Strategy = strategies.of(settings)
         self._scored = _checked(settings.resources)
-        self._latest: tuple[mp.Pod, Reads] | None = None
 
     def reads(self, pod: mp.Pod) -> Reads:
-        # Asked for several times in a row about one pod.
-        if self._latest is None or self._latest[0] is not pod:
-            self._latest = (pod, (self._needed(pod), self._shares(pod)))
-        return self._latest[1]
+        needed, added = mp.requests.filter_request(pod), mp.requests.scoring_request(pod)
+        return self._needed(needed), self._shares(added)
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        state[NEEDS] = Needs.of(self.reads(pod)[0])
+        state[NEEDS] = Needs.of(self._needed(state.template.requests.needed))
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
@@ -73,9 +70,8 @@ class NodeResourcesFit:
             return mp.Verdicts(all_fit=len(table), status_of=needs.refusals)
         return mp.Verdicts(codes=lacking, status_of=needs.refusals)
 
-    def _needed(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
+    def _needed(self, wanted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """What has to be free, in the order in which a lack of it is reported."""
-        wanted = mp.requests.filter_request(pod)
         first = [(name, wanted[name]) for name in UNSCALED if wanted.get(name)]
         scalars = [
             (name, amount)
@@ -93,7 +89,7 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = Shares.of(self.reads(pod)[1])
+        state[SHARES] = Shares.of(self._shares(state.template.requests.scored))
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
@@ -127,7 +123,7 @@ class NodeResourcesFit:
         if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
         left = table.left(shares.counted) - shares.amounts
-        ratings = strategy.rate_floats(left, offers.divisors)
+        ratings = strategy.rate_floats(left, offers)
         if ratings is None:
             return None
         if shares.weights is not None:
@@ -153,12 +149,13 @@ class NodeResourcesFit:
             weights = weights + counted * weight
         return strategy.mean(total, weights)
 
-    def _shares(self, pod: mp.Pod) -> tuple[Share, ...]:
-        added = mp.requests.scoring_request(pod)
+    def _shares(self, added: Mapping[str, int]) -> tuple[Share, ...]:
         return tuple(
-            Share(spec.name, amount, spec.weight, spec.name in DEFAULTED)
-            for spec in self._scored
-            if _counts(spec.name, amount := added.get(spec.name, 0))
+            [
+                Share(spec.name, amount, spec.weight, spec.name in DEFAULTED)
+                for spec in self._scored
+                if _counts(spec.name, amount := added.get(spec.name, 0))
+            ]
         )
 
     # Requeueing

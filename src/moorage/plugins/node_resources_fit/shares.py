@@ -1,9 +1,9 @@
 """Shares: which resources of a node are scored, and what the pod adds to each."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -18,8 +18,7 @@ class Share(NamedTuple):
     defaulted: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares:
+class Shares(Struct, frozen=True, eq=False):
     """All of a pod's shares, and the same as lines of arrays, one below the other."""
 
     each: tuple[Share, ...]

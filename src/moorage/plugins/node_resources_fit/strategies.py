@@ -35,7 +35,7 @@ class Strategy(Protocol):
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
 
-    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats | None:
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats | None:
         """The same by what is left where every node offers some; None if there is no such form."""
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
@@ -54,10 +54,11 @@ class LeastAllocated:
         used = np.minimum(requested, allocatable, out=requested)
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats:
-        if left.size and left.item(left.argmin()) < 0:  # To look is quicker than to cut off.
-            np.maximum(left, 0.0, out=left)
-        return _percent_floats(left, allocatable)
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats:
+        ratings = _percent_floats(left, offers)
+        if ratings.size and ratings.item(ratings.argmin()) < 0:
+            np.maximum(ratings, 0.0, out=ratings)  # To look is quicker than to cut off.
+        return ratings
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(total, weights)
@@ -74,9 +75,9 @@ class MostAllocated:
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def rate_floats(self, left: Floats, allocatable: Floats) -> Floats:
-        requested = np.subtract(allocatable, np.maximum(left, 0.0, out=left), out=left)
-        return _percent_floats(requested, allocatable)
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats:
+        requested = np.subtract(offers.amounts, np.maximum(left, 0.0, out=left), out=left)
+        return _percent_floats(requested, offers)
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(total, weights)
@@ -102,7 +103,7 @@ class RequestedToCapacityRatio:
         ratings *= allocatable > 0
         return ratings
 
-    def rate_floats(self, left: Floats, allocatable: Floats) -> None:
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> None:
         return None
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
@@ -128,9 +129,9 @@ def _percent(part: Ints, whole: Ints) -> Ints:
     return _whole(part, whole)
 
 
-def _percent_floats(part: Floats, whole: Floats) -> Floats:
+def _percent_floats(part: Floats, offers: mp.Offers) -> Floats:
     part *= 100.0
-    part /= whole
+    part /= offers.divisors
     return np.floor(part, out=part)
 
 

@@ -1,0 +1,39 @@
+"""Newcomers: the sheet of a family, for pods that are the first of their template.
+
+What is found out about a template that may never come up again is not kept: whoever looks at more
+than node objects is asked anew for every newcomer, on the ground of what the family has in common.
+"""
+
+from typing import TYPE_CHECKING
+
+from moorage.api.pod import Pod
+from moorage.framework.answers import PreFiltered
+from moorage.framework.family import Family
+from moorage.framework.points import ALWAYS
+from moorage.framework.sheet import Sheet, stamp_of
+from moorage.framework.state import CycleState
+from moorage.framework.template import PodTemplate
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+
+class Newcomers(Sheet):
+    """See the module."""
+
+    def __init__(self, profile: "Profile", template: PodTemplate, family: Family) -> None:
+        super().__init__(profile, profile.by_family, template, family, {})
+
+    @property
+    def is_new(self) -> bool:
+        return True
+
+    def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """Ask every pre_filter plugin that looks at more than node objects."""
+        # What the last one left behind.
+        self.beside = self.reasons = None
+        self._skips_scores = False
+        skipping = self.profile.skipping
+        idle = [plugin.name for plugin in skipping if stamp_of(plugin, state, pod) is ALWAYS]
+        self._idle = state.idle = frozenset(idle)
+        return self._ask_pre_filters(state, pod)
