@@ -14,6 +14,7 @@ from moorage.framework.memo import FilterMemo, FollowedMemo
 from moorage.framework.points import Depends
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask
+from moorage.nodes.changes import ChangeLog
 from moorage.nodes.table import NodeTable
 
 # Up to so many changed rows are combined one by one.
@@ -26,6 +27,7 @@ class Fitting:
     __slots__ = (
         "_first",
         "_followed",
+        "_log",
         "_looks_around",
         "_nodes_seen",
         "_seen",
@@ -45,8 +47,12 @@ class Fitting:
         "swept",
     )
 
-    def __init__(self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]]) -> None:
+    def __init__(
+        self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]], log: ChangeLog
+    ) -> None:
         self._table = table
+        # Of changes that matter: those of nodes, or those of usage, too.
+        self._log = log
         # The filters that take part, in order, by their places among all filters of the profile.
         self.memos = memos
         self.memo_at = dict(memos)
@@ -83,10 +89,10 @@ class Fitting:
     def refresh(self, state: CycleState, pod: Pod) -> None:
         """Bring the verdicts up to date."""
         table = self._table
-        position, nodes = table.changes.position, table.node_changes.position
+        position, nodes = self._log.position, table.node_changes.position
         if position == self._seen and not self._followed:
             return
-        rows = table.changes.since(self._seen)
+        rows = self._log.since(self._seen)
         same = False
         if nodes == self._nodes_seen and rows is not None and len(rows) <= FEW:
             version = 0

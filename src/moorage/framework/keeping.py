@@ -32,6 +32,7 @@ class Keeping:
     __slots__ = (
         "filters",
         "followed_filters",
+        "keeps_usage",
         "pre_filters",
         "scores",
         "usage_filters",
@@ -60,7 +61,7 @@ class Keeping:
         self.usage_filters = [(i, p) for i, p in self.filters if depends_of(p) is usage]
         far = [(i, p) for i, p in places if depends_of(p) not in kept]
         # To say where verdicts changed is of use for those who keep them with a template.
-        follows = usage in kept
+        follows = self.keeps_usage = usage in kept
         self.volatile_filters = [(i, p) for i, p in far if not (follows and _is_followed(p))]
         self.followed_filters = [(i, p) for i, p in far if follows and _is_followed(p)]
         self.scores = [(p, w) for p, w in scores if _keeps_scores(p, kept)]

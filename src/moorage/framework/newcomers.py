@@ -33,7 +33,13 @@ class Newcomers(Sheet):
         # What the last one left behind.
         self.beside = self.reasons = None
         self._skips_scores = False
-        skipping = self.profile.skipping
-        idle = [plugin.name for plugin in skipping if stamp_of(plugin, state, pod) is ALWAYS]
-        self._idle = state.idle = frozenset(idle)
+        self._idle = state.idle = frozenset(self._find_idle(state, pod))
         return self._ask_pre_filters(state, pod)
+
+    def _find_idle(self, state: CycleState, pod: Pod) -> list[str]:
+        """Who has nothing to do with such pods at all."""
+        skipping = self.profile.skipping
+        try:
+            return [each.name for each in skipping if each.skips_while(state, pod) is ALWAYS]
+        except Exception:  # A plugin may raise anything; the others may have something to say.
+            return [each.name for each in skipping if stamp_of(each, state, pod) is ALWAYS]

@@ -263,8 +263,10 @@ class Sheet:
         ]
         own += [(place, self._following(plugin)) for place, plugin in pre.followed]
         memos = sorted([*self.family.memos(skips), *own], key=itemgetter(0))
+        table = self.state.table
+        log = table.changes if self._keeping.keeps_usage else table.node_changes
         self._followed = pre.followed
-        self._fitting = Fitting(self.state.table, memos)
+        self._fitting = Fitting(table, memos, log)
         self._totals = self.reasons = None
         return self._fitting
 

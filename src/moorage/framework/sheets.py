@@ -9,9 +9,10 @@ long as one of them stands on it.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import calls
 from moorage.framework.family import Family
@@ -33,6 +34,10 @@ FEWEST_KEPT = 32
 MOST_FAMILIES = 32
 
 
+# A plugin, what it reads of a pod (if it says so), and whether it looks at all nodes together.
+Reader = tuple[Any, Callable[[Pod], Hashable] | None, bool]
+
+
 class Sheets:
     """See the module."""
 
@@ -48,9 +53,12 @@ class Sheets:
         self._latest: Sheet | None = None
         # For each kept plugin, by what it reads of a template.
         self._readings: dict[str, dict[Hashable, Reading]] = {p.name: {} for p in profile.kept}
-        self._families: dict[tuple[Reading, ...], Family] = {}
-        self._by_nodes = [p for p in profile.kept if p.depends is not Depends.USAGE]
-        self._by_usage = [p for p in profile.kept if p.depends is Depends.USAGE]
+        # By what all plugins read that look at node objects only.
+        self._families: dict[tuple[Hashable, ...], Family] = {}
+        usage = Depends.USAGE
+        self._by_nodes = [_reader(p) for p in profile.kept if p.depends is not usage]
+        self._by_usage = [_reader(p) for p in profile.kept if p.depends is usage]
+        self._node_changes = profile.cluster.table.node_changes
 
     def of(self, template: PodTemplate) -> Sheet:
         """What is kept about a template."""
@@ -85,30 +93,30 @@ class Sheets:
         return newcomers
 
     def _new(self, template: PodTemplate) -> Sheet:
-        readings = self._read(self._by_usage, template)
+        reads = self._reads(self._by_usage, template)
+        own = self._found(self._by_usage, reads, template)
         family = self.family(template)
-        for reading in readings:
-            self._hold(reading)
-        own = {reading.plugin.name: reading for reading in readings}
+        self._hold(own)
         return self.sheet_type(self._profile, self._profile.by_template, template, family, own)
 
     def _drop(self, sheet: Sheet) -> None:
-        for reading in sheet.own.values():
-            self._release(reading)
+        self._release(sheet.own)
         self.leave(sheet.family)
 
     # Shared by sheets
 
     def family(self, template: PodTemplate) -> Family:
         """The family of a template, with one more sheet that stands on it."""
-        key = tuple(self._read(self._by_nodes, template))
-        family = self._families.get(key)
+        key = self._reads(self._by_nodes, template)
+        try:
+            family = self._families.get(key)
+        except TypeError:  # What cannot be hashed cannot be kept.
+            family = None
         if family is None:
+            found = self._found(self._by_nodes, key, template)
             state = CycleState(self._profile.cluster, template, 0.0)
-            readings = {reading.plugin.name: reading for reading in key}
-            family = self._families[key] = Family(self._profile, readings, key, state)
-            for reading in key:
-                self._hold(reading)
+            family = self._families[key] = Family(self._profile, found, key, state)
+            self._hold(found)
         family.holders += 1
         return family
 
@@ -117,39 +125,54 @@ class Sheets:
         family.holders -= 1
         if not family.holders:
             del self._families[family.key]
-            for reading in family.key:
-                self._release(reading)
+            self._release(family.readings)
 
-    def _read(self, plugins: Sequence[Any], template: PodTemplate) -> list[Reading]:
-        """What plugins make of a template."""
-        found, pod, asked = [], template.exemplar, None
-        try:
-            for asked in plugins:
-                read: Hashable = template.serial
-                if hasattr(asked, "reads"):
-                    read = asked.reads(pod)
-                if asked.depends is Depends.NODES:
-                    # What it worked out about all nodes together holds until one of them changes.
-                    read = read, self._profile.cluster.table.node_changes.position
-                found.append(
-                    self._readings[asked.name].get(read) or self._make(asked, template, read)
-                )
-        except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
-            name = "" if asked is None else asked.name
-            text = f'plugin "{name}": reads: {calls.describe(trouble)}'
-            raise PluginError(name, text) from trouble
+    def _reads(self, plugins: Sequence[Reader], template: PodTemplate) -> tuple[Hashable, ...]:
+        """What plugins read of a template."""
+        found, pod, position = [], template.exemplar, self._node_changes.position
+        for plugin, reads, looks_around in plugins:
+            try:
+                read = template.serial if reads is None else reads(pod)
+            except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
+                raise _reading(plugin, trouble) from trouble
+            # What is worked out about all nodes together holds until one of them changes.
+            found.append((read, position) if looks_around else read)
+        return tuple(found)
+
+    def _found(
+        self, plugins: Sequence[Reader], reads: Sequence[Hashable], template: PodTemplate
+    ) -> dict[str, Reading]:
+        """What plugins make of what they read, by their names."""
+        found = {}
+        for (plugin, _, _), read in zip(plugins, reads, strict=True):
+            try:
+                known = self._readings[plugin.name].get(read)
+            except TypeError as trouble:
+                raise _reading(plugin, trouble) from trouble
+            found[plugin.name] = known or self._make(plugin, template, read)
         return found
 
     def _make(self, plugin: Any, template: PodTemplate, read: Hashable) -> Reading:
         state = CycleState(self._profile.cluster, template, 0.0)
         return Reading(self._profile, plugin, state, read)
 
-    def _hold(self, reading: Reading) -> None:
-        if not reading.holders:
-            self._readings[reading.plugin.name][reading.read] = reading
-        reading.holders += 1
+    def _hold(self, readings: Mapping[str, Reading]) -> None:
+        for name, reading in readings.items():
+            if not reading.holders:
+                self._readings[name][reading.read] = reading
+            reading.holders += 1
 
-    def _release(self, reading: Reading) -> None:
-        reading.holders -= 1
-        if not reading.holders:
-            del self._readings[reading.plugin.name][reading.read]
+    def _release(self, readings: Mapping[str, Reading]) -> None:
+        for name, reading in readings.items():
+            reading.holders -= 1
+            if not reading.holders:
+                del self._readings[name][reading.read]
+
+
+def _reader(plugin: Any) -> Reader:
+    return plugin, getattr(plugin, "reads", None), plugin.depends is Depends.NODES
+
+
+def _reading(plugin: Any, trouble: Exception) -> PluginError:
+    text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
+    return PluginError(plugin.name, text)

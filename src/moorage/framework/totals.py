@@ -79,6 +79,8 @@ class Totals:
     def refresh(self, fits: Mask) -> None:
         """Bring the totals up to date; a plugin that raised over a node in `fits` raises here."""
         table, fitting = self._table, self._fitting
+        if fitting.changed == [] and not fitting.moved and not self._memos:
+            return
         position, nodes = table.changes.position, table.node_changes.position
         # Should a plugin raise below, the next look starts over.
         rows, fitting.changed = fitting.changed, None

@@ -4,12 +4,12 @@ For whoever calculates with them. They are brought up to date when somebody asks
 are of templates that have been scored before, and then nobody does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moorage.nodes.resources import Floats, ResourceColumns
+from moorage.nodes.resources import Floats, Ints, ResourceColumns
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
@@ -26,16 +26,29 @@ EXACT = 1 << 52
 Counted = tuple[tuple[str, bool], ...]
 
 
+class _Nothing:
+    """The amounts of a resource of which nobody has anything."""
+
+    def __getitem__(self, row: int) -> int:
+        return 0
+
+
+NOTHING = _Nothing()
+Amounts = list[int] | Ints | _Nothing
+
+
 class Lines:
     """What pods count for, or what they leave of what nodes offer."""
 
-    __slots__ = ("_is_tight", "_least", "_leaves", "_resources", "_seen", "_values")
+    __slots__ = ("_is_tight", "_least", "_leaves", "_resources", "_seen", "_sources", "_values")
 
     def __init__(self, resources: Counted, *, leaves: bool) -> None:
         self._resources = resources
         self._leaves = leaves
         self._values: Floats = np.zeros((0, 0))
         self._seen = -1
+        # What pods take and what nodes offer, row by row, once there is something of everything.
+        self._sources: list[tuple[Amounts, Amounts | None]] | None = None
         # No node has less than this of each, if that is known, and whether one has just this.
         self._least: list[float] | None = None
         self._is_tight = False
@@ -79,6 +92,7 @@ class Lines:
 
     def _write_all(self, table: "NodeTable") -> None:
         self._values = np.empty((len(self._resources), table.capacity))
+        self._sources = None
         self._write(table, slice(None))
 
     def _write(self, table: "NodeTable", rows: slice | np.ndarray) -> None:
@@ -93,27 +107,30 @@ class Lines:
         self._least = None
 
     def _write_few(self, table: "NodeTable", rows: list[int]) -> None:
-        offers = table.allocatable_columns.values if self._leaves else NOTHING
         least = self._least
-        for line, (resource, defaulted) in enumerate(self._resources):
-            values, offered = self._values[line], offers.get(resource)
-            taken = _columns(table, defaulted=defaulted).values.get(resource)
+        for line, (taken, offered) in enumerate(self._sources or self._find_sources(table)):
+            values = self._values[line]
             for row in rows:
-                amount = 0 if taken is None else taken[row]
-                if resource == PODS:
-                    amount = len(table.placed[row])
-                if self._leaves:
-                    amount = -amount if offered is None else offered[row] - amount
+                amount = taken[row] if offered is None else offered[row] - taken[row]
                 if least is not None:
                     bound = least[line]
                     if amount < bound and table.nodes[row] is not None:
-                        least[line] = amount
+                        least[line] = float(amount)
                     elif values.item(row) <= bound:
                         self._is_tight = False
                 values[row] = amount
 
-
-NOTHING: Mapping[str, list[int]] = {}
+    def _find_sources(self, table: "NodeTable") -> list[tuple[Amounts, Amounts | None]]:
+        sources: list[tuple[Amounts, Amounts | None]] = []
+        for resource, defaulted in self._resources:
+            taken: Amounts = table.pod_counts
+            if resource != PODS:
+                taken = _columns(table, defaulted=defaulted).values.get(resource, NOTHING)
+            offered = table.allocatable_columns.values.get(resource, NOTHING)
+            sources.append((taken, offered if self._leaves else None))
+        if not any(each is NOTHING for pair in sources for each in pair):
+            self._sources = sources
+        return sources
 
 
 def _columns(table: "NodeTable", *, defaulted: bool) -> ResourceColumns:
