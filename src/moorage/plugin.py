@@ -78,6 +78,7 @@ from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
 from moorage.nodes import affinity_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
+from moorage.nodes.amounts import Amounts
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
@@ -99,6 +100,7 @@ __all__ = [
     "SUCCESS",
     "Action",
     "AffinityTerm",
+    "Amounts",
     "AssumeError",
     "Awaiting",
     "BindPod",

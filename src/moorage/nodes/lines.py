@@ -12,7 +12,7 @@ import numpy as np
 from moorage.nodes.resources import Floats, Ints, ResourceColumns
 
 if TYPE_CHECKING:
-    from moorage.nodes.table import NodeTable
+    from moorage.nodes.amounts import AmountTable
 
 # Up to so many rows are quicker written one by one.
 FEW = 16
@@ -53,7 +53,7 @@ class Lines:
         self._least: list[float] | None = None
         self._is_tight = False
 
-    def current(self, table: "NodeTable") -> Floats:
+    def current(self, table: "AmountTable") -> Floats:
         """All of them, as they are now."""
         position = table.changes.position
         if position != self._seen:
@@ -67,7 +67,7 @@ class Lines:
             self._seen = position
         return self._values
 
-    def are_above(self, amounts: Sequence[int], table: "NodeTable") -> bool:
+    def are_above(self, amounts: Sequence[int], table: "AmountTable") -> bool:
         """Whether all nodes are known to have at least so much of each."""
         self.current(table)
         if self._least is None:
@@ -86,16 +86,16 @@ class Lines:
                 return False
         return True
 
-    def _find_least(self, table: "NodeTable") -> None:
+    def _find_least(self, table: "AmountTable") -> None:
         least = np.where(table.active_rows, self._values, np.inf).min(axis=1, initial=EXACT)
         self._least, self._is_tight = least.tolist(), True
 
-    def _write_all(self, table: "NodeTable") -> None:
+    def _write_all(self, table: "AmountTable") -> None:
         self._values = np.empty((len(self._resources), table.capacity))
         self._sources = None
         self._write(table, slice(None))
 
-    def _write(self, table: "NodeTable", rows: slice | np.ndarray) -> None:
+    def _write(self, table: "AmountTable", rows: slice | np.ndarray) -> None:
         for line, (resource, defaulted) in enumerate(self._resources):
             if resource == PODS:
                 amounts = table.pod_counts[rows]
@@ -106,7 +106,7 @@ class Lines:
             self._values[line, rows] = amounts
         self._least = None
 
-    def _write_few(self, table: "NodeTable", rows: list[int]) -> None:
+    def _write_few(self, table: "AmountTable", rows: list[int]) -> None:
         least = self._least
         for line, (taken, offered) in enumerate(self._sources or self._find_sources(table)):
             values = self._values[line]
@@ -114,13 +114,13 @@ class Lines:
                 amount = taken[row] if offered is None else offered[row] - taken[row]
                 if least is not None:
                     bound = least[line]
-                    if amount < bound and table.nodes[row] is not None:
+                    if amount < bound and table.active_rows.item(row):
                         least[line] = float(amount)
                     elif values.item(row) <= bound:
                         self._is_tight = False
                 values[row] = amount
 
-    def _find_sources(self, table: "NodeTable") -> list[tuple[Amounts, Amounts | None]]:
+    def _find_sources(self, table: "AmountTable") -> list[tuple[Amounts, Amounts | None]]:
         sources: list[tuple[Amounts, Amounts | None]] = []
         for resource, defaulted in self._resources:
             taken: Amounts = table.pod_counts
@@ -133,5 +133,5 @@ class Lines:
         return sources
 
 
-def _columns(table: "NodeTable", *, defaulted: bool) -> ResourceColumns:
+def _columns(table: "AmountTable", *, defaulted: bool) -> ResourceColumns:
     return table.nonzero_columns if defaulted else table.requested_columns

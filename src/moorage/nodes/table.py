@@ -9,7 +9,7 @@ The cache is the only writer. Plugins read, through the same names on the whole 
 `TableSlice` of a few rows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,52 +20,36 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
+from moorage.nodes.amounts import Amounts, AmountTable
 from moorage.nodes.changes import ChangeLog
 from moorage.nodes.columns import Column, ColumnValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
-from moorage.nodes.lines import Counted, Lines
-from moorage.nodes.offers import Offers
 from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
-from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
-from moorage.nodes.usage_columns import UsageColumn, UsageValues
+from moorage.nodes.usage_columns import UsageColumn
 from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
 NO_NAME = NodeName("")
-# So many kinds of arrays of floats are kept.
-MOST_LINES = 16
 
 
-class Rows:
+class Rows(Amounts):
     """What plugins may ask of several rows at once; every answer has one entry per row."""
 
     __slots__ = ()
 
     _table: "NodeTable"
-    _index: Any
 
     def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
         """A column that a plugin declared."""
-        values: NDArray[Any]
         if isinstance(column, UsageColumn):
-            values = self._table.usage_column(column)[..., self._index]
-        else:
-            values = self._table.column(column)[self._index]
+            return super().__getitem__(column)
+        values: NDArray[Any] = self._table.column(column)[self._index]
         return values
-
-    def __len__(self) -> int:
-        return len(self.active)
-
-    @property
-    def active(self) -> Mask:
-        """Rows that have a node."""
-        active: Mask = self._table.active_rows[self._index]
-        return active
 
     def all_of(self, mask: Mask) -> bool:
         """Whether something holds for every node; rows without a node do not matter."""
@@ -79,48 +63,6 @@ class Rows:
     def size(self) -> int:
         """Number of nodes in the whole cluster."""
         return self._table.node_count
-
-    @property
-    def pod_count(self) -> Ints:
-        """Number of pods on each node."""
-        counts: Ints = self._table.pod_counts[self._index]
-        return counts
-
-    def allocatable(self, resource: str) -> Ints:
-        """What each node offers of a resource (cpu in milli, the rest in units)."""
-        amounts: Ints = self._table.allocatable_columns[resource][self._index]
-        return amounts
-
-    def offers(self, resources: tuple[str, ...]) -> Offers:
-        """The same of several, to calculate with in floats."""
-        return self._table.offers(resources).at(self._index)
-
-    def requested(self, resource: str) -> Ints:
-        """What each node's pods request of a resource."""
-        amounts: Ints = self._table.requested_columns[resource][self._index]
-        return amounts
-
-    def nonzero_requested(self, resource: str) -> Ints:
-        """As `requested`, with a default for containers that request no cpu or memory."""
-        amounts: Ints = self._table.nonzero_columns[resource][self._index]
-        return amounts
-
-    def counted(self, resources: Counted) -> Floats:
-        """The one or the other of several, a line each, as floats; not to be written to.
-
-        Of "pods", every pod takes one.
-        """
-        amounts: Floats = self._table.counted(resources)[..., self._index]
-        return amounts
-
-    def left(self, resources: Counted) -> Floats:
-        """What that leaves of what nodes offer, likewise."""
-        amounts: Floats = self._table.left(resources)[..., self._index]
-        return amounts
-
-    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
-        """Whether every node is known to have so much left; if not, one has to look."""
-        return False
 
     def meets(self, requirement: Requirement) -> Mask:
         """Which nodes' labels meet a requirement."""
@@ -179,76 +121,60 @@ class Rows:
 class TableSlice(Rows):
     """A few rows of the table, for answering again just where something changed."""
 
-    __slots__ = ("_index", "_table", "rows")
+    __slots__ = ("_amounts", "_index", "_table", "rows")
 
     def __init__(self, table: "NodeTable", rows: NDArray[np.intp]) -> None:
-        self._table = table
+        self._amounts = self._table = table
         self._index = self.rows = rows
 
 
-class NodeTable(Rows):
+class NodeTable(AmountTable, Rows):
     """All rows."""
 
     __slots__ = (
         "_columns",
         "_free",
-        "_index",
         "_labels",
-        "_lines",
-        "_offers",
         "_table",
-        "_usage_columns",
-        "active_rows",
-        "allocatable_columns",
-        "capacity",
-        "changes",
         "images",
         "names",
         "node_changes",
         "node_count",
         "nodes",
-        "nonzero_columns",
         "order",
         "placed",
         "placements",
-        "pod_counts",
         "ports",
-        "requested_columns",
         "row_of",
         "taints",
         "volumes",
     )
 
     def __init__(self, capacity: int = SMALLEST) -> None:
+        super().__init__(capacity)
         self._table = self
-        self._index = slice(None)
-        self.capacity = capacity
         self.node_count = 0
-        self.active_rows: Mask = np.zeros(capacity, dtype=np.bool_)
         self.nodes: list[Node | None] = [None] * capacity
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
-        self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.row_of: dict[str, int] = {}
         self.names: list[NodeName] = [NO_NAME] * capacity
         self._free = list(range(capacity - 1, -1, -1))
-        self.allocatable_columns = ResourceColumns(capacity)
-        self.requested_columns = ResourceColumns(capacity)
-        self.nonzero_columns = ResourceColumns(capacity)
         self._columns: dict[Column, ColumnValues] = {}
-        self._usage_columns: dict[UsageColumn, UsageValues] = {}
-        self._lines: dict[tuple[Counted, bool], Lines] = {}
-        self._offers: dict[tuple[str, ...], Offers] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
         self.volumes = VolumeUses()
         self.images = Images()
         self.order = NodeOrder()
-        self.changes = ChangeLog()
         self.node_changes = ChangeLog()
         self.placements = Placements(self)
 
     # Reading
+
+    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
+        if isinstance(column, UsageColumn):
+            return self.usage_column(column)
+        return Rows.__getitem__(self, column)
 
     def info(self, row: int) -> NodeInfo:
         """A row in a node's clothes."""
@@ -276,49 +202,6 @@ class NodeTable(Rows):
                 if node is not None:
                     values.set(row, node)
         return values
-
-    def offers(self, resources: tuple[str, ...]) -> Offers:
-        """What nodes offer of several resources; kept until a node changes."""
-        offers = self._offers.get(resources)
-        if offers is None:
-            offers = Offers.of(self.allocatable_columns, resources, self.active_rows)
-            self._offers[resources] = offers
-        return offers
-
-    def usage_column(self, column: UsageColumn) -> NDArray[Any]:
-        """A plugin's usage column as it is now."""
-        values = self._usage_columns.get(column)
-        if values is None:
-            values = self._usage_columns[column] = UsageValues(column)
-        return values.current(self)
-
-    # Of all rows there is nothing to pick.
-
-    def __len__(self) -> int:
-        return self.capacity
-
-    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
-        if isinstance(column, UsageColumn):
-            return self.usage_column(column)
-        return super().__getitem__(column)
-
-    def counted(self, resources: Counted) -> Floats:
-        return self.lines(resources, leaves=False).current(self)
-
-    def left(self, resources: Counted) -> Floats:
-        return self.lines(resources, leaves=True).current(self)
-
-    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
-        return self.lines(resources, leaves=True).are_above(amounts, self)
-
-    def lines(self, resources: Counted, *, leaves: bool) -> Lines:
-        """What is behind `counted` or `left`."""
-        lines = self._lines.get((resources, leaves))
-        if lines is None:
-            if len(self._lines) >= MOST_LINES:
-                self._lines.clear()
-            lines = self._lines[resources, leaves] = Lines(resources, leaves=leaves)
-        return lines
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""
@@ -450,24 +333,17 @@ class NodeTable(Rows):
 
     def _grow(self, capacity: int) -> None:
         more = capacity - self.capacity
-        self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
-        self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
         self.nodes.extend([None] * more)
         self.placed.extend({} for _ in range(more))
         self.names.extend([NO_NAME] * more)
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
-        for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
-            resources.grow(capacity)
-        self._offers.clear()
         self.taints.grow(capacity)
         for label in self._labels.values():
             label.grow(capacity)
         for values in self._columns.values():
             values.grow(capacity)
         self.placements.grow(capacity)
-        self.capacity = capacity
-        # Arrays that others keep per row have the wrong length now.
-        self.changes.forget()
+        super()._grow(capacity)
         self.node_changes.forget()
 
 

@@ -84,7 +84,7 @@ class Needs(Struct, frozen=True, eq=False):
                     lacking |= UNRESOLVABLE
         return lacking
 
-    def lacking_all(self, table: mp.Rows) -> NDArray[np.int64] | None:
+    def lacking_all(self, table: mp.Amounts) -> NDArray[np.int64] | None:
         """The same for many rows; None if the pod fits everywhere."""
         if table.has_room(self.counted, self.amounts):
             return None
@@ -98,7 +98,7 @@ class Needs(Struct, frozen=True, eq=False):
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
-    def _short(self, table: mp.Rows) -> mp.Mask:
+    def _short(self, table: mp.Amounts) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
         if table.offers(self.resources).largest <= EXACT:
             return table.left(self.counted) < np.array(self.amounts, dtype=np.float64)[:, None]

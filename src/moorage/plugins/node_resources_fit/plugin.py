@@ -63,7 +63,7 @@ class NodeResourcesFit:
         needs = state[NEEDS]
         return needs.refusals(needs.lacking(node))
 
-    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Verdicts:
         needs = state[NEEDS]
         lacking = needs.lacking_all(table)
         if lacking is None:
@@ -107,7 +107,7 @@ class NodeResourcesFit:
                     weights += weight
         return strategy.mean(total, weights) if weights else 0
 
-    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Scores:
         if not self._scored:
             raise ValueError("resources not found")
         shares = state[SHARES]
@@ -116,7 +116,7 @@ class NodeResourcesFit:
         scores = self._score_floats(shares, table)
         return self._score_ints(shares, table) if scores is None else scores
 
-    def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
+    def _score_floats(self, shares: Shares, table: mp.Amounts) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
         resources, strategy = shares.resources, self._strategy
         offers = table.offers(resources)
@@ -136,7 +136,7 @@ class NodeResourcesFit:
         scores: mp.Scores = total.astype(np.int32)  # Half as wide is half the work.
         return scores
 
-    def _score_ints(self, shares: Shares, table: mp.Rows) -> mp.Scores:
+    def _score_ints(self, shares: Shares, table: mp.Amounts) -> mp.Scores:
         strategy = self._strategy
         total = np.zeros(len(table), dtype=np.int64)
         weights: Any = 0

@@ -1,0 +1,194 @@
+"""Amounts: what nodes offer and what their pods take of it, in numbers, for many rows at once.
+
+`Amounts` are the questions, `AmountTable` has the answers for all of its rows. A row is a node, or
+a kind of nodes that are alike in all of this.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.nodes.changes import ChangeLog
+from moorage.nodes.info import NodeInfo
+from moorage.nodes.interning import Mask
+from moorage.nodes.lines import Counted, Lines
+from moorage.nodes.offers import Offers
+from moorage.nodes.resources import Floats, Ints, ResourceColumns
+from moorage.nodes.usage_columns import UsageColumn, UsageValues
+
+# So many kinds of arrays of floats are kept.
+MOST_LINES = 16
+
+
+class Amounts:
+    """What plugins may ask of the amounts of several rows; every answer has an entry per row."""
+
+    __slots__ = ()
+
+    _amounts: "AmountTable"
+    _index: Any
+
+    def __getitem__(self, column: UsageColumn) -> NDArray[Any]:
+        """A usage column that a plugin declared."""
+        values: NDArray[Any] = self._amounts.usage_column(column)[..., self._index]
+        return values
+
+    def __len__(self) -> int:
+        return len(self.active)
+
+    @property
+    def active(self) -> Mask:
+        """Rows that have a node."""
+        active: Mask = self._amounts.active_rows[self._index]
+        return active
+
+    @property
+    def pod_count(self) -> Ints:
+        """Number of pods on each node."""
+        counts: Ints = self._amounts.pod_counts[self._index]
+        return counts
+
+    def allocatable(self, resource: str) -> Ints:
+        """What each node offers of a resource (cpu in milli, the rest in units)."""
+        amounts: Ints = self._amounts.allocatable_columns[resource][self._index]
+        return amounts
+
+    def offers(self, resources: tuple[str, ...]) -> Offers:
+        """The same of several, to calculate with in floats."""
+        return self._amounts.offers(resources).at(self._index)
+
+    def requested(self, resource: str) -> Ints:
+        """What each node's pods request of a resource."""
+        amounts: Ints = self._amounts.requested_columns[resource][self._index]
+        return amounts
+
+    def nonzero_requested(self, resource: str) -> Ints:
+        """As `requested`, with a default for containers that request no cpu or memory."""
+        amounts: Ints = self._amounts.nonzero_columns[resource][self._index]
+        return amounts
+
+    def counted(self, resources: Counted) -> Floats:
+        """The one or the other of several, a line each, as floats; not to be written to.
+
+        Of "pods", every pod takes one.
+        """
+        amounts: Floats = self._amounts.counted(resources)[..., self._index]
+        return amounts
+
+    def left(self, resources: Counted) -> Floats:
+        """What that leaves of what nodes offer, likewise."""
+        amounts: Floats = self._amounts.left(resources)[..., self._index]
+        return amounts
+
+    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
+        """Whether every node is known to have so much left; if not, one has to look."""
+        return False
+
+
+class AmountTable(Amounts):
+    """The amounts of all rows, and a log of changed rows."""
+
+    __slots__ = (
+        "_amounts",
+        "_index",
+        "_lines",
+        "_offers",
+        "_usage_columns",
+        "active_rows",
+        "allocatable_columns",
+        "capacity",
+        "changes",
+        "nonzero_columns",
+        "pod_counts",
+        "requested_columns",
+    )
+
+    def __init__(self, capacity: int) -> None:
+        self._amounts = self
+        self._index = slice(None)
+        self.capacity = capacity
+        self.active_rows: Mask = np.zeros(capacity, dtype=np.bool_)
+        self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
+        self.allocatable_columns = ResourceColumns(capacity)
+        self.requested_columns = ResourceColumns(capacity)
+        self.nonzero_columns = ResourceColumns(capacity)
+        self.changes = ChangeLog()
+        self._usage_columns: dict[UsageColumn, UsageValues] = {}
+        self._lines: dict[tuple[Counted, bool], Lines] = {}
+        self._offers: dict[tuple[str, ...], Offers] = {}
+
+    @property
+    def resources(self) -> tuple[ResourceColumns, ResourceColumns, ResourceColumns]:
+        """All columns: what nodes offer, what pods request of it, and the same with defaults."""
+        return self.allocatable_columns, self.requested_columns, self.nonzero_columns
+
+    def info(self, row: int) -> NodeInfo:
+        """A row in a node's clothes."""
+        return NodeInfo(self, row)  # type: ignore[arg-type]  # Asked for amounts only.
+
+    # Of all rows there is nothing to pick.
+
+    def __len__(self) -> int:
+        return self.capacity
+
+    def __getitem__(self, column: UsageColumn) -> NDArray[Any]:
+        return self.usage_column(column)
+
+    def offers(self, resources: tuple[str, ...]) -> Offers:
+        """What nodes offer of several resources; kept until a node changes."""
+        offers = self._offers.get(resources)
+        if offers is None:
+            offers = Offers.of(self.allocatable_columns, resources, self.active_rows)
+            self._offers[resources] = offers
+        return offers
+
+    def usage_column(self, column: UsageColumn) -> NDArray[Any]:
+        """A plugin's usage column as it is now."""
+        values = self._usage_columns.get(column)
+        if values is None:
+            values = self._usage_columns[column] = UsageValues(column)
+        return values.current(self)
+
+    def counted(self, resources: Counted) -> Floats:
+        return self._lines_of(resources, leaves=False).current(self)
+
+    def left(self, resources: Counted) -> Floats:
+        return self._lines_of(resources, leaves=True).current(self)
+
+    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
+        return self._lines_of(resources, leaves=True).are_above(amounts, self)
+
+    def _lines_of(self, resources: Counted, *, leaves: bool) -> Lines:
+        lines = self._lines.get((resources, leaves))
+        if lines is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            lines = self._lines[resources, leaves] = Lines(resources, leaves=leaves)
+        return lines
+
+    def slice(self, rows: NDArray[np.intp]) -> Amounts:
+        """A few rows, with the same questions."""
+        return AmountSlice(self, rows)
+
+    def _grow(self, capacity: int) -> None:
+        more = capacity - self.capacity
+        self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
+        self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
+        for resources in self.resources:
+            resources.grow(capacity)
+        self._offers.clear()
+        self.capacity = capacity
+        # Arrays that others keep per row have the wrong length now.
+        self.changes.forget()
+
+
+class AmountSlice(Amounts):
+    """A few rows."""
+
+    __slots__ = ("_amounts", "_index")
+
+    def __init__(self, amounts: AmountTable, rows: NDArray[np.intp]) -> None:
+        self._amounts = amounts
+        self._index = rows
