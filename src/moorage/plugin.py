@@ -76,7 +76,7 @@ from moorage.framework.summary import summarize
 from moorage.framework.supposition import Supposition
 from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
-from moorage.nodes import affinity_terms, ports, volumes
+from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.amounts import Amounts
 from moorage.nodes.columns import Column
@@ -191,6 +191,7 @@ __all__ = [
     "claims",
     "csi_migration",
     "few_rows_in",
+    "node_terms",
     "only_nodes",
     "pending",
     "ports",

@@ -1,31 +1,15 @@
 """Pods with claims on the command line: what is missing is said, what comes along is used."""
 
 import pytest
+from tests.storage_manifests import claim, claimed, storage_class
 
-CLASS = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "disk"},
-    "provisioner": "disk.example.com",
-    "volumeBindingMode": "WaitForFirstConsumer",
-}
-CLAIM = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolumeClaim",
-    "metadata": {"name": "data"},
-    "spec": {
-        "storageClassName": "disk",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-    },
-}
+CLASS, CLAIM = storage_class(), claim()
 HINT = "A claim gets its volume from a StorageClass or PersistentVolume"
 
 
 @pytest.fixture
 def user(make_pod):
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    return make_pod("user", "2", volumes=[volume])
+    return make_pod("user", "2", volumes=[claimed("data")])
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("simulate", "capacity", "--pod", "pod.yaml")])

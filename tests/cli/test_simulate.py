@@ -80,6 +80,7 @@ def test_for_programs(run, cluster, form):
             "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
             "default/gated": "waiting for scheduling gates: [example.com/wait]",
         },
+        "heldBack": {},
         "evictions": [],
         "nodes": {
             "small": {
@@ -125,6 +126,18 @@ def test_fail_on_pending(run, write, make_node, make_pod, pods, code, form):
     path = write("c.yaml", make_node("n"), *(made[name] for name in pods))
     assert run("simulate", "-f", path, "-o", form, "--fail-on-pending").exit_code == code
     assert run("simulate", "-f", path, "-o", form).exit_code == 0
+
+
+def test_a_stateful_set_that_waits_for_its_first_pod(run, write, make_node, make_pod):
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": make_pod("x", "64")["spec"]}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    database = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}}
+    path = write("c.yaml", make_node("n"), database | {"spec": spec})
+    said = "StatefulSet default/db waits for db-0 to run before it makes 2 more pods."
+    assert said in run("simulate", "-f", path).stdout
+    found = json.loads(run("simulate", "-f", path, "-o", "json").stdout)
+    assert found["heldBack"] == {"default/db": {"waitsFor": "db-0", "pods": 2}}
+    assert list(found["pending"]) == ["default/db-0"]
 
 
 def test_one_seed_one_outcome(run, write, make_node, make_pod):

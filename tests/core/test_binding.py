@@ -1,6 +1,7 @@
 """From permit to bound, stage by stage; numbers are rows of the specification."""
 
 import pytest
+from tests.saying import make
 
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.effects import Done, Failed, Unknown
@@ -14,18 +15,6 @@ REF = PodRef.of(POD)
 BIND = BindPod(REF, "n1")
 FIRST, SECOND = DeletePod(PodRef("default", "a", "a")), DeletePod(PodRef("default", "b", "b"))
 NO = unschedulable("no")
-
-
-def make(name, **methods):
-    def saying(answer):
-        def method(self, *args):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return method
-
-    return type(name, (), {"name": name, **{m: saying(said) for m, said in methods.items()}})
 
 
 def begin(machine, *plugins):

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 from msgspec.structs import replace
+from tests.saying import make
 
 from moorage.api.pod import PodStatus
 from moorage.core import diagnosis
@@ -24,22 +25,6 @@ from moorage.testing import make_node, make_pod
 POD = make_pod("p")
 NO = unschedulable("no")
 NAMES = ["n1", "n2", "n3"]
-
-
-def make(name, **methods):
-    """A plugin class that says the same whenever it is asked, or raises it."""
-
-    def saying(answer):
-        def method(self, *args):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer(*args) if callable(answer) else answer
-
-        return method
-
-    return type(
-        name, (), {"name": name, **{method: saying(said) for method, said in methods.items()}}
-    )
 
 
 def per_node(**answers):

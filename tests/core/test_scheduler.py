@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
+from tests.saying import make
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod, PodStatus
@@ -32,22 +33,6 @@ POD = make_pod("p", uid="uid-p", requests={"cpu": "1"})
 OTHER = make_pod("q", uid="uid-q", requests={"cpu": "1"})
 REF = PodRef.of(POD)
 NO = unschedulable("no")
-
-
-def make(name, **methods):
-    """A plugin class that says the same whenever it is asked, or raises it."""
-
-    def saying(answer):
-        def method(self, *args):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer(*args) if callable(answer) else answer
-
-        return method
-
-    return type(
-        name, (), {"name": name, **{method: saying(said) for method, said in methods.items()}}
-    )
 
 
 def on(pod, node):

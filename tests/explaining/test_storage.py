@@ -1,6 +1,7 @@
 """What is behind a refusal by storage: claim, volume and who has it are named."""
 
 import pytest
+from tests.storage_manifests import BY_HAND, DRIVER, claimed, csi_node, storage_class
 
 from moorage import explain
 
@@ -24,10 +25,6 @@ def pod(name="web", *volumes, on=None):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def claimed(claim):
-    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
-
-
 def claim(name="data", *, volume=None, mode="ReadWriteOnce", annotations=None, **spec):
     meta = {"name": name, "annotations": BOUND if volume else annotations or {}}
     spec |= {"accessModes": [mode], "volumeName": volume or ""}
@@ -45,32 +42,12 @@ def volume(name="pv-7", labels=None, **spec):
     }
 
 
-def storage_class(name, provisioner="x", mode="WaitForFirstConsumer"):
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": mode,
-    }
-
-
-def csi_node(name, limit):
-    driver = {"name": "x", "nodeID": name, "allocatable": {"count": limit}}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": name},
-        "spec": {"drivers": [driver]},
-    }
-
-
 def only_in(*zones):
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
     return {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
 
 
-CSI = {"csi": {"driver": "x", "volumeHandle": "vol-7"}}
+CSI = {"csi": {"driver": DRIVER, "volumeHandle": "vol-7"}}
 DISK = {"name": "disk", "gcePersistentDisk": {"pdName": "disk-1"}}
 SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
 AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
@@ -131,7 +108,7 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
             [claimed("data")],
             [
                 claim(storageClassName="local", **SIZE),
-                storage_class("local", "kubernetes.io/no-provisioner"),
+                storage_class("local", BY_HAND),
                 volume("far", storageClassName="local", **only_in("z2")),
             ],
             f"{NOTHING}: claim data wants 1Gi of class local, and free of that class: far; none is "
@@ -172,8 +149,8 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
         pytest.param(
             [claimed("data")],
             [claim(volume="pv-7"), volume(**CSI), csi_node("n1", 0), csi_node("n2", 0)],
-            "node(s) exceed max volume count: claim data is pv-7 of x; attached at most: "
-            "0 of x (2 nodes).",
+            f"node(s) exceed max volume count: claim data is pv-7 of {DRIVER}; attached at most: "
+            f"0 of {DRIVER} (2 nodes).",
             id="drivers that are full",
         ),
     ],

@@ -3,6 +3,7 @@
 from importlib.metadata import EntryPoint
 
 import pytest
+from tests.saying import make
 
 from moorage.api import config
 from moorage.errors import ConfigError
@@ -30,23 +31,6 @@ REF = PodRef.of(POD)
 BIND = BindPod(REF, "n1")
 DELETE = DeletePod(REF)
 NO = unschedulable("no")
-
-
-def make(name, depends=None, **methods):
-    """A plugin class that says the same whenever it is asked, or raises it."""
-
-    def saying(answer):
-        def method(self, *args):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer(*args) if callable(answer) else answer
-
-        return method
-
-    body = {"name": name, **{method: saying(answer) for method, answer in methods.items()}}
-    if depends is not None:
-        body["depends"] = depends
-    return type(name, (), body)
 
 
 def state_of(workbench):

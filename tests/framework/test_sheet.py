@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.saying import saying
 
 from moorage.api.pod import Toleration
 from moorage.errors import PluginError
@@ -30,17 +31,6 @@ EVERY_DEPENDS = pytest.mark.parametrize("depends", Depends, ids=lambda depends: 
 
 def make(name, depends=Depends.ANYTHING, **body):
     return type(name, (), {"name": name, "depends": depends, **body})
-
-
-def saying(answer):
-    """A method that gives one answer, or raises it."""
-
-    def method(self, *args):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return method
 
 
 def by_name(**answers):

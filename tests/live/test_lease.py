@@ -43,6 +43,13 @@ def spec(store):
     return store.objects["leases"][KEY]["spec"]
 
 
+def take(store):
+    """Somebody else writes a name of their own into the lease."""
+    held = store.objects["leases"][KEY]
+    taken = {**held["spec"], "holderIdentity": "other"}
+    store.replace("leases", KEY, {**held, "spec": taken})
+
+
 def test_fields():
     async def go():
         async with candidates("me") as (store, lease):
@@ -149,9 +156,7 @@ def test_leader_whose_lease_another_took_stops_at_once():
     async def go():
         async with candidates("me") as (store, lease):
             await lease.acquire()
-            held = store.objects["leases"][KEY]
-            taken = {**held["spec"], "holderIdentity": "other"}
-            store.replace("leases", KEY, {**held, "spec": taken})
+            take(store)
             with pytest.raises(leases.Lost, match="other holds the lease"):
                 await lease.keep()
             assert not lease.may_act()
@@ -163,9 +168,7 @@ def test_release_after_another_took_it_changes_nothing():
     async def go():
         async with candidates("me") as (store, lease):
             await lease.acquire()
-            held = store.objects["leases"][KEY]
-            taken = {**held["spec"], "holderIdentity": "other"}
-            store.replace("leases", KEY, {**held, "spec": taken})
+            take(store)
             await lease.release()
             return spec(store)["holderIdentity"]
 

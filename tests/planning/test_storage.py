@@ -2,59 +2,12 @@
 
 import pytest
 from tests.planning.conftest import HOST, ZONE, node, pod
+from tests.storage_manifests import BY_HAND, claim_spec, csi_node, local_disk, storage_class
 
 from moorage.planning.add_nodes import add_nodes
 from moorage.planning.capacity import capacity
 from moorage.planning.compact import compact
 from moorage.planning.drain import drain
-
-DRIVER = "disk.example.com"
-WAITS = "WaitForFirstConsumer"
-
-
-def storage_class(name="disk", mode=WAITS, provisioner=DRIVER, **more):
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": mode,
-        **more,
-    }
-
-
-def csi_node(name, count=None, keys=(ZONE,)):
-    limit = {} if count is None else {"allocatable": {"count": count}}
-    driver = {"name": DRIVER, "nodeID": name, "topologyKeys": list(keys), **limit}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": name},
-        "spec": {"drivers": [driver]},
-    }
-
-
-def claim_spec(class_name="disk"):
-    return {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": class_name,
-        "resources": {"requests": {"storage": "10Gi"}},
-    }
-
-
-def local_volume(name, node_name):
-    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": [node_name]}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": "10Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "disk",
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-        },
-    }
 
 
 def database(replicas=3, cpu="1"):
@@ -80,7 +33,7 @@ def ephemeral(name, cpu=1000):
 
 
 NODES = [node("a", zone="z1"), node("b", zone="z2")]
-LOCAL = storage_class(provisioner="kubernetes.io/no-provisioner")
+LOCAL = storage_class(provisioner=BY_HAND)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +57,7 @@ LOCAL = storage_class(provisioner="kubernetes.io/no-provisioner")
             id="as many as can be attached",
         ),
         pytest.param(
-            [LOCAL, *(local_volume(f"v{number}", "a") for number in range(3))],
+            [LOCAL, *(local_disk(f"v{number}", HOST, "a") for number in range(3))],
             database(),
             3,
             "node(s) didn't find available persistent volumes to bind",
@@ -112,9 +65,9 @@ LOCAL = storage_class(provisioner="kubernetes.io/no-provisioner")
         ),
         pytest.param(
             [
-                storage_class(mode="Immediate", provisioner="kubernetes.io/no-provisioner"),
-                local_volume("v0", "a"),
-                local_volume("v1", "b"),
+                storage_class(mode="Immediate", provisioner=BY_HAND),
+                local_disk("v0", HOST, "a"),
+                local_disk("v1", HOST, "b"),
             ],
             database(),
             2,
@@ -154,7 +107,7 @@ def test_copies_keep_clear_of_the_pods_and_claims_that_are_there():
 
 def test_a_drained_pod_stays_in_the_zone_of_its_volume():
     nodes = [node("a", zone="z1"), node("b", zone="z2"), node("c", zone="z1")]
-    drivers = [csi_node(each["metadata"]["name"]) for each in nodes]
+    drivers = [csi_node(each["metadata"]["name"], keys=[ZONE]) for each in nodes]
     before = capacity([*nodes, *drivers, storage_class()], database(1), most=1)
     (home,) = before.nodes
     answer = drain([*nodes, *drivers, storage_class(), database(1)], [home])
@@ -166,14 +119,14 @@ def test_a_drained_pod_stays_in_the_zone_of_its_volume():
 
 
 def test_a_local_volume_holds_its_pod():
-    objects = [*NODES, LOCAL, local_volume("v0", "a"), database(1)]
+    objects = [*NODES, LOCAL, local_disk("v0", HOST, "a"), database(1)]
     (move,) = drain(objects, ["a"]).moves
     assert (move.pod, move.source, move.to) == ("default/db-0", "a", "")
 
 
 def test_an_ephemeral_volume_is_made_again_elsewhere():
     nodes = [node("a", zone="z1"), node("b", zone="z2", unschedulable=True)]
-    drivers = [csi_node("a"), csi_node("b")]
+    drivers = [csi_node("a", keys=[ZONE]), csi_node("b", keys=[ZONE])]
     open_b = node("b", zone="z2")
     assert capacity([*nodes, *drivers, storage_class()], ephemeral("cache")).fits == 4
     tied = ephemeral("cache-0") | {}

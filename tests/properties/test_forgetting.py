@@ -7,25 +7,22 @@ same moments, and to write the same journals.
 MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 """
 
-import os
 from collections import Counter
-from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storm_seeds import seeds
 
 from moorage import Simulation
 from moorage.core.journal import Bound, Preempting, Refused
+from moorage.sim import storm
 from moorage.sim.faults import Faults
-from moorage.sim.refusals import Refusal
 from moorage.sim.storm import LASTS_SECONDS, ZONES, _spec
 from moorage.sim.volume_storm import HOSTNAME, VolumeWeather
 
 from .forgetting import forgetful
 
-DEFAULT_SEEDS = 8
-COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
-SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
+SEEDS = seeds(8)
 
 
 class Season(VolumeWeather):
@@ -156,12 +153,7 @@ def lived(seed, faults=None, config=None):
     """A storm without the usual checks, which take longer than all decisions together."""
     season = Season(seed)
     sim = Simulation(season.objects(), config, seed, faults=faults, trace=True)
-    for at, deed in season.script():
-        sim.run(until=at)
-        with suppress(Refusal):  # What was to be changed may be gone, or be there already.
-            deed(sim)
-    sim.run(until=LASTS_SECONDS)
-    sim.run()
+    storm.live_through(sim, season.script())
     return sim
 
 

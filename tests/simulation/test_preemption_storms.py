@@ -5,28 +5,20 @@ promised a node, and everybody who had to leave did so for somebody more importa
 MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 """
 
-import os
-from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storm_seeds import seeds
 
 from moorage import Simulation
 from moorage.api.pod import Pod
+from moorage.sim import storm
 from moorage.sim.faults import Faults
-from moorage.sim.refusals import Refusal
 
-DEFAULT_SEEDS = 24
-LASTS_SECONDS = 50.0
+SEEDS = seeds(24)
 PRIORITIES = {"low": 0, "mid": 100, "high": 1000, "top": 10000}
 # Whoever rests is tried again after five minutes: what faults left behind is mended by then.
 FLUSHED_SECONDS = 700.0
-
-
-def seeds():
-    if "MOORAGE_SEED" in os.environ:
-        return [int(os.environ["MOORAGE_SEED"])]
-    return range(int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS)))
 
 
 class Weather:
@@ -88,7 +80,7 @@ class Weather:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     def script(self):
-        times = sorted(self.draw.uniform(1, LASTS_SECONDS) for _ in range(14))
+        times = sorted(self.draw.uniform(1, storm.LASTS_SECONDS) for _ in range(14))
         return [(round(at, 3), self.deed(i)) for i, at in enumerate(times)]
 
     def deed(self, i):
@@ -112,12 +104,7 @@ class Weather:
 def live_through(seed, faults):
     weather = Weather(seed)
     sim = Simulation(weather.objects(), seed=seed, faults=faults, check=True)
-    for at, deed in weather.script():
-        sim.run(until=at)
-        with suppress(Refusal):  # What was to be changed may be gone, or be there already.
-            deed(sim)
-    sim.run(until=LASTS_SECONDS)
-    sim.run()
+    storm.live_through(sim, weather.script())
     return sim
 
 
@@ -136,7 +123,7 @@ def check(sim):
     assert promised == {}
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", SEEDS)
 def test_storm(seed):
     check(live_through(seed, Faults.some(seed)))
 

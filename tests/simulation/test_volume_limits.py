@@ -1,11 +1,11 @@
 """Volumes that are few: pods wait for them, take them from others, and get them when free."""
 
 import pytest
+from tests.storage_manifests import DRIVER, claimed, csi_node
 
 from moorage import Simulation
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
-DRIVER = "csi.example.com"
 
 
 def node(name):
@@ -27,10 +27,6 @@ def pod(name, *volumes, on=None, priority=0):
     if on:
         spec["nodeName"] = on
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-
-
-def claimed(claim):
-    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def disk(name):
@@ -58,16 +54,6 @@ def bound(name, mode="ReadWriteOnce"):
         "status": {"phase": "Bound"},
     }
     return [claim, volume]
-
-
-def csi_node(name, limit):
-    driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": limit}}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": name},
-        "spec": {"drivers": [driver]},
-    }
 
 
 def test_a_claim_for_one_pod_is_taken_from_a_lesser_one():

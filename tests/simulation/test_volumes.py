@@ -3,18 +3,23 @@
 MOORAGE_SEED=7 runs one seed of the storms, MOORAGE_SEEDS=1000 that many.
 """
 
-import os
-
 import pytest
+from tests.storage_manifests import (
+    BY_HAND,
+    claim,
+    claim_spec,
+    claimed,
+    local_disk,
+    storage_class,
+)
+from tests.storm_seeds import seeds
 
 from moorage import Simulation
 from moorage.sim import storm, trace
 from moorage.sim.faults import Faults
 from moorage.sim.volume_storm import VolumeWeather
 
-DEFAULT_SEEDS = 24
-COUNT = int(os.environ.get("MOORAGE_SEEDS", DEFAULT_SEEDS))
-SEEDS = [int(os.environ["MOORAGE_SEED"])] if "MOORAGE_SEED" in os.environ else range(COUNT)
+SEEDS = seeds(24)
 
 
 def meta(name, **more):
@@ -32,49 +37,6 @@ def node(name):
     }
 
 
-def storage_class(name, provisioner="csi.example.com", mode="WaitForFirstConsumer", **more):
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": mode,
-        **more,
-    }
-
-
-def disk(name, on, size="10Gi"):
-    here = {"key": "zone", "operator": "In", "values": [on]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": size},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "local",
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
-        },
-    }
-
-
-def claim_spec(class_name):
-    return {
-        "storageClassName": class_name,
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "5Gi"}},
-    }
-
-
-def claim(name, class_name):
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta(name),
-        "spec": claim_spec(class_name),
-    }
-
-
 def pod(name, *volumes):
     containers = [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]
     return {
@@ -85,13 +47,13 @@ def pod(name, *volumes):
     }
 
 
-def uses(name):
-    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
-
-
-LOCAL = storage_class("local", provisioner="kubernetes.io/no-provisioner")
+LOCAL = storage_class("local", provisioner=BY_HAND)
 MADE = storage_class("made")
 NODES = [node("a"), node("b")]
+
+
+def disk(name, zone):
+    return local_disk(name, "zone", zone, "local")
 
 
 def simulate(*objects, **settings):
@@ -115,7 +77,7 @@ def assumed(sim):
 
 def test_a_disk_that_is_there():
     sim = simulate(LOCAL, disk("far", "c"), disk("near", "b"), claim("data", "local"))
-    sim.create([pod("p", uses("data"))])
+    sim.create([pod("p", claimed("data"))])
     sim.run()
     assert sim.placements == {"default/p": "b"}
     assert claim_of(sim)["spec"]["volumeName"] == "near"
@@ -124,7 +86,7 @@ def test_a_disk_that_is_there():
 
 def test_two_pods_do_not_get_one_disk():
     objects = [LOCAL, disk("one", "a"), claim("x", "local"), claim("y", "local")]
-    sim = simulate(*objects, pod("p", uses("x")), pod("q", uses("y")))
+    sim = simulate(*objects, pod("p", claimed("x")), pod("q", claimed("y")))
     sim.run()
     assert sorted(map(str, sim.placements.values())) == ["None", "a"]
     sim.create([disk("two", "b")])
@@ -135,7 +97,7 @@ def test_two_pods_do_not_get_one_disk():
 def test_a_disk_is_made_where_the_pod_goes():
     zones = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
     sim = simulate(storage_class("made", allowedTopologies=zones), claim("data", "made"))
-    sim.create([pod("p", uses("data"))])
+    sim.create([pod("p", claimed("data"))])
     sim.run()
     assert sim.placements == {"default/p": "b"}
     marks = claim_of(sim)["metadata"]["annotations"]
@@ -147,7 +109,7 @@ def test_a_claim_that_need_not_wait_has_its_disk_before_any_pod():
     sim = simulate(storage_class("now", mode="Immediate"), claim("data", "now"))
     sim.run()
     assert claim_of(sim)["status"]["phase"] == "Bound"
-    sim.create([pod("p", uses("data"))])
+    sim.create([pod("p", claimed("data"))])
     sim.run()
     assert sim.pending == {}
 
@@ -166,7 +128,7 @@ def test_a_claim_that_is_made_for_a_pod_goes_with_it():
 
 
 def test_a_disk_by_hand_is_not_given_to_the_next_claim():
-    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", uses("data")))
+    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data")))
     sim.run()
     sim.delete("PersistentVolumeClaim", "default", "data")
     sim.run()
@@ -178,7 +140,7 @@ def test_a_disk_by_hand_is_not_given_to_the_next_claim():
 
 def test_a_disk_that_cannot_be_made():
     faults = Faults(provision_fails=1.0, until_seconds=20)
-    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run(until=5)
     assert any("selectedNode annotation reset" in note for note in notes(sim))
     assert (assumed(sim), sim.placements) == ([], {"default/p": None})
@@ -188,7 +150,7 @@ def test_a_disk_that_cannot_be_made():
 
 def test_a_disk_that_is_never_made():
     faults = Faults(provision_hangs=1.0)
-    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run(until=599)
     assert sim.pending
     assert notes(sim) == []
@@ -207,7 +169,7 @@ def test_a_disk_that_is_never_made():
 
 def test_a_disk_that_is_made_late():
     faults = Faults(provision_hangs=1.0, until_seconds=700)
-    sim = simulate(MADE, claim("data", "made"), pod("p", uses("data")), faults=faults)
+    sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run()
     assert (assumed(sim), sim.pending) == ([], {})
     assert sim.now > 700
@@ -215,7 +177,7 @@ def test_a_disk_that_is_made_late():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disk_that_somebody_else_takes_meanwhile(seed):
-    objects = [LOCAL, disk("one", "a"), claim("data", "local"), pod("p", uses("data"))]
+    objects = [LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data"))]
     sim = simulate(*objects, faults=Faults(answer_seconds=20, until_seconds=40), seed=seed)
     sim.run(until=0.001)
     assert [assumption.obj.name for assumption in assumed(sim)] == ["one"]

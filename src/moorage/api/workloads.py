@@ -64,6 +64,8 @@ class Ordinals(Data):
 class StatefulSetSpec(SelectedSpec):
     volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
     ordinals: Ordinals = Ordinals()
+    # Parallel; anything else means one pod after the other.
+    pod_management_policy: str = "OrderedReady"
 
 
 class StatefulSet(KubeObject):

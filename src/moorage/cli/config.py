@@ -13,14 +13,7 @@ def config() -> None:
 
 
 @config.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Format of the output.",
-)
+@options.document("yaml", "json")
 def default(output: str) -> None:
     """Print the configuration that is used when none is given."""
     from moorage.api import config as configurations
@@ -31,14 +24,7 @@ def default(output: str) -> None:
 
 @config.command()
 @click.argument("file")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the output.",
-)
+@options.document("text", "json")
 @click.pass_context
 def validate(context: click.Context, file: str, output: str) -> None:
     """Check FILE and name every fault in it."""
@@ -65,14 +51,7 @@ def validate(context: click.Context, file: str, output: str) -> None:
 
 @config.command()
 @click.argument("file")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Format of the output.",
-)
+@options.document("yaml", "json")
 def migrate(file: str, output: str) -> None:
     """Print the configuration that stands for the legacy Policy in FILE.
 

@@ -90,14 +90,23 @@ def workers(command: F) -> F:
 
 
 def output(*choices: str) -> Callable[[F], F]:
-    """`-o FORMAT`."""
+    """`-o FORMAT`, of an answer."""
+    return _output(choices, "Tables for people, or one document for programs.")
+
+
+def document(*choices: str) -> Callable[[F], F]:
+    """`-o FORMAT`, of what is a document for people, too."""
+    return _output(choices, "Format of the output.")
+
+
+def _output(choices: tuple[str, ...], what: str) -> Callable[[F], F]:
     return click.option(
         "-o",
         "--output",
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help="Tables for people, or one document for programs.",
+        help=what,
     )
 
 

@@ -62,6 +62,8 @@ class Outcome:
     ended: list[str]
     evictions: list[Eviction]
     gated: list[str]
+    # Stateful sets: the pod that has to run first, and how many are made after it.
+    held_back: dict[str, tuple[str, int]]
     seconds: float
 
     @classmethod
@@ -86,6 +88,7 @@ class Outcome:
             ended=[pod.key for pod in pods if pod.is_terminal],
             evictions=simulation.evictions,
             gated=[pod.key for pod in pods if pod.spec.scheduling_gates and not pod.node_name],
+            held_back=simulation.held_back,
             seconds=simulation.now,
         )
 
@@ -94,6 +97,10 @@ class Outcome:
         return {
             "placements": self.placements,
             "pending": self.pending,
+            "heldBack": {
+                name: {"waitsFor": pod, "pods": count}
+                for name, (pod, count) in self.held_back.items()
+            },
             "evictions": [structs.asdict(each) for each in self.evictions],
             "nodes": {name: node.to_dict() for name, node in self.nodes.items()},
             "summary": {

@@ -47,6 +47,9 @@ def show(outcome: Outcome, skipped: Counter[str], *, show_all: bool) -> None:
         page.section(f"{words.count(len(outcome.pending), 'pod')} {stay} pending")
         page.put(_reasons(page, outcome, show_all=show_all))
         output.claims_hint(page, outcome.pending.values())
+    for name, (pod, count) in outcome.held_back.items():
+        more = words.count(count, "more pod")
+        page.note(f"StatefulSet {name} waits for {pod} to run before it makes {more}.")
     output.skipped(page, skipped)
 
 

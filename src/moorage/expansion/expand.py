@@ -28,12 +28,15 @@ def expand(
     objects: Iterable[KubeObject],
     known: Iterable[KubeObject] = (),
     serials: Names | None = None,
+    *,
+    in_order: bool = False,
 ) -> list[KubeObject]:
     """The objects with nodes of pools, pods of workloads and their claims.
 
     What is there already is not made twice: owner references tell which pods belong to whom.
     `known` objects are there as well, but are not handed back. Objects that only exist to make
     others (deployments, jobs, node pools) are left out; all others come first, in their order.
+    A stateful set makes all its pods; `in_order` only those that its controller would make now.
     """
     objects, known = list(objects), list(known)
     made = controllers_and_nodes(objects, known)
@@ -44,7 +47,7 @@ def expand(
     serials = serials or Names()
     for obj in [*objects, *made]:
         if isinstance(obj, Controller):
-            for new in wanted(obj, children, nodes, serials).made:
+            for new in wanted(obj, children, nodes, serials, in_order=in_order).made:
                 if key_of(new) not in claims:
                     made.append(new)
     return [obj for obj in [*objects, *made] if type(obj).__name__ not in WORKLOADS]
@@ -71,14 +74,19 @@ def controllers_and_nodes(
 
 
 def wanted(
-    controller: Controller, children: Children, nodes: Iterable[Node], serials: Names
+    controller: Controller,
+    children: Children,
+    nodes: Iterable[Node],
+    serials: Names,
+    *,
+    in_order: bool,
 ) -> Wanted:
-    """What a controller would do now."""
+    """What a controller would do now; unless `in_order`, one of a stateful set does not wait."""
     match controller:
         case ReplicaSet() | ReplicationController():
             return replica_sets.wanted(controller, children, serials)
         case StatefulSet():
-            return stateful_sets.wanted(controller, children)
+            return stateful_sets.wanted(controller, children, in_order=in_order)
         case DaemonSet():
             return daemon_sets.wanted(controller, children, nodes, serials)
         case Job():

@@ -1,8 +1,14 @@
 """StatefulSets: pods with ordinals, each with claims of its own.
 
-All pods are made at once. A real controller waits for each to be ready before it makes the next,
-unless `podManagementPolicy` is Parallel; where they end up is the same, but for the order.
+    OrderedReady    the lowest pod that is missing is made once all below it run; after that surplus
+                    pods leave, the highest first, each when the one above it is gone
+    Parallel        what is missing and what is too much, all at once
+
+Either way a pod that has ended is removed, and made anew when its name is free. A pod that runs
+counts as ready: of probes nothing is known here.
 """
+
+from collections.abc import Container
 
 from msgspec.structs import replace
 
@@ -12,33 +18,74 @@ from moorage.api.pod import ClaimVolume, Pod, PodSpec, Volume
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.api.workloads import PodTemplateSpec, StatefulSet
 from moorage.expansion import templates
-from moorage.expansion.children import Children, live
+from moorage.expansion.children import Children, Key
 from moorage.expansion.wanted import Wanted
 
+PARALLEL = "Parallel"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
-def wanted(owner: StatefulSet, children: Children) -> Wanted:
-    """A pod for each ordinal; claims are made with it and outlive it."""
-    spec = owner.spec
-    if spec.template is None:
+def wanted(owner: StatefulSet, children: Children, *, in_order: bool) -> Wanted:
+    """The pods that are lacking, with claims that outlive them, and those that have to go.
+
+    Unless it is `in_order`, no pod waits for another, whatever the set's policy.
+    """
+    template = owner.spec.template
+    if template is None:
         return Wanted()
-    count = 1 if spec.replicas is None else max(0, spec.replicas)
-    ordinals = range(spec.ordinals.start, spec.ordinals.start + count)
+    in_order = in_order and owner.spec.pod_management_policy != PARALLEL
+    ordinals = _ordinals(owner)
+    own = _pods(owner, children, ordinals)
+    made: list[KubeObject] = []
+    ended: list[Pod] = []
+    for name, ordinal in ordinals.items():
+        pod = own.get(name)
+        if pod is None:
+            made += [*_claims(owner, ordinal), _pod(owner, template, ordinal)]
+        elif pod.is_terminal:
+            ended.append(pod)
+        if in_order and not _is_up(pod):
+            return Wanted(made=made, surplus=ended)
+    surplus = [pod for name, pod in own.items() if name not in ordinals]
+    surplus.sort(key=_ordinal, reverse=True)
+    going = [pod for pod in surplus[: 1 if in_order else None] if not pod.is_terminating]
+    return Wanted(made=made, surplus=[*ended, *going])
+
+
+def held_back(owner: StatefulSet, children: Children) -> tuple[str, int] | None:
+    """The pod that has to run before more are made, and how many those are; None if none are."""
+    if owner.spec.pod_management_policy == PARALLEL:
+        return None
+    ordinals = _ordinals(owner)
+    own = _pods(owner, children, ordinals)
+    first = next((name for name in ordinals if not _is_up(own.get(name))), "")
+    missing = sum(name not in own and name != first for name in ordinals)
+    return (first, missing) if missing else None
+
+
+def key_by_name(pod: Pod) -> Key:
+    """The set that a pod without an owner would be of, going by its name."""
+    return "StatefulSet", pod.namespace or "default", pod.name.rpartition("-")[0]
+
+
+def _pods(owner: StatefulSet, children: Children, names: Container[str]) -> dict[str, Pod]:
     # A pod of the right name is taken for the set's own, whoever made it: a dump may have lost
     # its owner, and a second one of that name cannot be.
-    owned = children.of(owner, Pod)
-    names = {f"{owner.name}-{ordinal}" for ordinal in ordinals}
-    taken = {pod.name for pod in [*owned, *children.named(owner, names)]}
-    made: list[KubeObject] = []
-    for ordinal in ordinals:
-        name = f"{owner.name}-{ordinal}"
-        if name not in taken:
-            made += _claims(owner, ordinal)
-            made.append(_pod(owner, spec.template, ordinal))
-    surplus = [pod for pod in live(owned) if pod.name not in names]
-    return Wanted(made=made, surplus=sorted(surplus, key=_ordinal, reverse=True))
+    alike = children.named(owner, names)
+    return {pod.name: pod for pod in [*children.of(owner, Pod), *alike]}
+
+
+def _ordinals(owner: StatefulSet) -> dict[str, int]:
+    """By the names of their pods, the lowest first."""
+    spec = owner.spec
+    count = 1 if spec.replicas is None else max(0, spec.replicas)
+    ordinals = range(spec.ordinals.start, spec.ordinals.start + count)
+    return {f"{owner.name}-{ordinal}": ordinal for ordinal in ordinals}
+
+
+def _is_up(pod: Pod | None) -> bool:
+    return pod is not None and pod.status.phase == "Running" and not pod.is_terminating
 
 
 def _ordinal(pod: Pod) -> int:

@@ -8,7 +8,7 @@ Asked of one node, or of all rows at once.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from moorage.api import selectors
 from moorage.api.node import Node, Taint
 from moorage.api.pod import NodeSelector, Pod, Toleration
-from moorage.api.selectors import NodeTerm, Requirement
+from moorage.nodes import node_terms
 from moorage.nodes.interning import ABSENT, Mask
 
 if TYPE_CHECKING:
@@ -76,27 +76,10 @@ class Inclusion:
         masks += [table.meets(selectors.equals(*pair)) for pair in self.node_selector or ()]
         if self.node_affinity is not None:
             terms = selectors.compile_node_selector(self.node_affinity).terms
-            matching = (_matching(term, table) for term in terms)
-            masks.append(reduce(or_, matching, np.zeros_like(table.active_rows)))
+            masks.append(node_terms.matching_any(terms, table))
         if self.tolerations is not None:
             masks.append(
                 table.per_taint_set(np.array([self._tolerates(t) for t in table.taint_sets]))
             )
         # A copy even of a single one: it is going to be written to.
         return np.array(reduce(and_, masks))
-
-
-def _matching(term: NodeTerm, table: "NodeTable") -> Mask:
-    if term.problems:
-        return np.zeros_like(table.active_rows)
-    masks = [table.meets(requirement) for requirement in term.label_requirements]
-    masks += [_meeting_field(requirement, table) for requirement in term.field_requirements]
-    return reduce(and_, masks)
-
-
-def _meeting_field(requirement: Requirement, table: "NodeTable") -> Mask:
-    if requirement.key != selectors.NODE_NAME_FIELD:
-        # As an unknown field reads.
-        return np.full_like(table.active_rows, requirement.accepts(""))
-    named = table.named(requirement.values)
-    return named if requirement.operator == selectors.IN else ~named

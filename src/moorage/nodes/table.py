@@ -55,10 +55,6 @@ class Rows(Amounts):
         """Whether something holds for every node; rows without a node do not matter."""
         return not (self.active > mask).any()
 
-    def none_of(self, mask: Mask) -> bool:
-        """Whether something holds for no node."""
-        return not (self.active & mask).any()
-
     @property
     def size(self) -> int:
         """Number of nodes in the whole cluster."""

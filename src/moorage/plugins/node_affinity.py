@@ -5,10 +5,10 @@ for all its pods (`added_affinity`). A required term that does not parse matches
 other terms still count; a preferred term that does not parse fails the pod.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from operator import and_, or_
+from operator import and_
 
 import numpy as np
 
@@ -20,9 +20,7 @@ CONFLICT = mp.unresolvable("pod affinity terms conflict")
 
 Selector = mp.selectors.Selector
 Matcher = mp.selectors.NodeSelectorMatcher
-Term = mp.selectors.NodeTerm
-Requirement = mp.selectors.Requirement
-Weighted = tuple[tuple[int, Term], ...]
+Weighted = tuple[tuple[int, mp.selectors.NodeTerm], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class NodeAffinity:
         wanted = _meeting(state[REQUIRED], table)
         if self._enforced is None:
             return mp.Verdicts(fits=wanted, otherwise=NOT_WANTED)
-        enforced = _matching_any(self._enforced.terms, table)
+        enforced = mp.node_terms.matching_any(self._enforced.terms, table)
         codes = np.where(enforced, np.where(wanted, 0, 2), 1)
         return mp.Verdicts(codes=codes, status_of=_reason)
 
@@ -110,7 +108,7 @@ class NodeAffinity:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         scores = np.zeros(len(table), dtype=np.int64)
         for weight, term in state[PREFERRED]:
-            scores += np.int64(weight) * _matching(term, table)
+            scores += np.int64(weight) * mp.node_terms.matching(term, table)
         return scores
 
     def events_to_register(self) -> mp.Events:
@@ -184,29 +182,5 @@ def _reason(code: int) -> mp.Status:
 def _meeting(required: Required, table: mp.Rows) -> mp.Mask:
     masks = [table.meets(requirement) for requirement in required.selector.requirements]
     if required.terms is not None:
-        masks.append(_matching_any(required.terms.terms, table))
-    return reduce(and_, masks) if masks else _everywhere(table, answer=True)
-
-
-def _matching_any(terms: Iterable[Term], table: mp.Rows) -> mp.Mask:
-    masks = [_matching(term, table) for term in terms]
-    return reduce(or_, masks) if masks else _everywhere(table, answer=False)
-
-
-def _matching(term: Term, table: mp.Rows) -> mp.Mask:
-    if term.problems:
-        return _everywhere(table, answer=False)
-    labels = [table.meets(requirement) for requirement in term.label_requirements]
-    fields = [_meeting_field(requirement, table) for requirement in term.field_requirements]
-    return reduce(and_, labels + fields)
-
-
-def _meeting_field(requirement: Requirement, table: mp.Rows) -> mp.Mask:
-    if requirement.key != mp.selectors.NODE_NAME_FIELD:
-        return _everywhere(table, answer=requirement.accepts(""))  # as an unknown field reads
-    named = table.named(requirement.values)
-    return named if requirement.operator == mp.selectors.IN else ~named
-
-
-def _everywhere(table: mp.Rows, *, answer: bool) -> mp.Mask:
-    return np.full(len(table), answer, dtype=np.bool_)
+        masks.append(mp.node_terms.matching_any(required.terms.terms, table))
+    return reduce(and_, masks) if masks else np.ones(len(table), dtype=np.bool_)

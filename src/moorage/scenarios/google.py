@@ -78,14 +78,7 @@ def load(
     arrivals = _arrivals(tasks, size)
     if not arrivals:
         raise InputError(f"{tasks}: no task is ever submitted")
-    ends = [each.at + (each.seconds or 0.0) for each in arrivals]
-    return Plan(
-        name=Path(tasks).stem,
-        duration=max(1.0, *ends) + 1,
-        seed=seed,
-        streams=(Listed("task", tuple(arrivals)),),
-        objects=tuple(objects),
-    )
+    return Plan.of_trace(tasks, Listed("task", tuple(arrivals)), objects, seed)
 
 
 def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:

@@ -51,14 +51,7 @@ def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) ->
     arrivals = sorted(
         (_arrival(row, first, templates) for row in rows), key=lambda arrival: arrival.at
     )
-    ends = [each.at + (each.seconds or 0.0) for each in arrivals]
-    return Plan(
-        name=Path(pods).stem,
-        duration=max(1.0, *ends) + 1,
-        seed=seed,
-        streams=(Listed("pod", tuple(arrivals)),),
-        objects=tuple(objects),
-    )
+    return Plan.of_trace(pods, Listed("pod", tuple(arrivals)), objects, seed)
 
 
 def _node(row: Row) -> KubeObject:

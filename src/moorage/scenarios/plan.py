@@ -1,8 +1,9 @@
 """Plan: what is to happen, in seconds; however it was written down."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from msgspec import Struct
@@ -94,6 +95,20 @@ class Plan:
     events: tuple[Event, ...] = ()
     objects: tuple[KubeObject, ...] = ()
     sample_seconds: float | None = None
+
+    @classmethod
+    def of_trace(
+        cls, file: str | Path, arrivals: Listed, objects: Iterable[KubeObject], seed: int
+    ) -> "Plan":
+        """The plan of a file of pods; it lasts until the last of those that end has ended."""
+        ends = [each.at + (each.seconds or 0.0) for each in arrivals.pods]
+        return cls(
+            name=Path(file).stem,
+            duration=max(1.0, *ends) + 1,
+            seed=seed,
+            streams=(arrivals,),
+            objects=tuple(objects),
+        )
 
     @property
     def interval(self) -> float:

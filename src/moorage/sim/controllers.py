@@ -1,8 +1,9 @@
 """Controllers: whoever keeps up the number of pods while a simulation runs.
 
 Only workloads that were brought along with a pod template are kept up: their pods are made, made
-again when they are evicted or lost, made one after the other where they are runs of a job, and
-removed where they are too many. Pods of owners that nobody brought along are left alone.
+again when they are evicted or lost, made one after the other where they are runs of a job or of a
+stateful set, and removed where they are too many. Pods of owners that nobody brought along are left
+alone.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +25,7 @@ from moorage.api.workloads import (
 )
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.expansion import replica_sets
+from moorage.expansion import replica_sets, stateful_sets
 from moorage.expansion.children import Children, Key, key_of, owner_key
 from moorage.expansion.expand import Controller, controllers_and_nodes, expand, wanted
 from moorage.expansion.names import Names
@@ -61,7 +62,7 @@ class Controllers:
         known = self._known()
         made = controllers_and_nodes(objects, known)
         # The serial numbers stay, so that a pod that comes later never takes an earlier one's name.
-        expanded = expand([*objects, *made], known, self._serials)
+        expanded = expand([*objects, *made], known, self._serials, in_order=True)
         self._keep([*objects, *made])
         return expanded
 
@@ -82,16 +83,27 @@ class Controllers:
             self._owners[key] = replace(owner, spec=replace(owner.spec, replicas=replicas))
             self._mark(key)
 
-    def happen(self, what: Reconcile) -> None:
-        """Make what is lacking, remove what is too much."""
+    def happen(self, what: Reconcile) -> bool:
+        """Make what is lacking, remove what is too much; whether more than pods came of it."""
         self._due.discard(what.owner)
         owner = self._owners[what.owner]
-        found = wanted(owner, self._children, self._cluster.all(Node), self._serials)
+        nodes = self._cluster.all(Node)
+        found = wanted(owner, self._children, nodes, self._serials, in_order=True)
         new = [obj for obj in found.made if not self._is_there(obj)]
         if new:
             self._create(new)
         for pod in found.surplus:
             self._cluster.delete(Pod, pod.key, self._clock.now)
+        return bool(found.surplus) or any(not isinstance(obj, Pod) for obj in new)
+
+    def held_back(self) -> dict[str, tuple[str, int]]:
+        """Stateful sets with the pod that they wait for, and how many pods they make after it."""
+        sets = [owner for owner in self._owners.values() if isinstance(owner, StatefulSet)]
+        found = {
+            "/".join(key_of(each)[1:]): stateful_sets.held_back(each, self._children)
+            for each in sets
+        }
+        return {key: waits for key, waits in found.items() if waits is not None}
 
     def _keep(self, objects: Iterable[KubeObject]) -> None:
         had_any = bool(self._owners)
@@ -100,6 +112,9 @@ class Controllers:
                 self._deployments[key_of(obj)] = obj
             elif isinstance(obj, Controller) and obj.spec.template is not None:
                 self._owners[key_of(obj)] = obj
+                if isinstance(obj, StatefulSet):
+                    # Its next pod may wait for one that has ended to be removed.
+                    self._mark(key_of(obj))
         if self._owners and not had_any:
             self._children = Children(self._cluster.all(Pod))
             self._cluster.watch(self._changed)
@@ -115,18 +130,24 @@ class Controllers:
                 self._children.put(pod)
             case Updated(obj=Pod() as pod):
                 self._children.put(pod)
-                if pod.is_terminal or pod.is_terminating:
-                    self._mark(owner_key(pod))
+                if pod.is_terminal or pod.is_terminating or self._lets_others_come(pod):
+                    self._mark(_owner_key(pod))
             case Deleted(obj=Pod() as pod):
                 self._children.drop(pod)
-                self._mark(owner_key(pod))
+                self._mark(_owner_key(pod))
             case Added(obj=Node()) | Updated(obj=Node()) | Deleted(obj=Node()):
                 for key, owner in self._owners.items():
                     if isinstance(owner, DaemonSet):
                         self._mark(key)
 
-    def _mark(self, owner: Key | None) -> None:
-        if owner is not None and owner in self._owners and owner not in self._due:
+    def _lets_others_come(self, pod: Pod) -> bool:
+        """Whether a pod runs that others of its stateful set may have waited for."""
+        if pod.status.phase != "Running":
+            return False
+        return isinstance(self._owners.get(_owner_key(pod)), StatefulSet)
+
+    def _mark(self, owner: Key) -> None:
+        if owner in self._owners and owner not in self._due:
             self._due.add(owner)
             self._clock.in_(0.0, Reconcile(owner))
 
@@ -141,6 +162,10 @@ class Controllers:
             if kind in SCALABLE
         )
         return f"there is {', '.join(names[:5])}" if names else "there is no workload at all"
+
+
+def _owner_key(pod: Pod) -> Key:
+    return owner_key(pod) or stateful_sets.key_by_name(pod)
 
 
 def _makes_others(obj: KubeObject) -> bool:

@@ -211,8 +211,7 @@ class Simulation:
             what.act()
             self._patience.changed(relief=True)
         elif isinstance(what, Reconcile):
-            self._controllers.happen(what)
-            self._patience.changed(relief=True)
+            self._patience.changed(relief=self._controllers.happen(what))
         else:
             assert isinstance(what, Happening)
             self._replicas.happen(what)
@@ -299,6 +298,11 @@ class Simulation:
     def placements(self) -> dict[str, str | None]:
         """Every pod with its node, or None."""
         return {pod.key: pod.node_name or None for pod in self.cluster.all(Pod)}
+
+    @property
+    def held_back(self) -> dict[str, tuple[str, int]]:
+        """Stateful sets with the pod that has to run first, and how many they make after it."""
+        return self._controllers.held_back()
 
     @property
     def pending(self) -> dict[str, str]:

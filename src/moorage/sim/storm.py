@@ -7,7 +7,7 @@ Everything follows from the seed. At the end the faults are over and everything 
 been checked after every step; otherwise an InvariantError tells the story.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -42,13 +42,18 @@ def run(
         check=True,
         trace=True,
     )
-    for at, deed in weather.script():
+    live_through(sim, weather.script())
+    return sim
+
+
+def live_through(sim: Simulation, script: Iterable[tuple[float, Deed]]) -> None:
+    """Let everything happen at its time, then run until nothing is left to do."""
+    for at, deed in script:
         sim.run(until=at)
         with suppress(Refusal):  # What was to be changed may be gone, or be there already.
             deed(sim)
     sim.run(until=LASTS_SECONDS)
     sim.run()
-    return sim
 
 
 class Weather:

@@ -5,12 +5,12 @@ says, with everything that it keeps, has to be what plain questions about one no
 MOORAGE_SEEDS=1000 lives through that many clusters.
 """
 
-import os
 import random
 from collections import Counter
 
 import pytest
 from msgspec.structs import replace
+from tests.storm_seeds import seeds
 
 from moorage.api.meta import LabelSelector, ObjectMeta
 from moorage.api.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -179,7 +179,7 @@ def few(request, monkeypatch):
     monkeypatch.setattr(search, "FEW", request.param)
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("MOORAGE_SEEDS", "12"))))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_victims_are_the_same(seed, few):
     cluster = Cluster(seed)
     kinds = [cluster.preemptor() for _ in range(4)]

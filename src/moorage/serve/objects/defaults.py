@@ -28,19 +28,22 @@ def _template(obj: Object) -> None:
         pod_defaults.fill(template.setdefault("spec", {}))
 
 
+def _strategy(spec: Object, field: str, rolling: Object) -> None:
+    strategy = spec.setdefault(field, {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        said = strategy.setdefault("rollingUpdate", {})
+        if isinstance(said, dict):
+            said.update(rolling | said)
+
+
 def _deployment(obj: Object) -> None:
     _template(obj)
     spec = obj["spec"]
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     spec.setdefault("progressDeadlineSeconds", 600)
-    strategy = spec.setdefault("strategy", {})
-    strategy.setdefault("type", "RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        if isinstance(rolling, dict):
-            rolling.setdefault("maxUnavailable", "25%")
-            rolling.setdefault("maxSurge", "25%")
+    _strategy(spec, "strategy", {"maxUnavailable": "25%", "maxSurge": "25%"})
 
 
 def _replica_set(obj: Object) -> None:
@@ -59,25 +62,14 @@ def _stateful_set(obj: Object) -> None:
     spec = obj["spec"]
     spec.setdefault("podManagementPolicy", "OrderedReady")
     spec.setdefault("revisionHistoryLimit", 10)
-    strategy = spec.setdefault("updateStrategy", {})
-    strategy.setdefault("type", "RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        if isinstance(rolling, dict):
-            rolling.setdefault("partition", 0)
+    _strategy(spec, "updateStrategy", {"partition": 0})
 
 
 def _daemon_set(obj: Object) -> None:
     _template(obj)
     spec = obj["spec"]
     spec.setdefault("revisionHistoryLimit", 10)
-    strategy = spec.setdefault("updateStrategy", {})
-    strategy.setdefault("type", "RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        if isinstance(rolling, dict):
-            rolling.setdefault("maxUnavailable", 1)
-            rolling.setdefault("maxSurge", 0)
+    _strategy(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
 
 
 def _job(obj: Object) -> None:
