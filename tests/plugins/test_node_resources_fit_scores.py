@@ -309,8 +309,8 @@ def test_what_the_new_pod_adds(containers, init, overhead, cpu, memory):
     pod = make_pod(
         containers=tuple(containers), init_containers=tuple(init), overhead=dict(overhead)
     )
-    _, shares = NodeResourcesFit().reads(pod)
-    assert [(share.resource, share.amount) for share in shares] == [
+    _, (scale, amounts) = NodeResourcesFit().reads(pod)
+    assert list(zip(scale.resources, amounts, strict=True)) == [
         ("cpu", cpu),
         ("memory", memory),
     ]

@@ -31,6 +31,7 @@ class Keeping:
 
     __slots__ = (
         "filters",
+        "fleeting",
         "followed_filters",
         "keeps_usage",
         "pre_filters",
@@ -64,6 +65,10 @@ class Keeping:
         follows = self.keeps_usage = usage in kept
         self.volatile_filters = [(i, p) for i, p in far if not (follows and _is_followed(p))]
         self.followed_filters = [(i, p) for i, p in far if follows and _is_followed(p)]
+        # Those whose verdicts are kept nowhere, so that nobody counts on having all of them.
+        self.fleeting = frozenset(
+            p.name for _, p in places if depends_of(p) not in KEPT and not _is_followed(p)
+        )
         self.scores = [(p, w) for p, w in scores if _keeps_scores(p, kept)]
         self.usage_scores = [(p, w) for p, w in self.scores if depends_of(p) is usage]
         # With whether each has something to say beforehand.

@@ -239,7 +239,7 @@ class Sheet:
             else:
                 # Asked one by one, so only about nodes that nobody refused or left out before.
                 open_ = first_refusals(fitting.first, said) > place
-                if pre.names is not None:
+                if pre.names is not None and plugin.name in self._keeping.fleeting:
                     open_ &= state.table.named(pre.names)
                 codes, book = self._ask_each(plugin, state, pod, open_)
                 status_of, has_erred = book.status, book.erred

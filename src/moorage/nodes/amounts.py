@@ -16,6 +16,7 @@ from moorage.nodes.interning import Mask
 from moorage.nodes.lines import Counted, Lines
 from moorage.nodes.offers import Offers
 from moorage.nodes.resources import Floats, Ints, ResourceColumns
+from moorage.nodes.room import Room
 from moorage.nodes.usage_columns import UsageColumn, UsageValues
 
 # So many kinds of arrays of floats are kept.
@@ -70,20 +71,20 @@ class Amounts:
         return amounts
 
     def counted(self, resources: Counted) -> Floats:
-        """The one or the other of several, a line each, as floats; not to be written to.
-
-        Of "pods", every pod takes one.
-        """
+        """The one or the other of several, a line each, as floats; not to be written to."""
         amounts: Floats = self._amounts.counted(resources)[..., self._index]
         return amounts
 
-    def left(self, resources: Counted) -> Floats:
-        """What that leaves of what nodes offer, likewise."""
-        amounts: Floats = self._amounts.left(resources)[..., self._index]
+    def left(self, resources: Counted, times: int = 1) -> Floats:
+        """What that leaves of what nodes offer, likewise, or so many times as much."""
+        amounts: Floats = self._amounts.left(resources, times)[..., self._index]
         return amounts
 
     def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
-        """Whether every node is known to have so much left; if not, one has to look."""
+        """Whether every node is known to have so much left; if not, one has to look.
+
+        Of "pods", every pod takes one.
+        """
         return False
 
 
@@ -95,6 +96,7 @@ class AmountTable(Amounts):
         "_index",
         "_lines",
         "_offers",
+        "_room",
         "_usage_columns",
         "active_rows",
         "allocatable_columns",
@@ -116,7 +118,8 @@ class AmountTable(Amounts):
         self.nonzero_columns = ResourceColumns(capacity)
         self.changes = ChangeLog()
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
-        self._lines: dict[tuple[Counted, bool], Lines] = {}
+        self._lines: dict[tuple[Counted, bool, int], Lines] = {}
+        self._room = Room()
         self._offers: dict[tuple[str, ...], Offers] = {}
 
     @property
@@ -152,21 +155,22 @@ class AmountTable(Amounts):
         return values.current(self)
 
     def counted(self, resources: Counted) -> Floats:
-        return self._lines_of(resources, leaves=False).current(self)
+        return self._lines_of(resources, leaves=False, times=1).current(self)
 
-    def left(self, resources: Counted) -> Floats:
-        return self._lines_of(resources, leaves=True).current(self)
+    def left(self, resources: Counted, times: int = 1) -> Floats:
+        return self._lines_of(resources, leaves=True, times=times).current(self)
 
-    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
-        return self._lines_of(resources, leaves=True).are_above(amounts, self)
-
-    def _lines_of(self, resources: Counted, *, leaves: bool) -> Lines:
-        lines = self._lines.get((resources, leaves))
+    def _lines_of(self, resources: Counted, *, leaves: bool, times: int) -> Lines:
+        lines = self._lines.get((resources, leaves, times))
         if lines is None:
             if len(self._lines) >= MOST_LINES:
                 self._lines.clear()
-            lines = self._lines[resources, leaves] = Lines(resources, leaves=leaves)
+            lines = Lines(resources, leaves=leaves, times=times)
+            self._lines[resources, leaves, times] = lines
         return lines
+
+    def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
+        return self._room.is_for(resources, amounts, self)
 
     def slice(self, rows: NDArray[np.intp]) -> Amounts:
         """A few rows, with the same questions."""

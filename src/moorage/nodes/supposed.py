@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moorage.nodes import ports
 from moorage.nodes.columns import Column
 from moorage.nodes.interning import Mask
-from moorage.nodes.lines import PODS, Counted
+from moorage.nodes.lines import Counted
 from moorage.nodes.resources import Floats, Ints
 from moorage.nodes.table import NodeTable, TableSlice
 from moorage.nodes.usage import HostPort, Usage
@@ -145,16 +145,15 @@ class SupposedRows(TableSlice):
         return amounts
 
     def counted(self, resources: Counted) -> Floats:
-        return np.stack([self._counted(*each) for each in resources]).astype(np.float64)
+        lines = [
+            self.nonzero_requested(resource) if defaulted else self.requested(resource)
+            for resource, defaulted in resources
+        ]
+        return np.stack(lines).astype(np.float64)
 
-    def _counted(self, resource: str, defaulted: bool) -> Ints:  # noqa: FBT001 - as in Counted
-        if resource == PODS:
-            return self.pod_count
-        return self.nonzero_requested(resource) if defaulted else self.requested(resource)
-
-    def left(self, resources: Counted) -> Floats:
+    def left(self, resources: Counted, times: int = 1) -> Floats:
         offered = np.stack([self.allocatable(resource) for resource, _ in resources])
-        return offered - self.counted(resources)
+        return (offered - self.counted(resources)) * times
 
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)

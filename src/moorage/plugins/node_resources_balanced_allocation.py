@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -55,13 +55,15 @@ class NodeResourcesBalancedAllocation:
         added = self._added(state.template.requests.balanced)
         if not any(amount for _, amount in added):
             return mp.SKIP
-        state[ADDED] = Added.of([each for each in added if _counts(*each)])
+        counted = [each for each in added if _counts(*each)]
+        state[ADDED] = Added(tuple([name for name, _ in counted]), tuple([n for _, n in counted]))
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        for resource, amount in state[ADDED].each:
+        resources, amounts = state[ADDED]
+        for resource, amount in zip(resources, amounts, strict=True):
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
@@ -71,7 +73,7 @@ class NodeResourcesBalancedAllocation:
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Scores:
         added = state[ADDED]
-        if len(added.each) < 2:
+        if len(added.amounts) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
         after = _balance_all(table, added)
         after += table[base_column(added.resources)]
@@ -79,22 +81,11 @@ class NodeResourcesBalancedAllocation:
         return after  # type: ignore[return-value]  # Half as wide is half the work.
 
 
-class Added(msgspec.Struct, frozen=True, eq=False):
-    """What a pod adds to the resources of a node, and the same as lines of an array."""
+class Added(NamedTuple):
+    """What a pod adds to some resources of a node, in the order in which they are configured."""
 
-    each: tuple[tuple[str, int], ...]
     resources: tuple[str, ...]
-    # As `table.counted` wants them.
-    counted: tuple[tuple[str, bool], ...]
-    amounts: Floats
-
-    @classmethod
-    def of(cls, each: Iterable[tuple[str, int]]) -> "Added":
-        """Resources with their amounts, in the order in which they are configured."""
-        pairs = tuple(each)
-        amounts = np.array([[amount] for _, amount in pairs], dtype=np.float64)
-        resources = tuple([resource for resource, _ in pairs])
-        return cls(pairs, resources, tuple([(name, False) for name in resources]), amounts)
+    amounts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +105,7 @@ class Base:
 
     def read_all(self, table: mp.Amounts) -> Ints:
         """Of many."""
-        return 150 - _balance_all(table, Added.of((resource, 0) for resource in self.resources))
+        return 150 - _balance_all(table, Added(self.resources, (0,) * len(self.resources)))
 
 
 @lru_cache(maxsize=256)
@@ -172,17 +163,26 @@ def _balance_all(table: mp.Amounts, added: Added) -> Ints:
 
 def _fractions(table: mp.Amounts, added: Added, offers: mp.Offers) -> Floats:
     """How full each node would be, a line for each resource."""
+    resources, amounts = added
+    counted = _counted(resources)
     fractions: Floats
     if offers.largest <= EXACT:
-        fractions = table.counted(added.counted) + added.amounts
+        fractions = table.counted(counted) + np.array(amounts, dtype=np.float64)[:, None]
     else:
-        sums = [table.requested(resource) + amount for resource, amount in added.each]
+        each = zip(resources, amounts, strict=True)
+        sums = [table.requested(resource) + amount for resource, amount in each]
         fractions = np.stack(sums).astype(np.float64)
     fractions /= offers.divisors
-    # To look is quicker than to cut off.
-    if fractions.size and fractions.item(fractions.argmax()) > 1.0:
+    # To look is quicker than to cut off, and most often there is nothing to look for.
+    looks = fractions.size and not table.has_room(counted, amounts)
+    if looks and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
     return fractions
+
+
+@lru_cache(maxsize=256)
+def _counted(resources: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    return tuple((resource, False) for resource in resources)
 
 
 def _distance(one: Floats, other: Floats) -> Floats:

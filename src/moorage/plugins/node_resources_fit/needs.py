@@ -19,8 +19,6 @@ MOST_RESOURCES = 61
 # As long as no node offers more, floats tell whether an amount is left as integers do.
 EXACT = 1 << 52
 
-Need = tuple[int, str, int]  # bit, resource, amount
-
 
 class Refusals(Struct, frozen=True):
     """The Status for what a node lacks: bits, in the order of the resources."""
@@ -47,27 +45,43 @@ def _worded(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
     return mp.unschedulable(*reasons) if resolvable else mp.unresolvable(*reasons)
 
 
+class Asked(Struct, frozen=True, eq=False):
+    """What all pods have in common that request the same resources."""
+
+    resources: tuple[str, ...]
+    # As `table.left` and `table.has_room` want them; the latter is asked for one more pod, too.
+    counted: tuple[tuple[str, bool], ...]
+    with_pod: tuple[tuple[str, bool], ...]
+    bits: tuple[int, ...]
+    refusals: Refusals
+
+
+@lru_cache(maxsize=4096)
+def _asked(resources: tuple[str, ...]) -> Asked:
+    if len(resources) > MOST_RESOURCES:
+        most = f"a pod may request {MOST_RESOURCES} different resources"
+        raise ValueError(f"{most}, this one requests {len(resources)}")
+    counted = tuple((name, False) for name in resources)
+    bits = tuple(1 << position for position in range(1, len(resources) + 1))
+    refusals = Refusals((PODS, *resources))
+    return Asked(resources, counted, ((PODS, False), *counted), bits, refusals)
+
+
 class Needs(Struct, frozen=True, eq=False):
     """A pod's requests as the filter asks for them."""
 
-    each: tuple[Need, ...]
-    refusals: Refusals
-    # Room for one more pod, and so much of each resource; and the same as `table.left` wants them.
-    resources: tuple[str, ...]
+    asked: Asked
     amounts: tuple[int, ...]
-    counted: tuple[tuple[str, bool], ...]
 
     @classmethod
     def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
         """The needs of a pod that requests these amounts, reported in this order."""
-        if len(needed) > MOST_RESOURCES:
-            most = f"a pod may request {MOST_RESOURCES} different resources"
-            raise ValueError(f"{most}, this one requests {len(needed)}")
-        each = [(1 << i, name, amount) for i, (name, amount) in enumerate(needed, start=1)]
-        resources = (PODS, *[name for name, _ in needed])
-        amounts = (1, *[amount for _, amount in needed])
-        counted = tuple([(name, False) for name in resources])
-        return cls(tuple(each), Refusals(resources), resources, amounts, counted)
+        asked = _asked(tuple([name for name, _ in needed]))
+        return cls(asked, tuple([amount for _, amount in needed]))
+
+    @property
+    def refusals(self) -> Refusals:
+        return self.asked.refusals
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -76,7 +90,8 @@ class Needs(Struct, frozen=True, eq=False):
         it is of a resource that the pod does not request does not matter.
         """
         lacking = TOO_MANY_PODS if node.pod_count >= node.allocatable("pods") else 0
-        for bit, resource, amount in self.each:
+        asked = self.asked
+        for bit, resource, amount in zip(asked.bits, asked.resources, self.amounts, strict=True):
             allocatable, requested = node.amounts(resource)
             if amount > allocatable - requested:
                 lacking |= bit
@@ -86,23 +101,29 @@ class Needs(Struct, frozen=True, eq=False):
 
     def lacking_all(self, table: mp.Amounts) -> NDArray[np.int64] | None:
         """The same for many rows; None if the pod fits everywhere."""
-        if table.has_room(self.counted, self.amounts):
+        asked, amounts = self.asked, self.amounts
+        if table.has_room(asked.with_pod, (1, *amounts)):
             return None
+        active = table.active
+        full = table.pod_count >= table.allocatable(PODS)
+        full &= active
         short = self._short(table)
-        short &= table.active
-        if not np.count_nonzero(short):
+        short &= active
+        if not (np.count_nonzero(full) or np.count_nonzero(short)):
             return None
-        lacking: NDArray[np.int64] = short[0] * np.int64(TOO_MANY_PODS)
-        for line, (bit, resource, amount) in zip(short[1:], self.each, strict=True):
+        lacking: NDArray[np.int64] = full * np.int64(TOO_MANY_PODS)
+        each = zip(short, asked.bits, asked.resources, amounts, strict=True)
+        for line, bit, resource, amount in each:
             lacking |= line * bit
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
     def _short(self, table: mp.Amounts) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
-        if table.offers(self.resources).largest <= EXACT:
-            return table.left(self.counted) < np.array(self.amounts, dtype=np.float64)[:, None]
-        lines = [table.pod_count >= table.allocatable(PODS)]
-        for _, resource, amount in self.each:
-            lines.append(table.allocatable(resource) - table.requested(resource) < amount)
-        return np.stack(lines)
+        resources, amounts = self.asked.resources, self.amounts
+        if not resources:
+            return np.zeros((0, len(table)), dtype=np.bool_)
+        if table.offers(resources).largest <= EXACT:
+            return table.left(self.asked.counted) < np.array(amounts, dtype=np.float64)[:, None]
+        left = [table.allocatable(name) - table.requested(name) for name in resources]
+        return np.stack([line < amount for line, amount in zip(left, amounts, strict=True)])

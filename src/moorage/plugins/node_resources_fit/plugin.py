@@ -14,7 +14,7 @@ import numpy as np
 from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import hints, strategies
 from moorage.plugins.node_resources_fit.needs import Needs
-from moorage.plugins.node_resources_fit.shares import Share, Shares
+from moorage.plugins.node_resources_fit.shares import Scale, Scored, Shares
 from moorage.plugins.node_resources_fit.strategies import Strategy
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
@@ -29,7 +29,7 @@ SHARES = mp.StateKey[Shares]("NodeResourcesFit.shares")
 
 
 # What has to be free, and what is scored.
-Reads = tuple[tuple[tuple[str, int], ...], tuple[Share, ...]]
+Reads = tuple[tuple[tuple[str, int], ...], Shares]
 
 
 class NodeResourcesFit:
@@ -47,7 +47,7 @@ class NodeResourcesFit:
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_resource_groups)
         self._strategy: Strategy = strategies.of(settings)
-        self._scored = _checked(settings.resources)
+        self._scored = _scored(settings.resources)
 
     def reads(self, pod: mp.Pod) -> Reads:
         needed, added = mp.requests.filter_request(pod), mp.requests.scoring_request(pod)
@@ -89,7 +89,7 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = Shares.of(self._shares(state.template.requests.scored))
+        state[SHARES] = self._shares(state.template.requests.scored)
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
@@ -97,7 +97,8 @@ class NodeResourcesFit:
             raise ValueError("resources not found")
         strategy = self._strategy
         total = weights = 0
-        for resource, amount, weight, defaulted in state[SHARES].each:
+        scale, amounts = state[SHARES]
+        for (resource, weight, defaulted), amount in zip(scale.each, amounts, strict=True):
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
@@ -111,36 +112,28 @@ class NodeResourcesFit:
         if not self._scored:
             raise ValueError("resources not found")
         shares = state[SHARES]
-        if not shares.each:
+        if not shares.amounts:
             return np.zeros(len(table), dtype=np.int64)
         scores = self._score_floats(shares, table)
         return self._score_ints(shares, table) if scores is None else scores
 
     def _score_floats(self, shares: Shares, table: mp.Amounts) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
-        resources, strategy = shares.resources, self._strategy
-        offers = table.offers(resources)
+        (scale, amounts), strategy = shares, self._strategy
+        offers = table.offers(scale.resources)
         if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
-        left = table.left(shares.counted) - shares.amounts
+        hundredfold = np.array([100.0 * amount for amount in amounts])[:, None]
+        left = table.left(scale.counted, 100) - hundredfold
         ratings = strategy.rate_floats(left, offers)
-        if ratings is None:
-            return None
-        if shares.weights is not None:
-            ratings *= shares.weights
-        total = ratings[0] if len(ratings) == 1 else ratings[0] + ratings[1]
-        for line in ratings[2:]:
-            total += line
-        total /= shares.weight
-        # What is there is not negative, so this rounds down.
-        scores: mp.Scores = total.astype(np.int32)  # Half as wide is half the work.
-        return scores
+        return None if ratings is None else scale.mean(ratings)  # type: ignore[return-value]
 
     def _score_ints(self, shares: Shares, table: mp.Amounts) -> mp.Scores:
         strategy = self._strategy
         total = np.zeros(len(table), dtype=np.int64)
         weights: Any = 0
-        for resource, amount, weight, defaulted in shares.each:
+        scale, amounts = shares
+        for (resource, weight, defaulted), amount in zip(scale.each, amounts, strict=True):
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
             ratings = strategy.rate_all(used + amount, allocatable)
@@ -149,14 +142,14 @@ class NodeResourcesFit:
             weights = weights + counted * weight
         return strategy.mean(total, weights)
 
-    def _shares(self, added: Mapping[str, int]) -> tuple[Share, ...]:
-        return tuple(
-            [
-                Share(spec.name, amount, spec.weight, spec.name in DEFAULTED)
-                for spec in self._scored
-                if _counts(spec.name, amount := added.get(spec.name, 0))
-            ]
-        )
+    def _shares(self, added: Mapping[str, int]) -> Shares:
+        amounts = [added.get(scored.resource, 0) for scored in self._scored]
+        counted = [
+            (scored, amount)
+            for scored, amount in zip(self._scored, amounts, strict=True)
+            if _counts(scored.resource, amount)
+        ]
+        return Shares(Scale.of(tuple([s for s, _ in counted])), tuple([a for _, a in counted]))
 
     # Requeueing
 
@@ -174,9 +167,9 @@ def _counts(resource: str, amount: int) -> bool:
     return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
-def _checked(resources: tuple[mp.ResourceSpec, ...]) -> tuple[mp.ResourceSpec, ...]:
+def _scored(resources: tuple[mp.ResourceSpec, ...]) -> tuple[Scored, ...]:
     for index, spec in enumerate(resources):
         if not 1 <= spec.weight <= HEAVIEST:
             place = f"scoringStrategy.resources[{index}].weight"
             raise ValueError(f"{place}: must be 1 to {HEAVIEST}, is {spec.weight}")
-    return resources
+    return tuple(Scored(spec.name, spec.weight, spec.name in DEFAULTED) for spec in resources)

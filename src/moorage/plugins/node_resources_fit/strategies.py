@@ -17,6 +17,7 @@ from moorage.plugins.node_resources_fit import shape
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Ratings = NDArray[np.int32]
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
 # 2^46: the quotient of a hundred times as much by it is a float to within 2^-47.
@@ -35,8 +36,11 @@ class Strategy(Protocol):
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats | None:
-        """The same by what is left where every node offers some; None if there is no such form."""
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings | None:
+        """The same by what is left, a hundred times as much, where every node offers some.
+
+        None if there is no such form.
+        """
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         """The score for a weighted sum of ratings."""
@@ -54,11 +58,11 @@ class LeastAllocated:
         used = np.minimum(requested, allocatable, out=requested)
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats:
-        ratings = _percent_floats(left, offers)
-        if ratings.size and ratings.item(ratings.argmin()) < 0:
-            np.maximum(ratings, 0.0, out=ratings)  # To look is quicker than to cut off.
-        return ratings
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings:
+        left /= offers.divisors
+        if left.size and left.item(left.argmin()) < 0:
+            np.maximum(left, 0.0, out=left)  # To look is quicker than to cut off.
+        return left.astype(np.int32)  # Half as wide is half the work.
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(total, weights)
@@ -75,9 +79,11 @@ class MostAllocated:
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Floats:
-        requested = np.subtract(offers.amounts, np.maximum(left, 0.0, out=left), out=left)
-        return _percent_floats(requested, offers)
+    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings:
+        offered = 100.0 * offers.amounts
+        requested = np.subtract(offered, np.maximum(left, 0.0, out=left), out=offered)
+        requested /= offers.divisors
+        return requested.astype(np.int32)
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(total, weights)
@@ -127,12 +133,6 @@ def of(settings: mp.ScoringStrategy) -> Strategy:
 def _percent(part: Ints, whole: Ints) -> Ints:
     part *= 100
     return _whole(part, whole)
-
-
-def _percent_floats(part: Floats, offers: mp.Offers) -> Floats:
-    part *= 100.0
-    part /= offers.divisors
-    return np.floor(part, out=part)
 
 
 def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
