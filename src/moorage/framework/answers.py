@@ -1,6 +1,6 @@
 """What the plugins of one cycle said together: PreFiltered, Filtered, Scored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,21 +201,40 @@ def tally(first: Places) -> list[int]:
 class Parts:
     """What each score plugin gave, in the order in which people see them."""
 
-    __slots__ = ("_same", "_varying", "all", "notes")
+    __slots__ = ("_beside", "_given", "_same", "_varying", "notes")
 
-    def __init__(self, parts: list[Part]) -> None:
-        self.all = parts
+    def __init__(self, parts: Sequence[Part], same: dict[str, int] | None = None) -> None:
+        self._given = parts
         # What somebody made of single rows; dropped when a row gets other scores.
         self.notes: dict[int, Any] = {}
         # The scores that all rows share, weighted, and a place for each of the others.
-        self._same = {n: w * s if isinstance(s, int) else 0 for n, w, s in parts}
-        self._varying = [(n, w, s) for n, w, s in parts if not isinstance(s, int)]
+        if same is None:
+            same = {n: w * s if isinstance(s, int) else 0 for n, w, s in parts}
+        self._same = same
+        self._varying = [part for part in parts if not isinstance(part[2], int)]
+        # The same beside what others give, by their names.
+        self._beside: dict[tuple[str, ...], dict[str, int]] = {}
+
+    @property
+    def all(self) -> list[Part]:
+        """The parts, one by one."""
+        order = list(self._same)
+        return sorted(self._given, key=lambda part: order.index(part[0]))
+
+    def beside(self, others: Sequence[Part], places: Mapping[str, int]) -> "Parts":
+        """These parts and others, which differ between rows, in the order of their places."""
+        names = tuple([part[0] for part in others])
+        same = self._beside.get(names)
+        if same is None:
+            order = sorted([*self._same, *names], key=places.__getitem__)
+            same = self._beside[names] = {name: self._same.get(name, 0) for name in order}
+        return Parts([*self._given, *others], same)
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
         scores = self._same.copy()
         for name, weight, given in self._varying:
-            scores[name] = weight * given.item(row)
+            scores[name] = weight * given.item(row)  # type: ignore[union-attr]
         return scores
 
 

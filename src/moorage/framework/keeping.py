@@ -4,8 +4,10 @@ There are two such ways in a profile: what is kept for a template takes in those
 pods of a node, what is kept for a family of templates does not.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
+
+from msgspec import Struct
 
 from moorage.framework.points import Depends
 
@@ -71,10 +73,46 @@ class Keeping:
         )
         self.scores = [(p, w) for p, w in scores if _keeps_scores(p, kept)]
         self.usage_scores = [(p, w) for p, w in self.scores if depends_of(p) is usage]
-        # With whether each has something to say beforehand.
         self.volatile_scores = [
-            (p, w, p in at["pre_score"]) for p, w in scores if not _keeps_scores(p, kept)
+            VolatileScore.of(p, w, has_pre_score=p in at["pre_score"])
+            for p, w in scores
+            if not _keeps_scores(p, kept)
         ]
+
+    def busy(self, idle: Set[str]) -> tuple[Sequence[Any], Sequence["VolatileScore"]]:
+        """Those who are asked in every cycle, before filters and for scores, without some."""
+        return (
+            [plugin for plugin in self.volatile_pre_filters if plugin.name not in idle],
+            [score for score in self.volatile_scores if score.plugin.name not in idle],
+        )
+
+
+class VolatileScore(Struct, frozen=True, eq=False):
+    """A score plugin that is asked in every cycle, and what it is able to."""
+
+    plugin: Any
+    weight: int
+    has_pre_score: bool
+    # How its scores are normalised, if they are.
+    has_normalizer: bool
+    has_normalize_score: bool
+    # Its forms, beside the one for single nodes.
+    has_score_all: bool
+    has_score_briefly: bool
+
+    @classmethod
+    def of(cls, plugin: Any, weight: int, *, has_pre_score: bool) -> "VolatileScore":
+        """What a plugin is able to."""
+        has_normalizer = getattr(plugin, "normalizer", None) is not None
+        return cls(
+            plugin,
+            weight,
+            has_pre_score,
+            has_normalizer,
+            not has_normalizer and hasattr(plugin, "normalize_score"),
+            hasattr(plugin, "score_all"),
+            has_normalizer and hasattr(plugin, "score_briefly"),
+        )
 
 
 def _is_followed(plugin: Any) -> bool:

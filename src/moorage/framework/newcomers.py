@@ -33,7 +33,8 @@ class Newcomers(Sheet):
         # What the last one left behind.
         self.beside = self.reasons = None
         self._skips_scores = False
-        self._idle = state.idle = frozenset(self._find_idle(state, pod))
+        self._leave_out(frozenset(self._find_idle(state, pod)))
+        state.idle = self._idle
         return self._ask_pre_filters(state, pod)
 
     def _find_idle(self, state: CycleState, pod: Pod) -> list[str]:

@@ -16,7 +16,6 @@ from moorage.framework import calls
 from moorage.framework.answers import (
     Asked,
     Filtered,
-    Parts,
     PreFiltered,
     Scored,
     Volatile,
@@ -65,7 +64,9 @@ class Sheet:
         self._pulse: tuple[int, int, int] | None = None
         self._stamps: dict[str, Hashable] = {}
         self._stamping: list[Any] | None = None
+        # Who has nothing to do with such pods, and who of the others is asked every time.
         self._idle: frozenset[str] = NOBODY
+        self._busy = keeping.busy(NOBODY)
         self._pre_filtered: PreFiltered | None = None
         self._skips_scores = False
         # Who skipped the pod at the last look, and the filters that are to be asked then.
@@ -131,8 +132,15 @@ class Sheet:
             else:
                 self._stamping.append(plugin)
                 stamps[plugin.name] = stamp
-        self._idle = self.state.idle = state.idle = frozenset(idle)
+        self._leave_out(frozenset(idle))
+        self.state.idle = state.idle = self._idle
         return stamps
+
+    def _leave_out(self, idle: frozenset[str]) -> None:
+        """Ask those no more who have nothing to do with such pods."""
+        if idle != self._idle:
+            self._idle = idle
+            self._busy = self._keeping.busy(idle)
 
     def _ask_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         if self._kept_skips is None:
@@ -144,9 +152,7 @@ class Sheet:
             None,
             True,
         )
-        for plugin in self._keeping.volatile_pre_filters:
-            if plugin.name in self._idle:
-                continue
+        for plugin in self._busy[0]:
             said = pre_filter(plugin, state, pod)
             if said is SKIP:
                 result.skipped.add(plugin.name)
@@ -337,21 +343,19 @@ class Sheet:
     def _add_volatile(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         holds = True
         added: Sum | None = None
-        for plugin, weight, has_pre_score in self._keeping.volatile_scores:
-            if plugin.name in self._idle:
-                continue
-            said = pre_score(plugin, state, pod, fits) if has_pre_score else SUCCESS
+        for each in self._busy[1]:
+            plugin = each.plugin
+            said = pre_score(plugin, state, pod, fits) if each.has_pre_score else SUCCESS
             holds = holds and self._would_again(plugin, said)
             if said is not SKIP and said.code is not Code.SKIP:
                 added = added or Sum(self.profile, state, pod, fits, scored)
-                added.add(plugin, weight)
+                added.add(each)
         self._skips_scores = holds
         if added is None:
             return scored
         # A score plugin that runs last may be configured first; people see that order.
-        places = self.profile.score_places
-        parts = sorted([*scored.parts.all, *added.parts], key=lambda part: places[part[0]])
-        return Scored(added.totals, Parts(parts), added.leaders)
+        parts = scored.parts.beside(added.parts, self.profile.score_places)
+        return Scored(added.totals, parts, added.leaders)
 
 
 def _take(plugin: Any, said: Status | Narrowed, result: PreFiltered) -> Status | None:

@@ -12,6 +12,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework import calls
 from moorage.framework.answers import Part, Scored
+from moorage.framework.keeping import VolatileScore
 from moorage.framework.leaders import Leaders
 from moorage.framework.score_column import (
     check_range,
@@ -48,16 +49,17 @@ class Sum:
         self._leaders: Leaders | None = scored.leaders
         self.parts: list[Part] = []
 
-    def add(self, plugin: Any, weight: int) -> None:
+    def add(self, asked: VolatileScore) -> None:
         """Ask a plugin and add its scores."""
-        given = self._ask(plugin)
+        plugin, weight = asked.plugin, asked.weight
+        given = self._ask(asked)
         if isinstance(given, FewRows):
             self.parts.append((plugin.name, weight, self._add_few(plugin, weight, given)))
         else:
             if isinstance(given, ByKind):
                 scores = self._by_kind(plugin, given)
             else:
-                scores = self._normalised(plugin, given)
+                scores = self._normalised(asked, given)
             if weight >= LIGHT:
                 scores = scores.astype(np.int64, copy=False)
             self._totals = self._totals + (scores if weight == 1 else scores * weight)
@@ -76,13 +78,13 @@ class Sum:
 
     # Raw scores
 
-    def _ask(self, plugin: Any) -> Scores | ByKind | FewRows:
-        state, pod = self._state, self._pod
-        if getattr(plugin, "normalizer", None) is not None and hasattr(plugin, "score_briefly"):
+    def _ask(self, asked: VolatileScore) -> Scores | ByKind | FewRows:
+        plugin, state, pod = asked.plugin, self._state, self._pod
+        if asked.has_score_briefly:
             brief = calls.score_briefly(plugin, state, pod)
             if brief is not None:
                 return brief
-        if hasattr(plugin, "score_all"):
+        if asked.has_score_all:
             return calls.score_rows(plugin, state, pod, state.table)
         raw = np.zeros(len(self._fits), dtype=np.int64)
         rows = np.flatnonzero(self._fits).tolist()
@@ -93,11 +95,11 @@ class Sum:
 
     # Normalised scores
 
-    def _normalised(self, plugin: Any, raw: Scores) -> Scores:
-        fits = self._fits
-        if getattr(plugin, "normalizer", None) is not None:
+    def _normalised(self, asked: VolatileScore, raw: Scores) -> Scores:
+        plugin, fits = asked.plugin, self._fits
+        if asked.has_normalizer:
             raw = normalised(plugin, raw, summarized(plugin, raw[fits]))
-        elif hasattr(plugin, "normalize_score"):
+        elif asked.has_normalize_score:
             try:
                 raw = raw.copy()
                 raw[fits] = plugin.normalize_score(self._state, self._pod, raw[fits])

@@ -56,14 +56,22 @@ class Room:
             self._bounds.clear()
             return
         for bound in self._bounds.values():
+            taken, offered = bound.taken, bound.offered
+            if taken is None or offered is None:
+                bound.look(table)
+                continue
             for row in rows:
-                bound.follow(table, row)
+                left = offered[row] - taken[row]
+                if left < bound.least and table.active_rows.item(row):
+                    bound.least, bound.row = int(left), row
+                elif row == bound.row:
+                    bound.is_tight = False
 
 
 class Bound:
     """The least that a node has left of one resource."""
 
-    __slots__ = ("_defaulted", "_resource", "_row", "is_tight", "least")
+    __slots__ = ("_defaulted", "_resource", "is_tight", "least", "offered", "row", "taken")
 
     def __init__(self, resource: str, defaulted: bool) -> None:  # noqa: FBT001 - as in Counted
         self._resource = resource
@@ -71,34 +79,21 @@ class Bound:
         # No node has less; whether one has just this, and which has or had it.
         self.least = 0
         self.is_tight = False
-        self._row = -1
-
-    def follow(self, table: "AmountTable", row: int) -> None:
-        """A row changed."""
-        resource = self._resource
-        if resource == PODS:
-            taken = table.pod_counts.item(row)
-        elif self._defaulted:
-            taken = table.nonzero_columns.at(resource, row)
-        else:
-            taken = table.requested_columns.at(resource, row)
-        left = table.allocatable_columns.at(resource, row) - taken
-        if left < self.least and table.active_rows.item(row):
-            self.least, self._row = left, row
-        elif row == self._row:
-            self.is_tight = False
+        self.row = -1
+        # What pods take and what nodes offer, row by row; None if there is nothing of it yet.
+        self.taken: list[int] | Ints | None = None
+        self.offered: list[int] | None = None
 
     def look(self, table: "AmountTable") -> None:
         """Look at every node."""
-        left = np.where(table.active_rows, self._left(table), PLENTY)
-        self._row = int(left.argmin())
-        self.least = int(left[self._row])
-        self.is_tight = True
-
-    def _left(self, table: "AmountTable") -> Ints:
-        resource, offered = self._resource, table.allocatable(self._resource)
+        resource = self._resource
         if resource == PODS:
-            return offered - table.pod_count
-        if self._defaulted:
-            return offered - table.nonzero_requested(resource)
-        return offered - table.requested(resource)
+            taken = self.taken = table.pod_counts
+        else:
+            columns = table.nonzero_columns if self._defaulted else table.requested_columns
+            taken, self.taken = columns[resource], columns.values.get(resource)
+        self.offered = table.allocatable_columns.values.get(resource)
+        left = np.where(table.active_rows, table.allocatable_columns[resource] - taken, PLENTY)
+        self.row = int(left.argmin())
+        self.least = int(left[self.row])
+        self.is_tight = True
