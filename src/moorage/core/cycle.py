@@ -108,7 +108,8 @@ class Decision(Struct, gc=False):
         if self.scored is None:
             return [self.row]
         picked, best = self.row, self.scored.best[:count]
-        found = [picked, *[int(row) for row in best if row != picked]][:count]
+        rows = best.tolist() if isinstance(best, np.ndarray) else best
+        found = [picked, *[row for row in rows if row != picked]][:count]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 

@@ -23,6 +23,8 @@ class Newcomers(Sheet):
 
     def __init__(self, profile: "Profile", template: PodTemplate, family: Family) -> None:
         super().__init__(profile, profile.by_family, template, family, {})
+        # Those who may have nothing to do with a pod at all.
+        self._choosy = list(profile.skipping)
 
     @property
     def is_new(self) -> bool:
@@ -39,8 +41,12 @@ class Newcomers(Sheet):
 
     def _find_idle(self, state: CycleState, pod: Pod) -> list[str]:
         """Who has nothing to do with such pods at all."""
-        skipping = self.profile.skipping
-        try:
-            return [each.name for each in skipping if each.skips_while(state, pod) is ALWAYS]
-        except Exception:  # A plugin may raise anything; the others may have something to say.
-            return [each.name for each in skipping if stamp_of(each, state, pod) is ALWAYS]
+        idle = []
+        for plugin in self._choosy:
+            stamp = stamp_of(plugin, state, pod)
+            if stamp is ALWAYS:
+                idle.append(plugin.name)
+            elif stamp is not None:
+                # It has something to do with everybody, now or later: not worth asking again.
+                self._choosy = [each for each in self._choosy if each is not plugin]
+        return idle

@@ -7,6 +7,7 @@ are a note with the placements.
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread import constraints
@@ -20,7 +21,7 @@ EVERY_NODE = mp.Inclusion()
 Used = mp.DomainView | mp.RowView | mp.Eligibility
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Defaults:
     """The constraints of a profile for pods that state none."""
 
@@ -28,7 +29,7 @@ class Defaults:
     # Under the system's own defaults a node without a topology label is not left out.
     require_all: bool
 
-    @property
+    @cached_property
     def actions(self) -> frozenset[str]:
         """The actions that there are any for."""
         return frozenset(each.when_unsatisfiable for each in self.stated)
