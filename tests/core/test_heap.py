@@ -106,3 +106,90 @@ def test_a_pickled_heap_goes_on_as_the_first():
     copy.push("e", "E", 1)
     assert popped(copy) == ["A", "B", "E", "D"]
     assert popped(heap) == ["A", "B", "D"]
+
+
+# Keys that do not compare
+
+
+class Knot:
+    """A key that compares with some, and raises when it meets another."""
+
+    def __init__(self, place, *dislikes):
+        self.place = place
+        self.dislikes = dislikes
+
+    def __lt__(self, other):
+        if other.place in self.dislikes or self.place in other.dislikes:
+            raise RuntimeError("not with that one")
+        return self.place < other.place
+
+
+def knotted(*keys):
+    """A heap of items named by their places, and how often it had to be mended."""
+    mended = []
+
+    def mend(raised):
+        mended.append(str(raised))
+        heap.rekey(lambda item: int(item))
+
+    heap = Heap(mend)
+    for key in keys:
+        heap.push(str(key.place), str(key.place), key)
+    return heap, mended
+
+
+@pytest.mark.parametrize(
+    ("keys", "use"),
+    [
+        pytest.param([Knot(2), Knot(1, 2)], len, id="as it comes"),
+        pytest.param([Knot(9), Knot(3), Knot(1, 3)], len, id="as it comes, among others"),
+        pytest.param(
+            [Knot(8), Knot(9), Knot(3), Knot(1, 8)], Heap.peek, id="when it comes to its turn"
+        ),
+        pytest.param([Knot(9), Knot(1), Knot(2), Knot(3, 2)], Heap.pop, id="when one leaves"),
+        pytest.param([Knot(1), Knot(3), Knot(9), Knot(2, 3)], list, id="when all are looked at"),
+    ],
+)
+def test_keys_that_do_not_compare(keys, use):
+    heap, mended = knotted(*keys)
+    first = use(heap)
+    assert mended == ["not with that one"]
+    left = popped(heap)
+    gone = [first] if use is Heap.pop else []
+    assert gone + left == sorted(str(key.place) for key in keys)
+    assert len(mended) == 1
+
+
+def test_keys_that_do_not_compare_when_the_dead_are_buried():
+    heap, mended = knotted(Knot(1), Knot(3), Knot(9), Knot(2, 3))
+    for place in range(10, 10 + 2 * MOST_DEAD):
+        heap.push(str(place), str(place), Knot(place))
+    for place in range(10, 10 + 2 * MOST_DEAD):
+        heap.remove(str(place))
+    assert len(mended) == 1
+    assert popped(heap) == ["1", "2", "3", "9"]
+
+
+def test_keys_that_do_not_compare_when_one_changes():
+    heap, mended = knotted(Knot(1), Knot(2), Knot(3))
+    heap.update("2", "5", Knot(5, 3))
+    assert len(mended) == 1
+    assert popped(heap) == ["1", "3", "5"]
+
+
+def test_keys_that_are_neither_equal_nor_not():
+    class Neither(Knot):
+        __hash__ = None
+
+        def __eq__(self, other):
+            raise ValueError("who knows")
+
+    heap, mended = knotted(Neither(1), Knot(2))
+    heap.update("1", "3", Knot(3))
+    assert (mended, popped(heap)) == ([], ["2", "3"])
+
+
+def test_a_heap_that_nobody_mends():
+    heap = heap_of(("a", 1))
+    with pytest.raises(TypeError):
+        heap.push("b", "B", None)

@@ -793,7 +793,7 @@ def test_an_unknown_outcome_of_a_pod_that_is_deleted(machine, how, moment):
     run.answer(LookUpPod, Done(terminating(POD) if how == "terminating" else None))
     assert undone == ["Keeper"]
     assert (run.cached(POD), run.requested("n1")) == (None, 0)
-    assert run.scheduler._bindings == {}
+    assert len(run.scheduler.bindings) == 0
 
 
 def test_a_look_up_that_fails_after_the_pod_was_deleted(machine):
@@ -807,7 +807,7 @@ def test_a_look_up_that_fails_after_the_pod_was_deleted(machine):
     run.lose(LookUpPod)
     assert run.advance(1.0) == [LookUpPod(REF)]
     run.answer(LookUpPod, Done(None))
-    assert (undone, run.scheduler._bindings) == (["Keeper"], {})
+    assert (undone, len(run.scheduler.bindings)) == (["Keeper"], 0)
 
 
 # Nobody confirms

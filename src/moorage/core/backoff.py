@@ -6,7 +6,7 @@ Expirations are whole seconds: pods of one second leave together, in the order o
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from moorage.core.heap import Heap
@@ -60,6 +60,10 @@ class Backoff:
             heap.update(entry.key, entry, key)
         else:
             heap.push(entry.key, entry, key)
+
+    def rekey(self, order_of: Callable[[QueuedPod], Any]) -> None:
+        """The active queue has other keys from now on."""
+        self.refused.rekey(lambda entry: (self.until(entry), order_of(entry)))
 
     def pop_over(self, now: float) -> QueuedPod | None:
         """Take out a pod whose back-off is over: the refused first, then the failed."""

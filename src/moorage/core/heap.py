@@ -2,11 +2,14 @@
 
 Equal keys leave in the order in which they came. kube-scheduler lets the mechanics of its binary
 heap decide there; a serial number is as fair, and easier to reason about.
+
+Keys may come from people's plugins, so comparing two of them may raise anything. Whoever owns the
+heap may say what happens then: `mend` has to `rekey` all items with keys that do compare.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,9 +26,10 @@ class Heap(Generic[T]):
     surfaces or the dead outnumber the living: that is less work than moving it out.
     """
 
-    __slots__ = ("_line", "_live", "_records", "_serial")
+    __slots__ = ("_line", "_live", "_records", "_serial", "mend")
 
-    def __init__(self) -> None:
+    def __init__(self, mend: Callable[[Exception], None] | None = None) -> None:
+        self.mend = mend
         # A record is [key, serial, item_id, item]; serials differ, so comparisons end there.
         self._line: deque[list[Any]] = deque()
         self._records: list[list[Any]] = []
@@ -38,19 +42,24 @@ class Heap(Generic[T]):
         self._serial += 1
         record = [key, self._serial, item_id, item]
         self._live[item_id] = record
-        if not self._line or not key < self._line[-1][0]:
-            self._line.append(record)
-        else:
-            heapq.heappush(self._records, record)
+        try:
+            if not self._line or not key < self._line[-1][0]:
+                self._line.append(record)
+            else:
+                heapq.heappush(self._records, record)
+        except Exception as raised:  # See the module; so below.
+            self._untangle(raised)
 
     def update(self, item_id: str, item: T, key: Any) -> None:
         """Replace an item; it keeps its place among equals if its key stays the same."""
         record = self._live[item_id]
-        if record[0] == key:
+        if _is_same(record[0], key):
             record[3] = item
         else:
-            self.remove(item_id)
+            # In this order: once all items get other keys, this one has to be among them.
+            del self._live[item_id]
             self.push(item_id, item, key)
+            self._tidy()
 
     def pop(self) -> T:
         """Take out the item with the smallest key; IndexError if there is none."""
@@ -58,7 +67,7 @@ class Heap(Generic[T]):
         if not self._records and line and live.get(line[0][2]) is line[0]:
             record = line.popleft()  # The usual case: nobody came out of order, or left.
         else:
-            record = heapq.heappop(self._records) if self._surface() else self._line.popleft()
+            record = self._pop_from_heap() if self._surface() else self._line.popleft()
         del live[record[2]]
         item: T = record[3]
         return item
@@ -72,10 +81,14 @@ class Heap(Generic[T]):
     def remove(self, item_id: str) -> T:
         """Take out an item; KeyError if it is not in."""
         item: T = self._live.pop(item_id)[3]
-        if len(self._records) + len(self._line) > 2 * len(self._live) + MOST_DEAD:
-            self._line = deque(sorted(self._live.values()))
-            self._records = []
+        self._tidy()
         return item
+
+    def rekey(self, key_of: Callable[[T], Any]) -> None:
+        """Give every item another key; among equals, who came first stays first."""
+        for record in self._live.values():
+            record[0] = key_of(record[3])
+        self._line, self._records = deque(sorted(self._live.values())), []
 
     def get(self, item_id: str) -> T | None:
         """The item with that id, if it is in."""
@@ -90,13 +103,50 @@ class Heap(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Items in the order in which they would be popped; sorts, so not for busy places."""
-        return iter([record[3] for record in sorted(self._live.values())])
+        return iter([record[3] for record in self._sorted()])
+
+    def _sorted(self) -> list[list[Any]]:
+        try:
+            return sorted(self._live.values())
+        except Exception as raised:
+            self._untangle(raised)
+            return list(self._line)
+
+    def _tidy(self) -> None:
+        """Bury the dead when they outnumber the living."""
+        if len(self._records) + len(self._line) > 2 * len(self._live) + MOST_DEAD:
+            self._line = deque(self._sorted())
+            self._records = []
+
+    def _pop_from_heap(self) -> list[Any]:
+        try:
+            return heapq.heappop(self._records)
+        except Exception as raised:
+            self._untangle(raised)
+            return self._line.popleft()
 
     def _surface(self) -> bool:
         """Drop dead records from both ends; whether the smallest is in the heap, not in line."""
         line, records, live = self._line, self._records, self._live
         while line and live.get(line[0][2]) is not line[0]:
             line.popleft()
-        while records and live.get(records[0][2]) is not records[0]:
-            heapq.heappop(records)
-        return bool(records) and (not line or records[0] < line[0])
+        try:
+            while records and live.get(records[0][2]) is not records[0]:
+                heapq.heappop(records)
+            return bool(records) and (not line or records[0] < line[0])
+        except Exception as raised:
+            self._untangle(raised)
+            return False
+
+    def _untangle(self, raised: Exception) -> None:
+        """Two keys cannot be compared; afterwards all items are in line."""
+        if self.mend is None:
+            raise raised
+        self.mend(raised)
+
+
+def _is_same(key: Any, other: Any) -> bool:
+    try:
+        return bool(key == other)
+    except Exception:
+        return False

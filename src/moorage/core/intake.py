@@ -16,8 +16,6 @@ Observations may be late, doubled or stale: an older version than the one known 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import structs
-
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -38,10 +36,11 @@ SEEN = (Updated, Added)
 
 
 class Intake:
-    """See the module."""
+    """See the module; `pods`, by namespace/name, are those that were seen and are not gone."""
 
     def __init__(
         self,
+        pods: dict[str, Pod],
         cluster: Cluster,
         cache: Cache,
         queue: SchedulingQueue,
@@ -51,7 +50,7 @@ class Intake:
         assumed_deleted: Callable[[Pod, float], None],
         leaves: Callable[[Pod, float], None],
     ) -> None:
-        self.pods: dict[str, Pod] = {}
+        self.pods = pods
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
@@ -171,18 +170,6 @@ class Intake:
         if promised and promised != new.status.nominated_node_name:
             self._wake_lower(old, now)
 
-    def promise_ended(self, pod: Pod, node: str, now: float) -> None:
-        """What a pod was promised is free for others, though its status may never have shown it."""
-        status = structs.replace(pod.status, nominated_node_name=node)
-        promised = structs.replace(pod, status=status)
-        self._queue.move_all(
-            events.ASSIGNED_POD_DELETE,
-            promised,
-            None,
-            now,
-            only=lambda other: other.priority <= pod.priority and other.uid != pod.uid,
-        )
-
     def _pod_gone(self, pod: Pod, now: float) -> None:
         del self.pods[pod.key]
         self._leaves(pod, now)
@@ -198,7 +185,7 @@ class Intake:
             self._cache.remove(pod.uid)
             self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
         elif promised:
-            self.promise_ended(pod, promised, now)
+            self._queue.promise_ended(pod, promised, now)
 
     def _wake_lower(self, pod: Pod, now: float) -> None:
         """Room that was promised to a pod is free for those of no higher priority."""

@@ -5,9 +5,28 @@ from collections.abc import Container, Sequence
 from moorage.api.pod import Pod
 from moorage.core.cache import Cache
 from moorage.core.journal import Journal
+from moorage.core.queue import IN_FLIGHT, SchedulingQueue
 from moorage.errors import InvariantError
 from moorage.framework.cluster import Cluster
 from moorage.nodes.table import NodeTable
+
+
+def places(pod: Pod, cache: Cache, queue: SchedulingQueue, bindings: Container[str]) -> list[str]:
+    """Where a pod is."""
+    cached = cache.get(pod.uid)
+    queued = queue.where(pod.uid)
+    found = []
+    if cached is not None:
+        found.append("assumed" if cached.assumed else "on a node")
+    # A pod that waits on permit is assumed and, for the queue, still in flight.
+    if queued is not None and not (queued == IN_FLIGHT and cached is not None):
+        found.append(queued)
+    if not found and pod.uid in bindings:
+        found.append("binding")
+    # A pod that is being deleted before it had a node is nobody's concern any more.
+    if not found and pod.is_terminating:
+        found.append("terminating")
+    return found
 
 
 def check_one_place(pod: Pod, places: Sequence[str], journal: Journal) -> None:

@@ -133,6 +133,13 @@ class SlowPlugin(Fact, frozen=True, kw_only=True):
     nodes: int
 
 
+class MixedKeys(Fact, frozen=True, kw_only=True):
+    """A queue_sort plugin gave keys that cannot be compared with each other; told once."""
+
+    plugin: str
+    message: str
+
+
 class Journal:
     """Facts in order; with a limit, only the latest."""
 

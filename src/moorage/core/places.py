@@ -9,11 +9,12 @@ from typing import Any, Protocol
 from moorage.api.pod import Pod
 from moorage.core.backoff import Backoff
 from moorage.core.heap import Heap
-from moorage.core.journal import Journal, Queued
+from moorage.core.journal import Journal, MixedKeys, Queued
+from moorage.core.mixed_keys import comparable
 from moorage.core.pool import UnschedulablePool
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
-from moorage.framework import events
+from moorage.framework import calls, events, points
 from moorage.framework.hints import HintMap
 from moorage.framework.status import Status
 
@@ -36,6 +37,9 @@ class QueueProfile(Protocol):
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The pod's place in the active queue: the smallest is tried first."""
 
+    def plugins(self) -> list[Any]:
+        """Everybody who takes part in something."""
+
 
 class Places:
     """The active queue, the back-off and the unschedulable pool, which has the gated pods too."""
@@ -47,8 +51,11 @@ class Places:
         # There is one active queue, so the first profile speaks for all.
         self._order = next(iter(self._profiles.values()))
         self._journal = journal
-        self.active: Heap[QueuedPod] = Heap()
+        self.active: Heap[QueuedPod] = Heap(self._mend)
         self.backoff = backoff
+        self.backoff.refused.mend = self._mend
+        self._has_mixed_keys = False
+        self._now = 0.0
         self.pool = UnschedulablePool(self._profiles)
         self._key_of: dict[str, str] = {}
 
@@ -70,6 +77,7 @@ class Places:
 
     def pop(self, now: float) -> QueuedPod | None:
         """Take out the next pod to try; None if there is none."""
+        self._now = now
         if self.active:
             entry = self.active.pop()
         elif self.backoff.refused:
@@ -110,6 +118,7 @@ class Places:
         """Let a pod sit out its back-off if the gates let it; else it waits in the pool."""
         if self._is_held(entry, label, now):
             return False
+        self._now = now
         self.discard(entry.key)
         self.backoff.put(entry, self._queue_key(entry))
         self._enter(entry, BACKOFF, label, now)
@@ -124,6 +133,7 @@ class Places:
         """Put a pod into the active queue without asking at the gates."""
         if entry.first_tried_at is None:
             entry.first_tried_at = now
+        self._now = now
         self.discard(entry.key)
         self.active.push(entry.key, entry, self._queue_key(entry))
         self._enter(entry, ACTIVE, label, now)
@@ -162,7 +172,21 @@ class Places:
         self._journal.add(Queued(at=now, pod=entry.key, uid=entry.uid, queue=place, event=label))
 
     def _queue_key(self, entry: QueuedPod) -> Any:
-        return self._order.queue_key(entry.pod, entry.queued_at)
+        key = self._order.queue_key(entry.pod, entry.queued_at)
+        return comparable(key) if self._has_mixed_keys else key
+
+    def _mend(self, raised: Exception) -> None:
+        """Two keys cannot be compared: from now on they are made so that they can be."""
+        self._has_mixed_keys = True
+        self.active.rekey(self._queue_key)
+        self.backoff.rekey(self._queue_key)
+        sorters = (p.name for p in self._order.plugins() if points.implements(p, "queue_sort"))
+        plugin = next(sorters, "")
+        message = (
+            f'queue_sort of plugin "{plugin}" gave keys that cannot be compared with each other: '
+            f"{calls.describe(raised)}; numbers go first, then text, and None last"
+        )
+        self._journal.add(MixedKeys(at=self._now, plugin=plugin, message=message))
 
     def _is_held(self, entry: QueuedPod, label: str, now: float) -> bool:
         """Whether the gates hold a pod back; if so, it is in the pool afterwards."""

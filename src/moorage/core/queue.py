@@ -14,6 +14,8 @@ while its former self is still being tried. Which change cures what is not known
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from moorage.api.pod import Pod
 from moorage.core.backoff import Backoff
 from moorage.core.in_flight import InFlight, Missed
@@ -121,6 +123,18 @@ class SchedulingQueue:
             waiting = [entry for entry in waiting if only(entry.pod)]
         self._move(waiting, event, old, new, now)
 
+    def promise_ended(self, pod: Pod, node: str, now: float) -> None:
+        """What a pod was promised is free for others, though its status may never have shown it."""
+        status = structs.replace(pod.status, nominated_node_name=node)
+        promised = structs.replace(pod, status=status)
+        self.move_all(
+            events.ASSIGNED_POD_DELETE,
+            promised,
+            None,
+            now,
+            only=lambda other: other.priority <= pod.priority and other.uid != pod.uid,
+        )
+
     # What the scheduler does.
 
     def pop(self, now: float) -> QueuedPod | None:
@@ -198,7 +212,7 @@ class SchedulingQueue:
     @property
     def has_work(self) -> bool:
         """Whether pop would return a pod."""
-        return bool(self._places.active or self._backoff.refused)
+        return bool(self._places.active) or bool(self._backoff.refused)
 
     @property
     def hint_errors(self) -> list[str]:
