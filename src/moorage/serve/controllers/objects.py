@@ -148,13 +148,14 @@ _TELLING_WHEN_EMPTY = ("emptyDir", "labelSelector", "namespaceSelector")
 
 # Where false, 0 or "" is the same as nothing at all. Protobuf always says it, Go's JSON never.
 # Other fields may mean something by it: `tolerationSeconds: 0`, `enableServiceLinks: false`.
-_NOTHING_WHEN_ZERO = frozenset(
-    """
-    effect fsType generation hostIP hostIPC hostNetwork hostPID hostPort hostname key medium name
-    nodeName operator priorityClassName readOnly serviceAccount serviceAccountName stdin stdinOnce
-    subPath subPathExpr subdomain tty value workingDir
-    """.split()
-)
+# fmt: off
+_NOTHING_WHEN_ZERO = frozenset({
+    "effect", "fsType", "generation", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPort",
+    "hostname", "key", "medium", "name", "nodeName", "operator", "priorityClassName", "readOnly",
+    "serviceAccount", "serviceAccountName", "stdin", "stdinOnce", "subPath", "subPathExpr",
+    "subdomain", "tty", "value", "workingDir",
+})
+# fmt: on
 
 # Where keys are anybody's words, and no fields.
 _MAPS = ("annotations", "labels", "matchLabels", "nodeSelector")
