@@ -217,6 +217,13 @@ def test_structs_pass_through():
         ),
         pytest.param(
             "a.yaml",
+            "kind: Pod\nmetadata: {name: a}\napiVersion: v1\napiVersion: v1\nkind: Pod\n",
+            "a.yaml, line 4: is not YAML: apiVersion stands there twice; is a line with --- "
+            "missing above it?",
+            id="two objects that ran together",
+        ),
+        pytest.param(
+            "a.yaml",
             "a: \x01",
             "a.yaml: is not YAML: control characters are not allowed",
             id="control characters",

@@ -221,6 +221,17 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
+    def construct_document(self, node: yaml.Node) -> Any:
+        """As ever, but two objects that ran together are no object: one of them would be lost."""
+        seen: set[str] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            name = str(key.value)
+            if name in seen and name in ("apiVersion", "kind"):
+                problem = f"{name} stands there twice; is a line with --- missing above it?"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
+        return super().construct_document(node)
+
 
 for _tag, _pattern, _first in (
     ("bool", r"(?i:true|false|yes|no|on|off)", "yYnNtTfFoO"),
