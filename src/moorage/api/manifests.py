@@ -22,7 +22,7 @@ import msgspec
 import yaml
 from msgspec import Raw, Struct, structs
 
-from moorage.api import admission
+from moorage.api import admission, words
 from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
@@ -139,8 +139,8 @@ def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
 
 
 def fault_of(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first quantity that is none, and what is wrong with it."""
-    return admission.bad_quantity(obj)
+    """The path of the first quantity or word that is none, and what is wrong with it."""
+    return admission.bad_quantity(obj) or words.bad_word(obj)
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
@@ -380,6 +380,10 @@ class _Reading:
         if not api_version:
             hint = f"; write {READ[kind].api_version}" if kind in READ else ""
             raise ManifestError(f"{origin}, {_who(kind, document)}, apiVersion: is missing{hint}")
+        if _is_outdated(api_version, kind):
+            hint = f"write {READ[kind].api_version}"
+            who = _who(kind, document)
+            raise ManifestError(f"{origin}, {who}, apiVersion: {api_version} is not read; {hint}")
         if not kind.endswith("List"):  # A list without items is just empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
 
@@ -390,7 +394,7 @@ class _Reading:
         obj = self._named(origin, obj, kind)
         meta = obj.metadata
         place = (meta.namespace or "default") if kind.namespaced else ""
-        if fault := admission.bad_quantity(obj):
+        if fault := fault_of(obj):
             raise _complaint(origin, _who(kind.name, dump(obj)), *fault)
         first = self._origins.setdefault((kind.name, place, meta.name), origin)
         if first is not origin:
@@ -440,6 +444,18 @@ class _Whole(_Reading):
 def _known(api_version: str, kind: str) -> Kind | None:
     known = READ.get(kind)
     return known if known and known.api_version == api_version else None
+
+
+def _is_outdated(api_version: str, kind: str) -> bool:
+    """Whether this is a kind that is read, in a version that is not: to skip it would surprise.
+
+    Others have kinds of the same name, in groups of their own: Knative's Service, Volcano's Job.
+    """
+    known = READ.get(kind)
+    if known is None or known.api_version == api_version:
+        return False
+    group = api_version.rpartition("/")[0]
+    return group == known.group or (group == "extensions" and known.group == "apps")
 
 
 def _item_kind(api_version: str, kind: str) -> tuple[str, str]:
