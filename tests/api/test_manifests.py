@@ -323,6 +323,10 @@ def test_complaints_about_documents(load, name, content, text):
     assert str(caught.value) == text
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+LOWER = {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}
+
+
 def requests_of(cpu):
     return {"containers": [{"name": "a", "resources": {"requests": cpu}}]}
 
@@ -362,6 +366,18 @@ def requests_of(cpu):
             "spec.topologySpreadConstraints[0].whenUnsatisfiable: must be DoNotSchedule or "
             'ScheduleAnyway, is "DoNotschedule"',
             id="a constraint misspelt",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [LOWER]}}}}},
+            f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
+            '.operator: must be In, NotIn, Exists, DoesNotExist, Gt or Lt, is "in"',
+            id="an operator of a node affinity",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{"labelSelector": LOWER}]}}}},
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0]"
+            '.operator: must be In, NotIn, Exists or DoesNotExist, is "in"',
+            id="an operator of a pod affinity",
         ),
         pytest.param(
             {"spec": {"preemptionPolicy": "never"}},

@@ -7,10 +7,10 @@ nobody would notice.
 
 from collections.abc import Iterable, Iterator
 
-from moorage.api.meta import KubeObject
+from moorage.api.meta import KubeObject, LabelSelector
 from moorage.api.node import Node, Taint
 from moorage.api.node_pool import NodePool
-from moorage.api.pod import Pod, PodSpec
+from moorage.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.storage import StorageClass
 from moorage.api.workloads import (
@@ -25,7 +25,8 @@ from moorage.api.workloads import (
 )
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-OPERATORS = ("Equal", "Exists", "Lt", "Gt")
+TOLERATING = ("Equal", "Exists", "Lt", "Gt")
+SELECTING = ("In", "NotIn", "Exists", "DoesNotExist")
 
 Word = tuple[str, str | None, tuple[str, ...]]
 """A field's path, what it says, and what it may say."""
@@ -73,7 +74,7 @@ def _of_taints(taints: tuple[Taint, ...], path: str) -> Iterator[Word]:
 
 def _of_pod(spec: PodSpec, path: str) -> Iterator[Word]:
     for i, toleration in enumerate(spec.tolerations):
-        yield f"{path}.tolerations[{i}].operator", toleration.operator, OPERATORS
+        yield f"{path}.tolerations[{i}].operator", toleration.operator, TOLERATING
         yield f"{path}.tolerations[{i}].effect", toleration.effect, EFFECTS
     for i, each in enumerate(spec.topology_spread_constraints):
         place, policies = f"{path}.topologySpreadConstraints[{i}]", ("Honor", "Ignore")
@@ -81,9 +82,46 @@ def _of_pod(spec: PodSpec, path: str) -> Iterator[Word]:
         yield f"{place}.whenUnsatisfiable", each.when_unsatisfiable, known
         yield f"{place}.nodeAffinityPolicy", each.node_affinity_policy, policies
         yield f"{place}.nodeTaintsPolicy", each.node_taints_policy, policies
+        yield from _of_selector(each.label_selector, f"{place}.labelSelector")
+    if spec.affinity is not None:
+        yield from _of_affinity(spec.affinity, f"{path}.affinity")
     if spec.preemption_policy:
         known = ("Never", "PreemptLowerPriority")
         yield f"{path}.preemptionPolicy", spec.preemption_policy, known
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _of_affinity(affinity: Affinity, path: str) -> Iterator[Word]:
+    if (nodes := affinity.node_affinity) is not None:
+        place = f"{path}.nodeAffinity"
+        terms = nodes.required.node_selector_terms if nodes.required is not None else ()
+        for i, term in enumerate(terms):
+            yield from _of_term(term, f"{place}.{REQUIRED}.nodeSelectorTerms[{i}]")
+        for i, liked in enumerate(nodes.preferred or ()):
+            yield from _of_term(liked.preference, f"{place}.{PREFERRED}[{i}].preference")
+    for field, pods in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        for i, near in enumerate(pods.required if pods is not None else ()):
+            place = f"{path}.{field}.{REQUIRED}[{i}].labelSelector"
+            yield from _of_selector(near.label_selector, place)
+        for i, weighted in enumerate(pods.preferred if pods is not None else ()):
+            place = f"{path}.{field}.{PREFERRED}[{i}].podAffinityTerm.labelSelector"
+            yield from _of_selector(weighted.pod_affinity_term.label_selector, place)
+
+
+def _of_term(term: NodeSelectorTerm, path: str) -> Iterator[Word]:
+    for i, each in enumerate(term.match_expressions):
+        yield f"{path}.matchExpressions[{i}].operator", each.operator, (*SELECTING, "Gt", "Lt")
+
+
+def _of_selector(selector: LabelSelector | None, path: str) -> Iterator[Word]:
+    for i, each in enumerate(selector.match_expressions if selector is not None else ()):
+        yield f"{path}.matchExpressions[{i}].operator", each.operator, SELECTING
 
 
 def _bad_share(budget: PodDisruptionBudget) -> tuple[str, str] | None:
