@@ -224,6 +224,13 @@ def test_structs_pass_through():
         ),
         pytest.param(
             "a.yaml",
+            'apiVersion: v1\nkind: Node\nmetadata: {name: "\\e[31mred"}\n',
+            'a.yaml, document 1, Node, metadata.name: "\\u001b[31mred" holds characters that '
+            "cannot be printed",
+            id="a name that steers the terminal",
+        ),
+        pytest.param(
+            "a.yaml",
             "a: \x01",
             "a.yaml: is not YAML: control characters are not allowed",
             id="control characters",

@@ -405,6 +405,10 @@ class _Reading:
 
     def _named(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
+        if not f"{meta.namespace}{meta.name}{meta.generate_name}".isprintable():
+            # It would reach a terminal, and might steer it.
+            what = f"{origin}, {kind.name}, metadata.name: {shown(meta.name)}"
+            raise ManifestError(f"{what} holds characters that cannot be printed")
         if meta.name:
             return obj
         if not meta.generate_name:
