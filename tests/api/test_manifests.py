@@ -151,12 +151,12 @@ def test_yaml_scalars_are_read_as_kubernetes_reads_them(load):
                 "{name: n1}",
                 "{name: n1, creationTimestamp: 2024-01-01T00:00:00Z, annotations: {t: 1:30}}",
             )
-            + "status: {allocatable: {cpu: 0.5, memory: 1e3, pods: 110, x: 12345678901234567890}}"
+            + "status: {allocatable: {cpu: 0.5, memory: 1e3, pods: 110, x: 1234567890123456789}}"
         }
     ).objects
     assert node.metadata.creation_timestamp == "2024-01-01T00:00:00Z"
     assert node.metadata.annotations == {"t": "1:30"}
-    allocatable = {"cpu": 0.5, "memory": 1000.0, "pods": 110, "x": 12345678901234567890}
+    allocatable = {"cpu": 0.5, "memory": 1000.0, "pods": 110, "x": 1234567890123456789}
     assert node.status.allocatable == allocatable
 
 
@@ -214,6 +214,20 @@ def test_structs_pass_through():
             "a: b\nc:\n  d: e\n f: g\n",
             "a.yaml, line 4: is not YAML: did not find expected key",
             id="YAML syntax",
+        ),
+        pytest.param(
+            "a.yaml",
+            "kind: Pod\nmetadata: {name: a}\napiVersion: v1\napiVersion: v1\nkind: Pod\n",
+            "a.yaml, line 4: is not YAML: apiVersion stands there twice; is a line with --- "
+            "missing above it?",
+            id="two objects that ran together",
+        ),
+        pytest.param(
+            "a.yaml",
+            'apiVersion: v1\nkind: Node\nmetadata: {name: "\\e[31mred"}\n',
+            'a.yaml, document 1, Node, metadata.name: "\\u001b[31mred" holds characters that '
+            "cannot be printed",
+            id="a name that steers the terminal",
         ),
         pytest.param(
             "a.yaml",
@@ -316,6 +330,10 @@ def test_complaints_about_documents(load, name, content, text):
     assert str(caught.value) == text
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+LOWER = {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}
+
+
 def requests_of(cpu):
     return {"containers": [{"name": "a", "resources": {"requests": cpu}}]}
 
@@ -327,6 +345,51 @@ def requests_of(cpu):
             {"spec": requests_of({"cpu": "5x"})},
             'spec.containers[0].resources.requests.cpu: "5x" is not a quantity',
             id="a bad quantity",
+        ),
+        pytest.param(
+            {"spec": requests_of({"cpu": -1})},
+            "spec.containers[0].resources.requests.cpu: must be greater than or equal to 0, is -1",
+            id="less than nothing",
+        ),
+        pytest.param(
+            {"spec": requests_of({"cpu": "99999999999999999"})},
+            "spec.containers[0].resources.requests.cpu: must fit into 64 bits, "
+            "is 99999999999999999",
+            id="more than can be counted",
+        ),
+        pytest.param(
+            {"spec": {"tolerations": [{"operator": "Exists"}, {"operator": "exists"}]}},
+            'spec.tolerations[1].operator: must be Equal, Exists, Lt or Gt, is "exists"',
+            id="an operator that is none",
+        ),
+        pytest.param(
+            {"spec": {"tolerations": [{"effect": "NoSchedul"}]}},
+            "spec.tolerations[0].effect: must be NoSchedule, PreferNoSchedule or NoExecute, "
+            'is "NoSchedul"',
+            id="an effect that is none",
+        ),
+        pytest.param(
+            {"spec": {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotschedule"}]}},
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: must be DoNotSchedule or "
+            'ScheduleAnyway, is "DoNotschedule"',
+            id="a constraint misspelt",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [LOWER]}}}}},
+            f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
+            '.operator: must be In, NotIn, Exists, DoesNotExist, Gt or Lt, is "in"',
+            id="an operator of a node affinity",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{"labelSelector": LOWER}]}}}},
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0]"
+            '.operator: must be In, NotIn, Exists or DoesNotExist, is "in"',
+            id="an operator of a pod affinity",
+        ),
+        pytest.param(
+            {"spec": {"preemptionPolicy": "never"}},
+            'spec.preemptionPolicy: must be Never or PreemptLowerPriority, is "never"',
+            id="a policy misspelt",
         ),
         pytest.param(
             {"spec": requests_of({"nvidia.com/gpu": "one"})},
@@ -401,6 +464,47 @@ def test_complaints_about_fields(load, fields, text, suffix):
 @pytest.mark.parametrize(
     ("document", "text"),
     [
+        pytest.param(
+            {"kind": "Deployment", "apiVersion": "extensions/v1beta1"},
+            "Deployment default/x, apiVersion: extensions/v1beta1 is not read; write apps/v1",
+            id="a version of long ago",
+        ),
+        pytest.param(
+            {"kind": "Pod", "apiVersion": "v2"},
+            "Pod default/x, apiVersion: v2 is not read; write v1",
+            id="a version that never was",
+        ),
+        pytest.param(
+            {"kind": "Node", "apiVersion": "v1", "spec": {"taints": [{"effect": "noexecute"}]}},
+            "Node x, spec.taints[0].effect: must be NoSchedule, PreferNoSchedule or NoExecute, "
+            'is "noexecute"',
+            id="a taint's effect",
+        ),
+        pytest.param(
+            {
+                "kind": "Deployment",
+                "apiVersion": "apps/v1",
+                "spec": {"template": {"spec": {"tolerations": [{"operator": "exists"}]}}},
+            },
+            "Deployment default/x, spec.template.spec.tolerations[0].operator: must be Equal, "
+            'Exists, Lt or Gt, is "exists"',
+            id="a word in a template",
+        ),
+        pytest.param(
+            {
+                "kind": "PodDisruptionBudget",
+                "apiVersion": "policy/v1",
+                "spec": {"minAvailable": "lots"},
+            },
+            "PodDisruptionBudget default/x, spec.minAvailable: must be a whole number or a "
+            'percentage, is "lots"',
+            id="a budget",
+        ),
+        pytest.param(
+            {"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1", "volumeBindingMode": "X"},
+            'StorageClass x, volumeBindingMode: must be Immediate or WaitForFirstConsumer, is "X"',
+            id="a binding mode",
+        ),
         pytest.param(
             {"kind": "Node", "apiVersion": "v1", "status": {"allocatable": {"cpu": "x"}}},
             'Node x, status.allocatable.cpu: "x" is not a quantity',

@@ -46,6 +46,28 @@ def test_a_gated_pod(run, cluster):
     )
 
 
+def test_a_pod_that_has_ended(run, write, make_node, make_pod):
+    done = {**make_pod("p", nodeName="n"), "status": {"phase": "Succeeded"}}
+    got = run("explain", "p", "-f", write("a.yaml", make_node("n"), done))
+    assert got.stdout.startswith("default/p has ended (Succeeded) on n. Scheduled again, it would")
+
+
+def test_a_pod_that_is_being_deleted(run, write, make_node, make_pod):
+    going = make_pod("p")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    got = run("explain", "p", "-f", write("a.yaml", make_node("n"), going))
+    assert "is being deleted, so it is not scheduled. Otherwise it would run on n" in got.stdout
+
+
+@pytest.mark.parametrize("asked", ["web", "deployment/web", "default/web-1z"])
+def test_a_name_that_is_nearly_right(run, write, make_node, make_pod, asked):
+    got = run("explain", asked, "-f", write("a.yaml", make_node("n"), make_pod("web-1x")))
+    assert got.exit_code == 2
+    assert got.stderr == (
+        f"moorage: no pod '{asked}' among the 1 given; did you mean default/web-1x?\n"
+    )
+
+
 def test_a_pod_of_another_scheduler(run, write, make_node, make_pod):
     path = write("c.yaml", make_node("n"), make_pod("p", schedulerName="mine"))
     got = run("explain", "p", "-f", path)

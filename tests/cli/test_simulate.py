@@ -151,6 +151,13 @@ def test_one_seed_one_outcome(run, write, make_node, make_pod):
     assert len({outcome(seed) for seed in range(5)}) > 1
 
 
+@pytest.mark.parametrize("moment", ["nan", "inf", "-1"])
+def test_until_no_moment(run, moment):
+    got = run("simulate", "-f", "-", "--until", moment, stdin="")
+    assert got.exit_code == 2
+    assert "Invalid value for '--until'" in got.stderr
+
+
 def test_until(run, write, make_node, make_pod):
     short = make_pod("short", "3")
     short["metadata"]["annotations"] = {"moorage.dev/run-seconds": "60"}

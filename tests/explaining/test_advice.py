@@ -55,6 +55,27 @@ ON_NODE_Q = {
 }
 
 
+def spread(key):
+    selector = {"matchLabels": {"app": "web"}}
+    hard = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": key, **hard}]}
+
+
+def near(field, **labels):
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}
+    return {"affinity": {field: {required: [term]}}}
+
+
+def web(name, node, **spec):
+    made = pod(name, nodeName=node, **spec)
+    made["metadata"]["labels"] = {"app": "web"}
+    return made
+
+
+IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
+
+
 @pytest.mark.parametrize(
     ("asked", "others", "advice"),
     [
@@ -134,6 +155,41 @@ ON_NODE_Q = {
             id="no place for another pod",
         ),
         pytest.param(
+            pod(**spread("rack")),
+            [node("n")],
+            "node(s) didn't match pod topology spread constraints (missing required label): "
+            "the pod is spread over the label rack: no node has it.",
+            id="a label to spread over that no node has",
+        ),
+        pytest.param(
+            web("p", "", **spread("zone")),
+            [node("n", **IN_A), node("m", pods="0", **IN_B), web("w", "n")],
+            "node(s) didn't match pod topology spread constraints: between values of zone the "
+            "number of pods with app=web may differ by 1; there are 0 in b, 1 in a.",
+            id="spread unevenly",
+        ),
+        pytest.param(
+            pod(**near("podAffinity", app="db")),
+            [node("n", **IN_A), web("w", "n")],
+            "node(s) didn't match pod affinity rules: the pod has to share zone with pods with "
+            "app=db, and there are none.",
+            id="nobody to be with",
+        ),
+        pytest.param(
+            pod(**near("podAntiAffinity", app="web")),
+            [node("n", **IN_A), web("w", "n")],
+            "node(s) didn't match pod anti-affinity rules: the pod must not share zone with pods "
+            "with app=web: default/w on n.",
+            id="somebody to avoid",
+        ),
+        pytest.param(
+            web("p", ""),
+            [node("n", **IN_A), web("w", "n", **near("podAntiAffinity", app="web"))],
+            "node(s) didn't satisfy existing pods anti-affinity rules: kept away by default/w "
+            "on n.",
+            id="somebody who avoids it",
+        ),
+        pytest.param(
             pod(schedulingGates=[{"name": "a"}, {"name": "b"}]),
             [node("n")],
             "No node is looked for until its scheduling gates are removed: a, b.",
@@ -145,7 +201,8 @@ ON_NODE_Q = {
     ],
 )
 def test_advice(asked, others, advice):
-    assert explain([asked, *others], "p").advice == [advice]
+    found = explain([asked, *others], "p").advice
+    assert [line for line in found if not line.startswith("Too many pods: m")] == [advice]
 
 
 def test_a_resource_that_no_node_has():

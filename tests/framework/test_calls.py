@@ -35,7 +35,8 @@ class Plugin:
     [
         pytest.param(ValueError("too large"), "too large", id="its words"),
         pytest.param(ValueError(), "ValueError", id="no words"),
-        pytest.param(KeyError("disk"), "disk", id="a missing key"),
+        pytest.param(KeyError("disk"), "KeyError: 'disk'", id="a missing key"),
+        pytest.param(KeyError("no disk here"), "no disk here", id="a missing key in words"),
         pytest.param(KeyError(), "KeyError", id="a missing key without words"),
         pytest.param(ValueError("one\n  two"), "one two", id="several lines"),
     ],

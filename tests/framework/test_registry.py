@@ -219,6 +219,24 @@ class Twinless:
     def filter_all(self, state, pod, table): ...
 
 
+class Misspelt:
+    name = "Misspelt"
+
+    def filters(self, state, pod, node): ...
+
+
+class CamelCase(Plain):
+    def preFilter(self, state, pod): ...
+
+
+class Patient(Plain):
+    async def permit(self, state, pod, node): ...
+
+
+class Worded(Plain):
+    depends = "NODE"
+
+
 class Silent(Plain):
     def __init__(self):
         raise KeyError
@@ -243,6 +261,27 @@ WORDLESS = "KeyError"
         pytest.param(Nameless, None, "it needs a class attribute `name`", id="no name"),
         pytest.param(Numbered, None, "it needs a class attribute `name`", id="a name that is none"),
         pytest.param(Idle, None, "it has no method of any extension point", id="nothing to do"),
+        pytest.param(
+            Misspelt,
+            None,
+            "filters is no extension point, and nobody calls it; write filter",
+            id="nothing to do but for a letter",
+        ),
+        pytest.param(
+            CamelCase,
+            None,
+            "preFilter is no extension point, and nobody calls it; write pre_filter",
+            id="a method in Go's spelling",
+        ),
+        pytest.param(
+            Patient, None, "permit must not be async: nobody awaits it", id="to be awaited"
+        ),
+        pytest.param(
+            Worded,
+            None,
+            "depends has to be one of mp.Depends, is 'NODE'",
+            id="depends that is a text",
+        ),
         pytest.param(
             FewArguments, None, "filter has to take 3 argument(s) besides self", id="too few"
         ),

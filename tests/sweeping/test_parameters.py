@@ -32,6 +32,7 @@ def test_parse(text, values):
         pytest.param("seed=a", 'must be whole numbers, is "a"', id="a word"),
         pytest.param("seed=1.5", 'must be whole numbers, is "1.5"', id="a fraction"),
         pytest.param("seed=5..1", "count upwards", id="backwards"),
+        pytest.param("seed=0..100000000", "is too many values; at most", id="too far"),
         pytest.param("seed=1..5..0", "count upwards", id="no step"),
         pytest.param("sede=1", '"sede" is not known', id="a slip"),
         pytest.param("weight.=1", '"weight." is not known', id="a weight of nothing"),

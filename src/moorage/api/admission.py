@@ -125,13 +125,21 @@ Amounts = tuple[str, int, Mapping[str, Quantity]]
 
 
 def bad_quantity(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first quantity that is none, and what is wrong with it."""
+    """The path of the first quantity that is none or cannot be meant, and what is wrong with it."""
     for path, index, amounts in _amounts(obj):
         for name, amount in amounts.items():
             try:
-                quantity.nano(amount)
+                nano = quantity.nano(amount)
             except ValueError as error:
                 return join_path(path.format(index), name), str(error)
+            step = quantity.MICRO if name == "cpu" else quantity.NANO
+            if nano < 0:
+                fault = f"must be greater than or equal to 0, is {str(amount)[:60]}"
+            elif nano > quantity.INT64_MAX * step:  # Kubernetes would read it as 0.
+                fault = f"must fit into 64 bits, is {str(amount)[:60]}"
+            else:
+                continue
+            return join_path(path.format(index), name), fault
     return None
 
 

@@ -22,7 +22,7 @@ import msgspec
 import yaml
 from msgspec import Raw, Struct, structs
 
-from moorage.api import admission
+from moorage.api import admission, words
 from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
@@ -139,8 +139,8 @@ def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
 
 
 def fault_of(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first quantity that is none, and what is wrong with it."""
-    return admission.bad_quantity(obj)
+    """The path of the first quantity or word that is none, and what is wrong with it."""
+    return admission.bad_quantity(obj) or words.bad_word(obj)
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
@@ -220,6 +220,17 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML as Kubernetes reads it: times stay text, 1e3 is a number, 1:30 is not."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """As ever, but two objects that ran together are no object: one of them would be lost."""
+        seen: set[str] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            name = str(key.value)
+            if name in seen and name in ("apiVersion", "kind"):
+                problem = f"{name} stands there twice; is a line with --- missing above it?"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
+        return super().construct_document(node)
 
 
 for _tag, _pattern, _first in (
@@ -369,6 +380,10 @@ class _Reading:
         if not api_version:
             hint = f"; write {READ[kind].api_version}" if kind in READ else ""
             raise ManifestError(f"{origin}, {_who(kind, document)}, apiVersion: is missing{hint}")
+        if _is_outdated(api_version, kind):
+            hint = f"write {READ[kind].api_version}"
+            who = _who(kind, document)
+            raise ManifestError(f"{origin}, {who}, apiVersion: {api_version} is not read; {hint}")
         if not kind.endswith("List"):  # A list without items is just empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
 
@@ -379,7 +394,7 @@ class _Reading:
         obj = self._named(origin, obj, kind)
         meta = obj.metadata
         place = (meta.namespace or "default") if kind.namespaced else ""
-        if fault := admission.bad_quantity(obj):
+        if fault := fault_of(obj):
             raise _complaint(origin, _who(kind.name, dump(obj)), *fault)
         first = self._origins.setdefault((kind.name, place, meta.name), origin)
         if first is not origin:
@@ -390,6 +405,10 @@ class _Reading:
 
     def _named(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
+        if not f"{meta.namespace}{meta.name}{meta.generate_name}".isprintable():
+            # It would reach a terminal, and might steer it.
+            what = f"{origin}, {kind.name}, metadata.name: {shown(meta.name)}"
+            raise ManifestError(f"{what} holds characters that cannot be printed")
         if meta.name:
             return obj
         if not meta.generate_name:
@@ -429,6 +448,18 @@ class _Whole(_Reading):
 def _known(api_version: str, kind: str) -> Kind | None:
     known = READ.get(kind)
     return known if known and known.api_version == api_version else None
+
+
+def _is_outdated(api_version: str, kind: str) -> bool:
+    """Whether this is a kind that is read, in a version that is not: to skip it would surprise.
+
+    Others have kinds of the same name, in groups of their own: Knative's Service, Volcano's Job.
+    """
+    known = READ.get(kind)
+    if known is None or known.api_version == api_version:
+        return False
+    group = api_version.rpartition("/")[0]
+    return group == known.group or (group == "extensions" and known.group == "apps")
 
 
 def _item_kind(api_version: str, kind: str) -> tuple[str, str]:

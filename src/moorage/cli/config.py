@@ -27,20 +27,30 @@ def default(output: str) -> None:
 @options.document("text", "json")
 @click.pass_context
 def validate(context: click.Context, file: str, output: str) -> None:
-    """Check FILE and name every fault in it."""
+    """Check FILE and name every fault in it.
+
+    Its plugins are made, as at start-up: one that is not there, or cannot work, is a fault.
+    """
     from moorage.api import config as configurations
     from moorage.cli import documents
+    from moorage.core.scheduler import Scheduler
     from moorage.errors import ConfigError
 
     profiles: list[dict[str, Any]] = []
     problems: list[str] = []
     try:
-        profiles = [
-            {"schedulerName": profile.scheduler_name, "plugins": len(profile.plugins.names())}
-            for profile in configurations.load(file).profiles
-        ]
+        configuration = configurations.load(file)
     except ConfigError as error:
         problems = error.problems
+    else:
+        profiles = [
+            {"schedulerName": profile.scheduler_name, "plugins": len(profile.plugins.names())}
+            for profile in configuration.profiles
+        ]
+        try:
+            Scheduler(configuration)
+        except ConfigError as error:
+            problems = [f"{file}: {problem}" for problem in error.problems]
     if output == "json":
         verdict = {"file": file, "valid": not problems, "profiles": profiles, "problems": problems}
         documents.write(verdict, output)
@@ -87,5 +97,5 @@ def _print_verdict(file: str, profiles: list[dict[str, Any]], problems: list[str
         click.echo(problem, err=True)
     if not problems:
         click.echo(f"{click.format_filename(file)}: valid")
-    for profile in profiles:
+    for profile in profiles if not problems else ():
         click.echo(f"  {profile['schedulerName']}: {profile['plugins']} plugins")

@@ -1,5 +1,6 @@
 """The options that commands share."""
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,6 +9,17 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 OUTPUTS = ("table", "json", "yaml")
+
+
+class Number(click.FloatRange):
+    """A number within bounds; infinity and what is not a number are within none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a complaint."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def files(command: F) -> F:

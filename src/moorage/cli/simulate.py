@@ -18,7 +18,7 @@ STILL_PENDING = 1
 @options.seed
 @click.option(
     "--until",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     metavar="SECONDS",
     help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
 )

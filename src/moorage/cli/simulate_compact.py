@@ -18,7 +18,7 @@ from moorage.cli import options
 )
 @click.option(
     "--allow-pending",
-    type=click.FloatRange(min=0, max=100),
+    type=options.Number(min=0, max=100),
     default=0.0,
     show_default=True,
     metavar="PERCENT",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--until",
-    type=click.FloatRange(min=0),
+    type=options.Number(min=0),
     metavar="SECONDS",
     help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from moorage.api import requests, selectors
 from moorage.api.node import Taint
 from moorage.api.pod import NodeSelectorTerm, Pod
-from moorage.explaining import storage, words
+from moorage.explaining import neighbours, storage, words
 from moorage.explaining.case import Case
 from moorage.framework.cluster import Cluster
 from moorage.framework.status import Status
@@ -57,8 +57,8 @@ def _line(case: Case) -> str:
         return _shortage(case)
     if case.reason in NARROWED_BY_NODE_AFFINITY:
         return _node_affinity(case)
-    line = _LINES.get(case.reason, storage.line)
-    return line(case)
+    line = _LINES.get(case.reason)
+    return line(case) if line is not None else neighbours.line(case) or storage.line(case)
 
 
 # One function per reason ------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The question: a cluster, a pod, and what the scheduler would say if it were its turn now."""
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -80,4 +81,18 @@ def find_pod(objects: Iterable[KubeObject], name: str) -> Pod:
     if found:
         keys = ", ".join(sorted(pod.key for pod in found))
         raise InputError(f"pod {name!r} is not unique: say which of {keys}")
-    raise InputError(f"no pod {name!r} among the {len(pods)} given; name it as namespace/name")
+    hint = (
+        f"did you mean {alike}?" if (alike := _alike(pods, name)) else "name it as namespace/name"
+    )
+    raise InputError(f"no pod {name!r} among the {len(pods)} given; {hint}")
+
+
+def _alike(pods: list[Pod], name: str) -> str:
+    """A pod that may have been meant: of that workload, or with a name that is nearly so."""
+    _, _, last = name.rpartition("/")
+    made = (pod.key for pod in pods if last and pod.name.startswith(f"{last}-"))
+    if found := next(made, None):
+        return found
+    names = {pod.name: pod.key for pod in pods}
+    close = difflib.get_close_matches(last, names, n=1)
+    return names[close[0]] if close else ""

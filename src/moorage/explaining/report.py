@@ -32,11 +32,14 @@ class Ranking(NamedTuple):
 
 def headline(told: Explanation) -> str:
     """The answer in a sentence or two."""
-    text = _answer(told)
+    text, key = _answer(told), told.pod.key
     if not told.runs_on:
+        if told.pod.is_terminating:
+            other = text.removeprefix(key).lstrip()
+            return f"{key} is being deleted, so it is not scheduled. Otherwise it {other}"
         return text
-    key = told.pod.key
-    return f"{key} runs on {told.runs_on}. Scheduled again, {text.removeprefix(key).lstrip()}"
+    ended = f"has ended ({told.pod.status.phase}) on" if told.pod.is_terminal else "runs on"
+    return f"{key} {ended} {told.runs_on}. Scheduled again, {text.removeprefix(key).lstrip()}"
 
 
 def _answer(told: Explanation) -> str:

@@ -176,5 +176,6 @@ def describe(trouble: BaseException) -> str:
     """An exception in one line, as its author worded it."""
     text = str(trouble) or type(trouble).__name__
     if isinstance(trouble, KeyError) and trouble.args:
-        text = str(trouble.args[0])
+        # A bare key says nothing by itself; some say a sentence in its place.
+        text = str(trouble.args[0]) if " " in str(trouble.args[0]) else f"KeyError: {text}"
     return " ".join(text.split())

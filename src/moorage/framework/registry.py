@@ -5,6 +5,7 @@ its class with its arguments by name, and refused at start-up if it cannot work:
 method of any extension point, or a method that takes other arguments than it will be called with.
 """
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -21,7 +22,7 @@ from msgspec import Struct, structs
 
 from moorage.errors import ConfigError
 from moorage.framework import calls
-from moorage.framework.points import METHODS
+from moorage.framework.points import METHODS, Depends
 
 GROUP = "moorage.plugins"
 
@@ -166,8 +167,13 @@ def _problem(plugin: Any) -> str:
     """What is wrong with a plugin, in words; empty if nothing is."""
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
         return "it needs a class attribute `name`"
+    if misspelt := _misspelt(cast(Hashable, type(plugin))):
+        return misspelt
     if not any(hasattr(plugin, method) for methods in METHODS.values() for method in methods):
         return "it has no method of any extension point"
+    depends = getattr(plugin, "depends", Depends.ANYTHING)
+    if not isinstance(depends, Depends):
+        return f"depends has to be one of mp.Depends, is {depends!r}"
     for twin in ("filter", "score"):
         if hasattr(plugin, f"{twin}_all") and not hasattr(plugin, twin):
             return f"{twin}_all needs its per-node twin `{twin}`, which explains and what-ifs use"
@@ -176,10 +182,31 @@ def _problem(plugin: Any) -> str:
 
 
 @cache
+def _misspelt(cls: Any) -> str:
+    """A method that looks like an extension point and is none: it would never be called."""
+    own = [name for name in dir(cls) if not name.startswith("_")]
+    points = {_letters(method): [method] for method in ARGUMENTS}
+    meant = {name: points.get(_letters(name), []) for name in own}
+    if not any(hasattr(cls, method) for method in ARGUMENTS):
+        meant = {name: difflib.get_close_matches(name.lower(), ARGUMENTS, n=1) for name in own}
+    for name, methods in meant.items():
+        for method in methods:
+            if not hasattr(cls, method):
+                return f"{name} is no extension point, and nobody calls it; write {method}"
+    return ""
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower().replace("normalise", "normalize")
+
+
+@cache
 def _signature_problem(cls: Any) -> str:
     """The first method that does not take what it will be called with; looked up once a class."""
     for method, count in ARGUMENTS.items():
         function = getattr(cls, method, None)
+        if inspect.iscoroutinefunction(function):
+            return f"{method} must not be async: nobody awaits it"
         if function is not None and not _takes(
             function, inspect.getattr_static(cls, method), count
         ):

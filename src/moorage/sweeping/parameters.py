@@ -78,7 +78,9 @@ def _values(part: str, text: str) -> Iterable[Value]:
             raise InputError(f'sweep "{text}": a value is missing')
         return (_value(part),)
     first, last, step = int(pieces[0]), int(pieces[1]), int(pieces[2]) if pieces[2:] else 1
-    if step <= 0 or last < first or (last - first) // step >= MOST_RUNS:
+    if step > 0 and (last - first) // step >= MOST_RUNS:
+        raise InputError(f'sweep "{text}": "{part}" is too many values; at most {MOST_RUNS:,}')
+    if step <= 0 or last < first:
         raise InputError(f'sweep "{text}": "{part}" has to count upwards, as 0..9 or 0..100..10')
     return range(first, last + 1, step)
 

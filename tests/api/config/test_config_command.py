@@ -40,9 +40,18 @@ def test_default(arguments, read):
     assert configurations.load(read(got.stdout)) == configurations.load()
 
 
+MINE = {"multiPoint": {"enabled": [{"name": "mine_only.py:Mine"}]}}
+MINE_AT_WORK = """class Mine:
+    name = "Mine"
+
+    def score(self, state, pod, node):
+        return 1
+"""
+
+
 def test_a_valid_file(write):
-    own = {"multiPoint": {"enabled": [{"name": "mine.py:Mine"}]}}
-    path = write(profiles=[{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}])
+    path = write(profiles=[{"schedulerName": "a"}, {"schedulerName": "b", "plugins": MINE}])
+    path.with_name("mine_only.py").write_text(MINE_AT_WORK)
     got = run("validate", path)
     assert got.exit_code == 0
     assert got.stdout == f"{path}: valid\n  a: 20 plugins\n  b: 21 plugins\n"
@@ -57,6 +66,25 @@ def test_a_file_with_faults(write):
         f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero\n"
         f"{path}: percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        pytest.param("", "mine_only.py has no class Mine", id="no class"),
+        pytest.param(MINE_AT_WORK.replace("score", "scored"), "write score", id="no method"),
+        pytest.param(None, "mine_only.py: no such file", id="no file"),
+    ],
+)
+def test_a_plugin_that_cannot_work(write, written, fault):
+    path = write(profiles=[{"plugins": MINE}])
+    if written is not None:
+        path.with_name("mine_only.py").write_text(written)
+    got = run("validate", path)
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert got.stderr.startswith(f"{path}: ")
+    assert got.stderr.endswith(f"{fault}\n")
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,30 @@ def test_empty_fields_that_a_client_adds_or_drops_make_no_new_template(world):
     assert len(world.all("ReplicaSet")) == 1
 
 
+@pytest.mark.parametrize(
+    ("container", "pod", "sets"),
+    [
+        pytest.param({"stdin": False, "tty": False}, {}, 1, id="false as protobuf says it"),
+        pytest.param({"env": [{"name": "A"}]}, {"hostNetwork": False}, 1, id="no value"),
+        pytest.param({"env": [{"name": "A", "value": "1"}]}, {}, 2, id="another value"),
+        pytest.param({}, {"enableServiceLinks": False}, 2, id="false that differs from nothing"),
+        pytest.param({}, {"terminationGracePeriodSeconds": 0}, 2, id="0 that differs from nothing"),
+        pytest.param({}, {"nodeSelector": {"name": ""}}, 2, id="a label called as a field"),
+    ],
+)
+def test_zeros_that_mean_nothing_make_no_new_template(world, container, pod, sets):
+    world.nodes(1)
+    first = template({"app": "web"})
+    first["spec"]["containers"][0]["env"] = [{"name": "A", "value": ""}]
+    world.create("Deployment", "web", **workload(replicas=1, template=first))
+    world.run(5)
+    second = template({"app": "web"}, **pod)
+    second["spec"]["containers"][0] |= {"env": [{"name": "A", "value": ""}], **container}
+    world.change("Deployment", "web", template=second)
+    world.run(5)
+    assert len(world.all("ReplicaSet")) == sets
+
+
 def test_scaled_in_the_middle_of_a_rollout_both_sets_grow_by_their_share(world):
     world.nodes(3)
     rolling = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}

@@ -70,11 +70,11 @@ def test_create_by_name_change_and_undo(server):
     server.kubectl("rollout", "undo", "deployment/quick")
     server.kubectl("rollout", "status", "deployment/quick", "--timeout=60s")
     sets = server.json("get", "replicasets", "-l", "app=quick")["items"]
-    got = {
-        each["spec"]["template"]["spec"]["containers"][0]["image"]: each["spec"]["replicas"]
+    got = sorted(
+        (each["spec"]["template"]["spec"]["containers"][0]["image"], each["spec"]["replicas"])
         for each in sets
-    }
-    assert got == {"web:1": 1, "web:2": 0}
+    )
+    assert got == [("web:1", 1), ("web:2", 0)]
 
 
 def test_create_twice_is_refused(server):

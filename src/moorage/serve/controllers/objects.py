@@ -146,6 +146,20 @@ def compiled(wanted: Mapping[str, Any] | None) -> Selector:
 # Where something empty says something: a volume that is just there, a selector of everything.
 _TELLING_WHEN_EMPTY = ("emptyDir", "labelSelector", "namespaceSelector")
 
+# Where false, 0 or "" is the same as nothing at all. Protobuf always says it, Go's JSON never.
+# Other fields may mean something by it: `tolerationSeconds: 0`, `enableServiceLinks: false`.
+# fmt: off
+_NOTHING_WHEN_ZERO = frozenset({
+    "effect", "fsType", "generation", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPort",
+    "hostname", "key", "medium", "name", "nodeName", "operator", "priorityClassName", "readOnly",
+    "serviceAccount", "serviceAccountName", "stdin", "stdinOnce", "subPath", "subPathExpr",
+    "subdomain", "tty", "value", "workingDir",
+})
+# fmt: on
+
+# Where keys are anybody's words, and no fields.
+_MAPS = ("annotations", "labels", "matchLabels", "nodeSelector")
+
 
 def essence(value: Any) -> Any:
     """What a template says, without empty fields: clients add and drop those as they please."""
@@ -153,12 +167,14 @@ def essence(value: Any) -> Any:
         return [essence(each) for each in value]
     if not isinstance(value, dict):
         return value
-    found = {key: essence(each) for key, each in value.items()}
-    return {
-        key: each
-        for key, each in found.items()
-        if each not in (None, {}, []) or (each == {} and key in _TELLING_WHEN_EMPTY)
-    }
+    found = {key: each if key in _MAPS else essence(each) for key, each in value.items()}
+    return {key: each for key, each in found.items() if _tells(key, each)}
+
+
+def _tells(key: str, value: Any) -> bool:
+    if key in _NOTHING_WHEN_ZERO:
+        return bool(value)
+    return value not in (None, {}, []) or (value == {} and key in _TELLING_WHEN_EMPTY)
 
 
 def fingerprint(template: Any) -> str:
