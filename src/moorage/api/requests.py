@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-from msgspec import Struct
-
 from moorage.api import labels, quantity
 from moorage.api.node import Node
 from moorage.api.pod import Container, ContainerStatus, Pod
@@ -162,20 +160,6 @@ def nonzero_requested(pod: Pod) -> tuple[int, int]:
         defaults = {name: default for name, default in defaults.items() if name not in held}
     total = _all_as_int64(_held(pod, defaults))
     return total.get(CPU, 0), total.get(MEMORY, 0)
-
-
-class Requests(Struct, frozen=True, gc=False):
-    """What a pod that waits for a node asks of one, for those who look at many nodes."""
-
-    # What must be free, and what is added when NodeResourcesFit or BalancedAllocation scores.
-    needed: Amounts
-    scored: Amounts
-    balanced: Amounts
-
-    @classmethod
-    def of(cls, pod: Pod) -> "Requests":
-        """The requests of a pod."""
-        return cls(filter_request(pod), scoring_request(pod), balanced_request(pod))
 
 
 def decreased(old: Pod, new: Pod) -> tuple[str, ...]:

@@ -49,10 +49,6 @@ class Cache:
         """What is known of a pod."""
         return self._pods.get(uid)
 
-    def template_of(self, pod: Pod) -> PodTemplate:
-        """The template of a pod, whether it has a place or not."""
-        return self._templates.of(pod)
-
     def is_assumed(self, uid: str) -> bool:
         cached = self._pods.get(uid)
         return cached is not None and cached.assumed

@@ -28,6 +28,7 @@ from moorage.core.queue import SchedulingQueue
 from moorage.framework import events
 from moorage.framework.cluster import Cluster
 from moorage.framework.events import Action, ClusterEvent
+from moorage.framework.template import PodTemplate
 
 # So many deleted pods are remembered, lest a late observation brings one back to life.
 MOST_GONE = 10_000
@@ -47,6 +48,7 @@ class Intake:
         nominator: Nominator,
         journal: Journal,
         is_ours: Callable[[Pod], bool],
+        template_of: Callable[[Pod], PodTemplate],
         assumed_deleted: Callable[[Pod, float], None],
         leaves: Callable[[Pod, float], None],
     ) -> None:
@@ -57,6 +59,7 @@ class Intake:
         self._nominator = nominator
         self._journal = journal
         self._is_ours = is_ours
+        self._template_of = template_of
         self._assumed_deleted = assumed_deleted
         self._leaves = leaves
         self._gone: dict[str, int] = {}  # UID -> version at which it was last seen
@@ -145,7 +148,7 @@ class Intake:
         if pod.node_name:
             self._assigned(pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
-            self._queue.add(pod, now, self._cache.template_of(pod))
+            self._queue.add(pod, now, self._template_of(pod))
 
     def _assigned(self, pod: Pod, now: float) -> None:
         """A pod shows up on a node."""

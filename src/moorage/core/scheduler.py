@@ -36,7 +36,7 @@ from moorage.framework import profile
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.registry import Registry
-from moorage.framework.template import Templates
+from moorage.framework.template import PodTemplate, Templates
 
 CONFIRM_SECONDS = 30.0
 
@@ -117,6 +117,7 @@ class Scheduler:
             self.nominator,
             self.journal,
             self._is_ours,
+            self._template_of,
             self.bindings.deleted,
             self.preemptions.leaves,
         )
@@ -248,6 +249,12 @@ class Scheduler:
         return []
 
     # What others ask of it
+
+    def _template_of(self, pod: Pod) -> PodTemplate:
+        """The template of a pod that has come, ready to be decided upon."""
+        template = self.templates.of(pod)
+        self.profiles[pod.spec.scheduler_name].prepare(template)
+        return template
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.profiles

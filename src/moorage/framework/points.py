@@ -15,6 +15,9 @@ Besides its methods a plugin may state:
               in it share kept answers. Without it: everything but name, UID, status and the names
               of claims. Who looks at claims looks at objects elsewhere: his answers depend on
               PLACEMENTS and are not kept.
+`prepare(template)`  called when the first pod of a template has arrived, while there is time: to
+              work out what follows from the pod alone, and keep it in `template.compiled` under a
+              name of its own. A pod that nobody knew before is asked about without it.
 `skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
               stays the same, the plugin would skip pods of the same template again, in pre_filter
               and pre_score, and so is not asked. None: ask every time. ALWAYS: such pods are none

@@ -18,6 +18,7 @@ from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.sheets import Sheets
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
+from moorage.framework.template import PodTemplate
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
 
@@ -84,6 +85,8 @@ class Profile:
         }
         self.kept = [p for p in asked.values() if depends_of(p) in KEPT]
         self.looks_at_nodes = any(depends_of(p) is points.Depends.NODES for p in self.kept)
+        self._preparing = [p for p in self.plugins() if hasattr(p, "prepare")]
+        self._prepared = f"prepared for {name}"
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
         self.sheets = Sheets(self)
@@ -120,6 +123,17 @@ class Profile:
     def _events(self) -> dict[str, Events]:
         refusing = {p.name: p for point in REFUSING for p in self._at[point]}
         return {name: _events_of(plugin) for name, plugin in refusing.items()}
+
+    def prepare(self, template: PodTemplate) -> None:
+        """Work out what follows from a template alone, before it is asked about."""
+        if self._prepared not in template.compiled:
+            template.compiled[self._prepared] = True
+            for plugin in self._preparing:
+                try:
+                    plugin.prepare(template)
+                except Exception:  # A plugin may raise anything; it will say so when it is asked.
+                    continue
+            self.sheets.prepare(template)
 
     # Decision
 

@@ -54,11 +54,14 @@ class Sheets:
         # For each kept plugin, by what it reads of a template.
         self._readings: dict[str, dict[Hashable, Reading]] = {p.name: {} for p in profile.kept}
         # By what all plugins read that look at node objects only.
-        self._families: dict[tuple[Hashable, ...], Family] = {}
+        self._families: dict[tuple[int, tuple[Hashable, ...]], Family] = {}
         usage = Depends.USAGE
         self._by_nodes = [_reader(p) for p in profile.kept if p.depends is not usage]
         self._by_usage = [_reader(p) for p in profile.kept if p.depends is usage]
+        self._looks_around = profile.looks_at_nodes
         self._node_changes = profile.cluster.table.node_changes
+        # Under which a template keeps what is read of it.
+        self._slot = f"reads of {profile.name}"
 
     def of(self, template: PodTemplate) -> Sheet:
         """What is kept about a template."""
@@ -107,13 +110,18 @@ class Sheets:
 
     def family(self, template: PodTemplate) -> Family:
         """The family of a template, with one more sheet that stands on it."""
-        key = self._reads(self._by_nodes, template)
+        reads = template.compiled.get(self._slot)
+        if reads is None:
+            reads = self._reads(self._by_nodes, template)
+        # What is worked out about all nodes together holds until one of them changes.
+        position = self._node_changes.position if self._looks_around else 0
+        key = (position, reads)
         try:
             family = self._families.get(key)
         except TypeError:  # What cannot be hashed cannot be kept.
             family = None
         if family is None:
-            found = self._found(self._by_nodes, key, template)
+            found = self._found(self._by_nodes, reads, template, position)
             state = CycleState(self._profile.cluster, template, 0.0)
             family = self._families[key] = Family(self._profile, found, key, state)
             self._hold(found)
@@ -127,29 +135,39 @@ class Sheets:
             del self._families[family.key]
             self._release(family.readings)
 
+    def prepare(self, template: PodTemplate) -> None:
+        """Find out what plugins read of a template, before it is asked about."""
+        try:
+            template.compiled[self._slot] = self._reads(self._by_nodes, template)
+        except PluginError:
+            return  # It is told when the pod is asked about.
+
     def _reads(self, plugins: Sequence[Reader], template: PodTemplate) -> tuple[Hashable, ...]:
         """What plugins read of a template."""
-        found, pod, position = [], template.exemplar, self._node_changes.position
-        for plugin, reads, looks_around in plugins:
+        found, pod = [], template.exemplar
+        for plugin, reads, _ in plugins:
             try:
-                read = template.serial if reads is None else reads(pod)
+                found.append(template.serial if reads is None else reads(pod))
             except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
                 raise _reading(plugin, trouble) from trouble
-            # What is worked out about all nodes together holds until one of them changes.
-            found.append((read, position) if looks_around else read)
         return tuple(found)
 
     def _found(
-        self, plugins: Sequence[Reader], reads: Sequence[Hashable], template: PodTemplate
+        self,
+        plugins: Sequence[Reader],
+        reads: Sequence[Hashable],
+        template: PodTemplate,
+        position: int = 0,
     ) -> dict[str, Reading]:
         """What plugins make of what they read, by their names."""
         found = {}
-        for (plugin, _, _), read in zip(plugins, reads, strict=True):
+        for (plugin, _, looks_around), read in zip(plugins, reads, strict=True):
+            key = (read, position) if looks_around else read
             try:
-                known = self._readings[plugin.name].get(read)
+                known = self._readings[plugin.name].get(key)
             except TypeError as trouble:
                 raise _reading(plugin, trouble) from trouble
-            found[plugin.name] = known or self._make(plugin, template, read)
+            found[plugin.name] = known or self._make(plugin, template, key)
         return found
 
     def _make(self, plugin: Any, template: PodTemplate, read: Hashable) -> Reading:

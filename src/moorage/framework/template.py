@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
-from moorage.api.requests import Requests
 from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
@@ -44,16 +43,8 @@ class PodTemplate:
     # either once or often.
     seen: int = 0
     came_before: bool = False
-    # What a plugin makes of the template, kept under the plugin's name.
+    # What plugins make of the template, each under a name of its own.
     compiled: dict[str, Any] = field(default_factory=dict)
-    _requests: Requests | None = None
-
-    @property
-    def requests(self) -> Requests:
-        """What it asks of a node; pods that run already are not asked for that."""
-        if self._requests is None:
-            self._requests = Requests.of(self.exemplar)
-        return self._requests
 
 
 class Templates:
@@ -73,8 +64,6 @@ class Templates:
             self._serial += 1
             template = PodTemplate(self._serial, _unplaced(pod), Usage.of(pod))
             self._by_content[content] = template
-            if not pod.node_name:
-                template.requests  # noqa: B018 - worked out while there is time
         template.seen += 1
         return template
 

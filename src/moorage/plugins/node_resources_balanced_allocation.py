@@ -44,25 +44,35 @@ class NodeResourcesBalancedAllocation:
             if spec.weight != 1:
                 raise ValueError(f"resources[{index}].weight: must be 1, is {spec.weight}")
         self._resources = tuple(spec.name for spec in specs)
+        # Templates are shared by profiles, whose settings may differ.
+        self._slot = f"{self.name} {msgspec.json.encode(self._resources).decode()}"
 
     def reads(self, pod: mp.Pod) -> tuple[tuple[str, int], ...]:
-        return self._added(mp.requests.balanced_request(pod))
+        added = mp.requests.balanced_request(pod)
+        return tuple([(resource, added.get(resource, 0)) for resource in self._resources])
 
-    def _added(self, amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-        return tuple([(resource, amounts.get(resource, 0)) for resource in self._resources])
+    def prepare(self, template: mp.PodTemplate) -> "Added":
+        added = self.reads(template.exemplar)
+        counted = [each for each in added if _counts(*each)]
+        known = template.compiled[self._slot] = Added(
+            tuple([resource for resource, _ in counted]),
+            tuple([amount for _, amount in counted]),
+            any(amount for _, amount in added),
+        )
+        return known
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        added = self._added(state.template.requests.balanced)
-        if not any(amount for _, amount in added):
+        template = state.template
+        added = template.compiled.get(self._slot) or self.prepare(template)
+        if not added.is_some:
             return mp.SKIP
-        counted = [each for each in added if _counts(*each)]
-        state[ADDED] = Added(tuple([name for name, _ in counted]), tuple([n for _, n in counted]))
+        state[ADDED] = added
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        resources, amounts = state[ADDED]
+        resources, amounts, _ = state[ADDED]
         for resource, amount in zip(resources, amounts, strict=True):
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
@@ -86,6 +96,8 @@ class Added(NamedTuple):
 
     resources: tuple[str, ...]
     amounts: tuple[int, ...]
+    # Whether it adds anything at all.
+    is_some: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +175,7 @@ def _balance_all(table: mp.Amounts, added: Added) -> Ints:
 
 def _fractions(table: mp.Amounts, added: Added, offers: mp.Offers) -> Floats:
     """How full each node would be, a line for each resource."""
-    resources, amounts = added
+    resources, amounts, _ = added
     counted = _counted(resources)
     fractions: Floats
     if offers.largest <= EXACT:

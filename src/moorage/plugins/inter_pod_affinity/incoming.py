@@ -110,12 +110,11 @@ class Incoming:
         self.has_required = bool(self.own.required_affinity or self.own.required_anti_affinity)
 
     @classmethod
-    def of(cls, state: mp.CycleState, pod: mp.Pod) -> "Incoming":
-        """What is known of a pod's template."""
-        compiled = state.template.compiled
-        known: Incoming | None = compiled.get(NAME)
+    def of(cls, template: mp.PodTemplate) -> "Incoming":
+        """What is known of a template."""
+        known: Incoming | None = template.compiled.get(NAME)
         if known is None:
-            known = compiled[NAME] = cls(pod)
+            known = template.compiled[NAME] = cls(template.exemplar)
         return known
 
     def is_alone(self, placements: mp.Placements) -> bool:

@@ -32,9 +32,12 @@ class InterPodAffinity:
         self._hard_weight = hard_pod_affinity_weight
         self._ignores_others = ignore_preferred_terms_of_existing_pods
 
+    def prepare(self, template: mp.PodTemplate) -> None:
+        Incoming.of(template)
+
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """Pods that state no terms have to do with others only if those state some."""
-        if Incoming.of(state, pod).states_terms:
+        if Incoming.of(state.template).states_terms:
             return None
         cluster, table = state.cluster, state.table
         terms = table.placements.terms
@@ -45,7 +48,7 @@ class InterPodAffinity:
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        incoming = Incoming.of(state, pod)
+        incoming = Incoming.of(state.template)
         if incoming.is_alone(state.table.placements):
             return mp.SKIP
         if incoming.own.problems:
@@ -82,7 +85,7 @@ class InterPodAffinity:
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         if self._ignores_others and not _prefers(pod):
             return mp.SKIP
-        incoming = Incoming.of(state, pod)
+        incoming = Incoming.of(state.template)
         if incoming.is_alone(state.table.placements):
             return mp.SKIP
         if incoming.own.problems:

@@ -48,15 +48,26 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(ignored_resource_groups)
         self._strategy: Strategy = strategies.of(settings)
         self._scored = _scored(settings.resources)
+        # Templates are shared by profiles, whose settings may differ.
+        stated = (sorted(self._ignored_resources), sorted(self._ignored_groups), self._scored)
+        self._slot = f"{self.name} {msgspec.json.encode(stated).decode()}"
 
     def reads(self, pod: mp.Pod) -> Reads:
         needed, added = mp.requests.filter_request(pod), mp.requests.scoring_request(pod)
         return self._needed(needed), self._shares(added)
 
+    def prepare(self, template: mp.PodTemplate) -> tuple[Needs, Shares]:
+        needed, shares = self.reads(template.exemplar)
+        known = template.compiled[self._slot] = (Needs.of(needed), shares)
+        return known
+
+    def _prepared(self, template: mp.PodTemplate) -> tuple[Needs, Shares]:
+        return template.compiled.get(self._slot) or self.prepare(template)
+
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        state[NEEDS] = Needs.of(self._needed(state.template.requests.needed))
+        state[NEEDS] = self._prepared(state.template)[0]
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
@@ -89,7 +100,7 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = self._shares(state.template.requests.scored)
+        state[SHARES] = self._prepared(state.template)[1]
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:

@@ -42,15 +42,18 @@ class PodTopologySpread:
         # Templates are shared by profiles, whose defaults may differ.
         self._slot = f"{self.name} {msgspec.json.encode(stated).decode()}"
 
+    def prepare(self, template: mp.PodTemplate) -> None:
+        self._spreading(template)
+
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """Whether there are constraints is a matter of the pod, its services and its controller."""
-        return self._spreading(state, pod).stamp(state.cluster)
+        return self._spreading(state.template).stamp(state.cluster)
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         try:
-            group = self._group(HARD, state, pod)
+            group = self._group(HARD, state)
         except mp.selectors.SelectorError as trouble:
             text = "get constraints from pod: obtaining pod's hard topology spread constraints"
             raise ValueError(f"{text}: {trouble}") from trouble
@@ -85,7 +88,7 @@ class PodTopologySpread:
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         try:
-            group = self._group(SOFT, state, pod)
+            group = self._group(SOFT, state)
         except mp.selectors.SelectorError as trouble:
             text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
             raise ValueError(f"{text}: {trouble}") from trouble
@@ -118,12 +121,11 @@ class PodTopologySpread:
             mp.ClusterEvent.UPDATE_NODE_TAINT: node_change,
         }
 
-    def _group(self, action: str, state: mp.CycleState, pod: mp.Pod) -> Group:
-        return self._spreading(state, pod).group(action, state.cluster)
+    def _group(self, action: str, state: mp.CycleState) -> Group:
+        return self._spreading(state.template).group(action, state.cluster)
 
-    def _spreading(self, state: mp.CycleState, pod: mp.Pod) -> Spreading:
-        compiled = state.template.compiled
-        known: Spreading | None = compiled.get(self._slot)
+    def _spreading(self, template: mp.PodTemplate) -> Spreading:
+        known: Spreading | None = template.compiled.get(self._slot)
         if known is None:
-            known = compiled[self._slot] = Spreading(pod, self._defaults)
+            known = template.compiled[self._slot] = Spreading(template.exemplar, self._defaults)
         return known
