@@ -34,13 +34,13 @@ def _best(decided: Decision) -> tuple[Considered, ...]:
     if scored is None:
         return ()
     known, best = scored.parts.notes, []
+    names, totals, scores_of = decided.state.table.names, scored.totals, scored.parts.of
     for row in decided.best_rows(BEST_KEPT):
         considered = known.get(row)
         if considered is None:
             if len(known) >= MOST_KNOWN:
                 known.clear()
-            name, total = decided.state.table.names[row], scored.totals.item(row)
-            considered = known[row] = Considered(name, total, scored.parts.of(row))
+            considered = known[row] = Considered(names[row], totals.item(row), scores_of(row))
         best.append(considered)
     return tuple(best)
 

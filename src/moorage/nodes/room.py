@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Of this resource every pod takes one.
 PODS = "pods"
+# So many resources are kept an eye on.
+MOST_BOUNDS = 16
 # Up to so many rows are quicker looked at one by one.
 FEW = 16
 PLENTY = (1 << 63) - 1
@@ -41,6 +43,8 @@ class Room:
         for each, amount in zip(resources, amounts, strict=True):
             bound = self._bounds.get(each)
             if bound is None:
+                if len(self._bounds) >= MOST_BOUNDS:
+                    self._bounds.clear()
                 bound = self._bounds[each] = Bound(*each)
                 bound.look(table)
             if amount > bound.least:

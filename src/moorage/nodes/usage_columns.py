@@ -43,6 +43,9 @@ class UsageValues:
 
     def current(self, table: "AmountTable") -> NDArray[Any]:
         """All values, brought up to date."""
+        position = table.changes.position
+        if position == self._seen:
+            return self._values
         rows = table.changes.since(self._seen)
         if rows is None or len(rows) > table.capacity:
             self._values = self._column.read_all(table).copy()
@@ -53,5 +56,5 @@ class UsageValues:
         else:
             changed = np.unique(np.array(rows, dtype=np.intp))
             self._values[..., changed] = self._column.read_all(table.slice(changed))
-        self._seen = table.changes.position
+        self._seen = position
         return self._values

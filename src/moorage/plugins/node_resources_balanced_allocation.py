@@ -108,11 +108,13 @@ class Base:
 
     def read(self, node: mp.NodeInfo) -> int:
         """Of one node."""
-        fractions: list[float] = []
+        fractions = []
         for resource in self.resources:
             allocatable, requested = node.amounts(resource)
-            if allocatable > 0:
-                fractions.append(_fraction(requested, float(allocatable)))
+            if requested < allocatable:
+                fractions.append(requested / float(allocatable))
+            elif allocatable > 0:
+                fractions.append(1.0)
         return 150 - _balance(fractions)
 
     def read_all(self, table: mp.Amounts) -> Ints:

@@ -1,0 +1,74 @@
+"""A bound on what nodes have left says what a look at every node would say."""
+
+from random import Random
+
+import pytest
+
+from moorage.nodes import room
+from moorage.nodes.usage import Usage
+from moorage.testing import make_node, make_pod, make_table
+
+WATCHED = (("pods", False), ("cpu", False), ("memory", True), ("example.com/gpu", False))
+
+
+def has_room(table, amounts):
+    """Asked of every node, one by one."""
+    for node in filter(None, table.nodes):
+        info = table.info(table.row_of[node.name])
+        left = (
+            info.allocatable("pods") - info.pod_count,
+            info.allocatable("cpu") - info.requested("cpu"),
+            info.allocatable("memory") - info.nonzero_requested("memory"),
+            info.allocatable("example.com/gpu") - info.requested("example.com/gpu"),
+        )
+        if any(amount > rest for amount, rest in zip(amounts, left, strict=True)):
+            return False
+    return True
+
+
+def some_node(rng, name):
+    offered = {"cpu": rng.choice((2, 4)), "memory": rng.choice(("2Gi", "4Gi")), "pods": 5}
+    return make_node(name, allocatable={**offered, "example.com/gpu": rng.choice((2, 8))})
+
+
+@pytest.mark.parametrize("few", [room.FEW, 1], ids=["row by row", "all at once"])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_is_as_good_as_a_look(seed, few, monkeypatch):
+    monkeypatch.setattr(room, "FEW", few)
+    rng = Random(seed)
+    table = make_table([some_node(rng, f"n{i}") for i in range(6)])
+    placed, said = {}, set()
+    for i in range(120):
+        for _ in range(rng.choice((1, 1, 3))):
+            happen(rng, table, placed, f"p{i}")
+        amounts = (1, *(rng.choice(some) for some in ((100, 1900), (1 << 20, 1 << 30), (0, 1))))
+        answer = has_room(table, amounts)
+        assert table.has_room(WATCHED, amounts) is answer
+        said.add(answer)
+    assert said == {True, False}
+
+
+def happen(rng, table, placed, name):
+    name = f"{name}-{len(placed)}-{rng.random()}"
+    match rng.choice(("place", "place", "place", "leave", "leave", "node", "no node")):
+        case "place":
+            gpus = {"example.com/gpu": 1} if rng.random() < 0.2 else {}
+            pod = make_pod(name, uid=name, requests={"cpu": rng.choice(("100m", "1")), **gpus})
+            placed[name] = node = f"n{rng.randrange(6)}"
+            table.add_pod(node, pod, Usage.of(pod))
+        case "leave" if placed:
+            gone = rng.choice(sorted(placed))
+            table.remove_pod(placed.pop(gone), gone)
+        case "node":
+            table.set_node(some_node(rng, f"n{rng.randrange(8)}"))
+        case "no node" if table.node_count > 2:
+            there = sorted(node.name for node in table.nodes if node is not None)
+            table.remove_node(rng.choice(there))
+
+
+def test_many_resources_are_not_all_kept_an_eye_on():
+    names = [f"example.com/r{i}" for i in range(40)]
+    table = make_table([make_node("n", allocatable=dict.fromkeys(names, 3))])
+    for name in names:
+        assert table.has_room(((name, False),), (3,))
+        assert not table.has_room(((name, False),), (4,))
