@@ -78,7 +78,6 @@ from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
 from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
-from moorage.nodes.amounts import Amounts
 from moorage.nodes.columns import Column
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
@@ -100,7 +99,6 @@ __all__ = [
     "SUCCESS",
     "Action",
     "AffinityTerm",
-    "Amounts",
     "AssumeError",
     "Awaiting",
     "BindPod",

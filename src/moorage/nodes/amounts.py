@@ -1,23 +1,19 @@
 """Amounts: what nodes offer and what their pods take of it, in numbers, for many rows at once.
 
-`Amounts` are the questions, `AmountTable` has the answers for all of its rows. A row is a node, or
-a kind of nodes that are alike in all of this.
+`Amounts` are the questions, `AmountTable` has the answers for all of its rows.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage.nodes.changes import ChangeLog
-from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Mask
 from moorage.nodes.lines import Counted, Lines
 from moorage.nodes.offers import Offers
 from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.room import Room
-from moorage.nodes.usage_columns import UsageColumn, UsageValues
 
 # So many kinds of arrays of floats are kept.
 MOST_LINES = 16
@@ -30,11 +26,6 @@ class Amounts:
 
     _amounts: "AmountTable"
     _index: Any
-
-    def __getitem__(self, column: UsageColumn) -> NDArray[Any]:
-        """A usage column that a plugin declared."""
-        values: NDArray[Any] = self._amounts.usage_column(column)[..., self._index]
-        return values
 
     def __len__(self) -> int:
         return len(self.active)
@@ -97,7 +88,6 @@ class AmountTable(Amounts):
         "_lines",
         "_offers",
         "_room",
-        "_usage_columns",
         "active_rows",
         "allocatable_columns",
         "capacity",
@@ -117,7 +107,6 @@ class AmountTable(Amounts):
         self.requested_columns = ResourceColumns(capacity)
         self.nonzero_columns = ResourceColumns(capacity)
         self.changes = ChangeLog()
-        self._usage_columns: dict[UsageColumn, UsageValues] = {}
         self._lines: dict[tuple[Counted, bool, int], Lines] = {}
         self._room = Room()
         self._offers: dict[tuple[str, ...], Offers] = {}
@@ -127,17 +116,10 @@ class AmountTable(Amounts):
         """All columns: what nodes offer, what pods request of it, and the same with defaults."""
         return self.allocatable_columns, self.requested_columns, self.nonzero_columns
 
-    def info(self, row: int) -> NodeInfo:
-        """A row in a node's clothes."""
-        return NodeInfo(self, row)  # type: ignore[arg-type]  # Asked for amounts only.
-
     # Of all rows there is nothing to pick.
 
     def __len__(self) -> int:
         return self.capacity
-
-    def __getitem__(self, column: UsageColumn) -> NDArray[Any]:
-        return self.usage_column(column)
 
     def offers(self, resources: tuple[str, ...]) -> Offers:
         """What nodes offer of several resources; kept until a node changes."""
@@ -146,13 +128,6 @@ class AmountTable(Amounts):
             offers = Offers.of(self.allocatable_columns, resources, self.active_rows)
             self._offers[resources] = offers
         return offers
-
-    def usage_column(self, column: UsageColumn) -> NDArray[Any]:
-        """A plugin's usage column as it is now."""
-        values = self._usage_columns.get(column)
-        if values is None:
-            values = self._usage_columns[column] = UsageValues(column)
-        return values.current(self)
 
     def counted(self, resources: Counted) -> Floats:
         return self._lines_of(resources, leaves=False, times=1).current(self)
@@ -172,10 +147,6 @@ class AmountTable(Amounts):
     def has_room(self, resources: Counted, amounts: Sequence[int]) -> bool:
         return self._room.is_for(resources, amounts, self)
 
-    def slice(self, rows: NDArray[np.intp]) -> Amounts:
-        """A few rows, with the same questions."""
-        return AmountSlice(self, rows)
-
     def _grow(self, capacity: int) -> None:
         more = capacity - self.capacity
         self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
@@ -186,13 +157,3 @@ class AmountTable(Amounts):
         self.capacity = capacity
         # Arrays that others keep per row have the wrong length now.
         self.changes.forget()
-
-
-class AmountSlice(Amounts):
-    """A few rows."""
-
-    __slots__ = ("_amounts", "_index")
-
-    def __init__(self, amounts: AmountTable, rows: NDArray[np.intp]) -> None:
-        self._amounts = amounts
-        self._index = rows

@@ -30,7 +30,7 @@ from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
 from moorage.nodes.usage import HostPort, Placed, Usage
-from moorage.nodes.usage_columns import UsageColumn
+from moorage.nodes.usage_columns import UsageColumn, UsageValues
 from moorage.nodes.volumes import Use, VolumeUses
 
 SMALLEST = 64
@@ -46,9 +46,11 @@ class Rows(Amounts):
 
     def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
         """A column that a plugin declared."""
+        values: NDArray[Any]
         if isinstance(column, UsageColumn):
-            return super().__getitem__(column)
-        values: NDArray[Any] = self._table.column(column)[self._index]
+            values = self._table.usage_column(column)[..., self._index]
+        else:
+            values = self._table.column(column)[self._index]
         return values
 
     def all_of(self, mask: Mask) -> bool:
@@ -132,6 +134,7 @@ class NodeTable(AmountTable, Rows):
         "_free",
         "_labels",
         "_table",
+        "_usage_columns",
         "images",
         "names",
         "node_changes",
@@ -156,6 +159,7 @@ class NodeTable(AmountTable, Rows):
         self.names: list[NodeName] = [NO_NAME] * capacity
         self._free = list(range(capacity - 1, -1, -1))
         self._columns: dict[Column, ColumnValues] = {}
+        self._usage_columns: dict[UsageColumn, UsageValues] = {}
         self._labels: dict[str, LabelColumn] = {}
         self.taints = TaintColumn(capacity)
         self.ports = HostPorts()
@@ -170,7 +174,7 @@ class NodeTable(AmountTable, Rows):
     def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
         if isinstance(column, UsageColumn):
             return self.usage_column(column)
-        return Rows.__getitem__(self, column)
+        return super().__getitem__(column)
 
     def info(self, row: int) -> NodeInfo:
         """A row in a node's clothes."""
@@ -198,6 +202,13 @@ class NodeTable(AmountTable, Rows):
                 if node is not None:
                     values.set(row, node)
         return values
+
+    def usage_column(self, column: UsageColumn) -> NDArray[Any]:
+        """A plugin's usage column as it is now."""
+        values = self._usage_columns.get(column)
+        if values is None:
+            values = self._usage_columns[column] = UsageValues(column)
+        return values.current(self)
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, built when it is first asked for."""

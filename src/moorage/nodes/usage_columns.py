@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moorage.nodes.info import NodeInfo
 
 if TYPE_CHECKING:
-    from moorage.nodes.amounts import Amounts, AmountTable
+    from moorage.nodes.table import NodeTable, Rows
 
 FEW = 6
 
@@ -28,7 +28,7 @@ class UsageColumn:
 
     name: str
     read: Callable[[NodeInfo], Any]
-    read_all: Callable[["Amounts"], NDArray[Any]]
+    read_all: Callable[["Rows"], NDArray[Any]]
 
 
 class UsageValues:
@@ -41,7 +41,7 @@ class UsageValues:
         self._values: NDArray[Any] = np.zeros(0)
         self._seen = -1
 
-    def current(self, table: "AmountTable") -> NDArray[Any]:
+    def current(self, table: "NodeTable") -> NDArray[Any]:
         """All values, brought up to date."""
         position = table.changes.position
         if position == self._seen:
@@ -51,7 +51,7 @@ class UsageValues:
             self._values = self._column.read_all(table).copy()
         elif len(rows) <= FEW:
             for row in rows:
-                if table.active_rows.item(row):
+                if table.nodes[row] is not None:
                     self._values[..., row] = self._column.read(table.info(row))
         else:
             changed = np.unique(np.array(rows, dtype=np.intp))

@@ -81,7 +81,7 @@ class NodeResourcesBalancedAllocation:
                 after.append(_fraction(requested + amount, capacity))
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
-    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Scores:
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         added = state[ADDED]
         if len(added.amounts) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
@@ -117,7 +117,7 @@ class Base:
                 fractions.append(1.0)
         return 150 - _balance(fractions)
 
-    def read_all(self, table: mp.Amounts) -> Ints:
+    def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
         return 150 - _balance_all(table, Added(self.resources, (0,) * len(self.resources)))
 
@@ -159,7 +159,7 @@ def _deviation(fractions: list[float]) -> float:
     return math.sqrt(squares / count)
 
 
-def _balance_all(table: mp.Amounts, added: Added) -> Ints:
+def _balance_all(table: mp.Rows, added: Added) -> Ints:
     """As `_balance`, for many nodes at once."""
     offers = table.offers(added.resources)
     fractions = _fractions(table, added, offers)
@@ -175,7 +175,7 @@ def _balance_all(table: mp.Amounts, added: Added) -> Ints:
     return distances.astype(np.int32)
 
 
-def _fractions(table: mp.Amounts, added: Added, offers: mp.Offers) -> Floats:
+def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
     """How full each node would be, a line for each resource."""
     resources, amounts, _ = added
     counted = _counted(resources)

@@ -99,7 +99,7 @@ class Needs(Struct, frozen=True, eq=False):
                     lacking |= UNRESOLVABLE
         return lacking
 
-    def lacking_all(self, table: mp.Amounts) -> NDArray[np.int64] | None:
+    def lacking_all(self, table: mp.Rows) -> NDArray[np.int64] | None:
         """The same for many rows; None if the pod fits everywhere."""
         asked, amounts = self.asked, self.amounts
         if table.has_room(asked.with_pod, (1, *amounts)):
@@ -118,7 +118,7 @@ class Needs(Struct, frozen=True, eq=False):
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
-    def _short(self, table: mp.Amounts) -> mp.Mask:
+    def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
         resources, amounts = self.asked.resources, self.amounts
         if not resources:

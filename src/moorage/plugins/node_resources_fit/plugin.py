@@ -74,7 +74,7 @@ class NodeResourcesFit:
         needs = state[NEEDS]
         return needs.refusals(needs.lacking(node))
 
-    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Verdicts:
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         needs = state[NEEDS]
         lacking = needs.lacking_all(table)
         if lacking is None:
@@ -119,7 +119,7 @@ class NodeResourcesFit:
                     weights += weight
         return strategy.mean(total, weights) if weights else 0
 
-    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Amounts) -> mp.Scores:
+    def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         if not self._scored:
             raise ValueError("resources not found")
         shares = state[SHARES]
@@ -128,7 +128,7 @@ class NodeResourcesFit:
         scores = self._score_floats(shares, table)
         return self._score_ints(shares, table) if scores is None else scores
 
-    def _score_floats(self, shares: Shares, table: mp.Amounts) -> mp.Scores | None:
+    def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
         (scale, amounts), strategy = shares, self._strategy
         offers = table.offers(scale.resources)
@@ -139,7 +139,7 @@ class NodeResourcesFit:
         ratings = strategy.rate_floats(left, offers)
         return None if ratings is None else scale.mean(ratings)  # type: ignore[return-value]
 
-    def _score_ints(self, shares: Shares, table: mp.Amounts) -> mp.Scores:
+    def _score_ints(self, shares: Shares, table: mp.Rows) -> mp.Scores:
         strategy = self._strategy
         total = np.zeros(len(table), dtype=np.int64)
         weights: Any = 0
