@@ -309,8 +309,8 @@ def test_what_the_new_pod_adds(containers, init, overhead, cpu, memory):
     pod = make_pod(
         containers=tuple(containers), init_containers=tuple(init), overhead=dict(overhead)
     )
-    _, (scale, amounts) = NodeResourcesFit().reads(pod)
-    assert list(zip(scale.resources, amounts, strict=True)) == [
+    _, shares = NodeResourcesFit().reads(pod)
+    assert [(scored.resource, amount) for scored, amount in shares.each] == [
         ("cpu", cpu),
         ("memory", memory),
     ]

@@ -53,12 +53,9 @@ class NodeResourcesBalancedAllocation:
 
     def prepare(self, template: mp.PodTemplate) -> "Added":
         added = self.reads(template.exemplar)
-        counted = [each for each in added if _counts(*each)]
-        known = template.compiled[self._slot] = Added(
-            tuple([resource for resource, _ in counted]),
-            tuple([amount for _, amount in counted]),
-            any(amount for _, amount in added),
-        )
+        is_some = any(amount for _, amount in added)
+        known = Added.of([each for each in added if _counts(*each)], is_some=is_some)
+        template.compiled[self._slot] = known
         return known
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
@@ -72,8 +69,7 @@ class NodeResourcesBalancedAllocation:
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        resources, amounts, _ = state[ADDED]
-        for resource, amount in zip(resources, amounts, strict=True):
+        for resource, amount in state[ADDED].each:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
@@ -94,10 +90,17 @@ class NodeResourcesBalancedAllocation:
 class Added(NamedTuple):
     """What a pod adds to some resources of a node, in the order in which they are configured."""
 
+    each: tuple[tuple[str, int], ...]
     resources: tuple[str, ...]
     amounts: tuple[int, ...]
     # Whether it adds anything at all.
-    is_some: bool = True
+    is_some: bool
+
+    @classmethod
+    def of(cls, each: Iterable[tuple[str, int]], *, is_some: bool) -> "Added":
+        """Resources with their amounts."""
+        each = tuple(each)
+        return cls(each, tuple(name for name, _ in each), tuple(n for _, n in each), is_some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Base:
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
-        return 150 - _balance_all(table, Added(self.resources, (0,) * len(self.resources)))
+        return 150 - _balance_all(table, Added.of([(r, 0) for r in self.resources], is_some=False))
 
 
 @lru_cache(maxsize=256)
@@ -177,18 +180,16 @@ def _balance_all(table: mp.Rows, added: Added) -> Ints:
 
 def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
     """How full each node would be, a line for each resource."""
-    resources, amounts, _ = added
-    counted = _counted(resources)
+    counted = _counted(added.resources)
     fractions: Floats
     if offers.largest <= EXACT:
-        fractions = table.counted(counted) + np.array(amounts, dtype=np.float64)[:, None]
+        fractions = table.counted(counted) + np.array(added.amounts, dtype=np.float64)[:, None]
     else:
-        each = zip(resources, amounts, strict=True)
-        sums = [table.requested(resource) + amount for resource, amount in each]
+        sums = [table.requested(resource) + amount for resource, amount in added.each]
         fractions = np.stack(sums).astype(np.float64)
     fractions /= offers.divisors
     # To look is quicker than to cut off, and most often there is nothing to look for.
-    looks = fractions.size and not table.has_room(counted, amounts)
+    looks = fractions.size and not table.has_room(counted, added.amounts)
     if looks and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
     return fractions

@@ -72,12 +72,16 @@ class Needs(Struct, frozen=True, eq=False):
 
     asked: Asked
     amounts: tuple[int, ...]
+    # One by one: bit, resource, amount.
+    each: tuple[tuple[int, str, int], ...]
 
     @classmethod
     def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
         """The needs of a pod that requests these amounts, reported in this order."""
-        asked = _asked(tuple([name for name, _ in needed]))
-        return cls(asked, tuple([amount for _, amount in needed]))
+        asked = _asked(tuple(name for name, _ in needed))
+        amounts = tuple(amount for _, amount in needed)
+        each = tuple(zip(asked.bits, asked.resources, amounts, strict=True))
+        return cls(asked, amounts, each)
 
     @property
     def refusals(self) -> Refusals:
@@ -90,8 +94,7 @@ class Needs(Struct, frozen=True, eq=False):
         it is of a resource that the pod does not request does not matter.
         """
         lacking = TOO_MANY_PODS if node.pod_count >= node.allocatable("pods") else 0
-        asked = self.asked
-        for bit, resource, amount in zip(asked.bits, asked.resources, self.amounts, strict=True):
+        for bit, resource, amount in self.each:
             allocatable, requested = node.amounts(resource)
             if amount > allocatable - requested:
                 lacking |= bit
@@ -112,8 +115,7 @@ class Needs(Struct, frozen=True, eq=False):
         if not (np.count_nonzero(full) or np.count_nonzero(short)):
             return None
         lacking: NDArray[np.int64] = full * np.int64(TOO_MANY_PODS)
-        each = zip(short, asked.bits, asked.resources, amounts, strict=True)
-        for line, bit, resource, amount in each:
+        for line, (bit, resource, amount) in zip(short, self.each, strict=True):
             lacking |= line * bit
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking

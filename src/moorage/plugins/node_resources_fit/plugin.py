@@ -108,8 +108,7 @@ class NodeResourcesFit:
             raise ValueError("resources not found")
         strategy = self._strategy
         total = weights = 0
-        scale, amounts = state[SHARES]
-        for (resource, weight, defaulted), amount in zip(scale.each, amounts, strict=True):
+        for (resource, weight, defaulted), amount in state[SHARES].each:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
@@ -130,7 +129,7 @@ class NodeResourcesFit:
 
     def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
-        (scale, amounts), strategy = shares, self._strategy
+        scale, amounts, strategy = shares.scale, shares.amounts, self._strategy
         offers = table.offers(scale.resources)
         if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
@@ -143,8 +142,7 @@ class NodeResourcesFit:
         strategy = self._strategy
         total = np.zeros(len(table), dtype=np.int64)
         weights: Any = 0
-        scale, amounts = shares
-        for (resource, weight, defaulted), amount in zip(scale.each, amounts, strict=True):
+        for (resource, weight, defaulted), amount in shares.each:
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
             ratings = strategy.rate_all(used + amount, allocatable)
@@ -155,12 +153,13 @@ class NodeResourcesFit:
 
     def _shares(self, added: Mapping[str, int]) -> Shares:
         amounts = [added.get(scored.resource, 0) for scored in self._scored]
-        counted = [
+        each = tuple(
             (scored, amount)
             for scored, amount in zip(self._scored, amounts, strict=True)
             if _counts(scored.resource, amount)
-        ]
-        return Shares(Scale.of(tuple([s for s, _ in counted])), tuple([a for _, a in counted]))
+        )
+        scale = Scale.of(tuple(scored for scored, _ in each))
+        return Shares(scale, tuple(amount for _, amount in each), each)
 
     # Requeueing
 

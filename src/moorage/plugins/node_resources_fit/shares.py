@@ -65,3 +65,5 @@ class Shares(NamedTuple):
 
     scale: Scale
     amounts: tuple[int, ...]
+    # One by one, with each resource.
+    each: tuple[tuple[Scored, int], ...]
