@@ -4,7 +4,7 @@ There are two such ways in a profile: what is kept for a template takes in those
 pods of a node, what is kept for a family of templates does not.
 """
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -32,6 +32,7 @@ class Keeping:
     """
 
     __slots__ = (
+        "_busy",
         "filters",
         "fleeting",
         "followed_filters",
@@ -79,12 +80,17 @@ class Keeping:
             if not _keeps_scores(p, kept)
         ]
 
-    def busy(self, idle: Set[str]) -> tuple[Sequence[Any], Sequence["VolatileScore"]]:
+        self._busy: dict[frozenset[str], Busy] = {}
+
+    def busy(self, idle: frozenset[str]) -> "Busy":
         """Those who are asked in every cycle, before filters and for scores, without some."""
-        return (
-            [plugin for plugin in self.volatile_pre_filters if plugin.name not in idle],
-            [score for score in self.volatile_scores if score.plugin.name not in idle],
-        )
+        known = self._busy.get(idle)
+        if known is None:
+            known = self._busy[idle] = (
+                [plugin for plugin in self.volatile_pre_filters if plugin.name not in idle],
+                [score for score in self.volatile_scores if score.plugin.name not in idle],
+            )
+        return known
 
 
 class VolatileScore(Struct, frozen=True, eq=False):
@@ -113,6 +119,9 @@ class VolatileScore(Struct, frozen=True, eq=False):
             hasattr(plugin, "score_all"),
             has_normalizer and hasattr(plugin, "score_briefly"),
         )
+
+
+Busy = tuple[Sequence[Any], Sequence[VolatileScore]]
 
 
 def _is_followed(plugin: Any) -> bool:
