@@ -53,6 +53,7 @@ class Decision(Struct, gc=False):
     template: PodTemplate
     state: CycleState
     nodes: int
+    pre: PreFiltered
     status: Status = SUCCESS
     node: NodeName = NodeName("")
     row: int = -1
@@ -60,7 +61,6 @@ class Decision(Struct, gc=False):
     post_filter: PostFiltered | None = None
     # A node promised to the pod; "" takes a promise back, None leaves it.
     nominated: str | None = ""
-    pre: PreFiltered = NOTHING_SAID
     filtered: Filtered | None = None
     # Verdicts on nodes that are promised to other pods, if there are any.
     beside: Beside | None = None
@@ -145,7 +145,8 @@ class SchedulingCycle:
         """Find the best node for a pod, or the reason why there is none."""
         sheet = profile.sheets.of(template)
         state = CycleState(self._cluster, template, now, below=sheet.state)
-        decision = Decision(pod, profile, template, state, self._cluster.table.node_count)
+        nodes = self._cluster.table.node_count
+        decision = Decision(pod, profile, template, state, nodes, NOTHING_SAID)
         try:
             self._search(decision, sheet)
         except PluginError as trouble:

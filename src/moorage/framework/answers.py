@@ -1,7 +1,6 @@
 """What the plugins of one cycle said together: PreFiltered, Filtered, Scored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,14 +26,13 @@ FITS = 32_000
 NO_NODE = -1
 
 
-@dataclass(slots=True, eq=False)
-class PreFiltered:
+class PreFiltered(Struct, eq=False):
     """What the pre_filter plugins said together; kept for other pods, so it stays as it is."""
 
     rejected: Status | None = None
     names: frozenset[str] | None = None
-    narrowed_by: list[str] = field(default_factory=list)
-    skipped: set[str] = field(default_factory=set)
+    narrowed_by: list[str] = []
+    skipped: set[str] = set()
     # Filters that have to be asked in this cycle; those that only have to be asked for news.
     volatile: Asked = ()
     followed: Asked = ()

@@ -105,6 +105,8 @@ def pre_filter(plugin: Any, state: CycleState, pod: "Pod") -> Status | Narrowed:
     except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
         text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
         raise PluginError(plugin.name, text) from trouble
+    if said is SUCCESS or said is SKIP:
+        return said
     if not isinstance(said, Status | Narrowed):
         text = f"pre_filter returned {said!r}, which is not a Status"
         text = f'running PreFilter plugin "{plugin.name}": {text}'
@@ -119,6 +121,8 @@ def pre_score(plugin: Any, state: CycleState, pod: "Pod", fits: Mask) -> Status:
     except Exception as trouble:  # As above.
         text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
         raise PluginError(plugin.name, text) from trouble
+    if said is SUCCESS or said is SKIP:
+        return said
     if not isinstance(said, Status) or said.code not in (Code.SUCCESS, Code.SKIP):
         text = said.message if isinstance(said, Status) else f"returned {said!r}"
         raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')

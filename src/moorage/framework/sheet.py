@@ -159,6 +159,8 @@ class Sheet:
                 holds = holds and self._would_again(plugin, said)
                 continue
             holds = False
+            if said is SUCCESS:
+                continue
             remembered = _take(plugin, said, result) or remembered
             if result.rejected is not None:
                 return result
