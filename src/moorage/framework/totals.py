@@ -143,7 +143,7 @@ class Totals:
 
     def _mask(self) -> None:
         """Leave out the rows that do not fit."""
-        self.values = among(self._fitting.fits, self._sums)
+        self.values = among(self._fitting.fits, self._sums.copy())
         self.leaders.forget()
 
     def _add_up(self, row: int) -> None:

@@ -171,27 +171,28 @@ def _balance_all(table: mp.Rows, added: Added) -> Ints:
         if not offers.by_all:
             distances *= (offers.amounts > 0).all(axis=0)
     else:
-        distances = 2.0 * _deviations(list(fractions), list(offers.amounts > 0))
+        distances = 2.0 * _deviations(fractions, list(offers.amounts > 0))
     # Half of it is the deviation; to double the rest and not the points takes one pass less.
     np.subtract(2.0, distances, out=distances)
     distances *= 50.0
     return distances.astype(np.int32)
 
 
-def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> Floats:
+def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> list[Floats]:
     """How full each node would be, a line for each resource."""
     counted = _counted(added.resources)
-    fractions: Floats
     if offers.largest <= EXACT:
-        fractions = table.counted(counted) + np.array(added.amounts, dtype=np.float64)[:, None]
+        lines = zip(table.counted(counted), added.amounts, strict=True)
+        fractions = [line + amount for line, amount in lines]
     else:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
-        fractions = np.stack(sums).astype(np.float64)
-    fractions /= offers.divisors
-    # To look is quicker than to cut off, and most often there is nothing to look for.
-    looks = fractions.size and not table.has_room(counted, added.amounts)
-    if looks and fractions.item(fractions.argmax()) > 1.0:
-        np.minimum(fractions, 1.0, out=fractions)
+        fractions = [line.astype(np.float64) for line in sums]
+    for fraction, divisors in zip(fractions, offers.divisors, strict=True):
+        fraction /= divisors
+    # Most often there is nothing to cut off.
+    if not table.has_room(counted, added.amounts):
+        for fraction in fractions:
+            np.minimum(fraction, 1.0, out=fraction)
     return fractions
 
 
@@ -201,7 +202,8 @@ def _counted(resources: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
 
 
 def _distance(one: Floats, other: Floats) -> Floats:
-    distance = one - other
+    """How far apart they are, in place of the first."""
+    distance = np.subtract(one, other, out=one)
     return np.abs(distance, out=distance)
 
 
