@@ -85,3 +85,21 @@ WORKLOADS: dict[str, Kind] = {
 }
 
 READ: dict[str, Kind] = KINDS | WORKLOADS
+
+
+def known(api_version: str, kind: str) -> Kind | None:
+    """The kind of this name, if it is read in this version."""
+    found = READ.get(kind)
+    return found if found and found.api_version == api_version else None
+
+
+def is_outdated(api_version: str, kind: str) -> bool:
+    """Whether this is a kind that is read, in a version that is not: to skip it would surprise.
+
+    Others have kinds of the same name, in groups of their own: Knative's Service, Volcano's Job.
+    """
+    found = READ.get(kind)
+    if found is None or found.api_version == api_version:
+        return False
+    group = api_version.rpartition("/")[0]
+    return group == found.group or (group == "extensions" and found.group == "apps")
