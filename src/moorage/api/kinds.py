@@ -86,11 +86,12 @@ WORKLOADS: dict[str, Kind] = {
 
 READ: dict[str, Kind] = KINDS | WORKLOADS
 
+_BY_VERSION = {(kind.api_version, kind.name): kind for kind in READ.values()}
+
 
 def known(api_version: str, kind: str) -> Kind | None:
     """The kind of this name, if it is read in this version."""
-    found = READ.get(kind)
-    return found if found and found.api_version == api_version else None
+    return _BY_VERSION.get((api_version, kind))
 
 
 def is_outdated(api_version: str, kind: str) -> bool:

@@ -20,6 +20,10 @@ class Origin(NamedTuple):
         item = "" if self.item is None else f", items[{self.item}]"
         return f"{self.source}{document}{item}"
 
+    def of_item(self, index: int) -> "Origin":
+        """Where this item of the list stands; quicker than `_replace`, for there are many."""
+        return Origin(self.source, self.document, index)
+
 
 def complaint(origin: Origin, who: str, path: str, problem: str) -> ManifestError:
     """What is wrong with a field, in one line."""

@@ -77,14 +77,14 @@ class Reading:
             objects = None  # Somewhere in there: look at each for itself.
         if known and objects is not None:
             for i, obj in enumerate(objects):
-                self.collection.add(origin._replace(item=i), obj, known)
+                self.collection.add(origin.of_item(i), obj, known)
             return
         try:
             raws = _RAWS.decode(items)
         except msgspec.ValidationError:
             raise ManifestError(f"{origin}, items: must be a list") from None
         for i, raw in enumerate(raws or ()):
-            self.raw_document(origin._replace(item=i), raw, api_version, kind)
+            self.raw_document(origin.of_item(i), raw, api_version, kind)
 
     def document(
         self, origin: Origin, document: object, api_version: str = "", kind: str = ""
@@ -101,7 +101,7 @@ class Reading:
                 raise ManifestError(f"{origin}, items: must be a list, is {shown}")
             inherited = _item_kind(api_version, kind)
             for i, item in enumerate(items):
-                self.document(origin._replace(item=i), item, *inherited)
+                self.document(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
             self.collection.add(origin, decoding.convert(origin, document, known), known)
         else:
