@@ -15,7 +15,7 @@ Both need nothing but Moorage itself. What fails is an AssertionError that says 
     freshness.py    `reads` and `depends` are honest
     hints.py        no change that would help is turned down
 
-`conformance.py` turns to all of them, `running.py` asks about one node.
+`conformance.py` turns to all of them with `examples.py`, `running.py` asks about one node.
 """
 
 from moorage.testing.checks.conformance import check_plugin

@@ -9,8 +9,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.points import Depends, Plugin
 from moorage.testing.checks import freshness, hints, returns, shape, twins
+from moorage.testing.checks.examples import Example, Examples
 from moorage.testing.cycle import PluginCycle
-from moorage.testing.strategies import Example, Examples
 
 
 def check_plugin(

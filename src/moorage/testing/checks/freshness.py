@@ -11,8 +11,8 @@ from moorage.framework.points import Depends, Plugin
 from moorage.nodes.table import NodeTable
 from moorage.testing import strategies
 from moorage.testing.checks import showing
+from moorage.testing.checks.examples import Example
 from moorage.testing.cycle import Answers, PluginCycle
-from moorage.testing.strategies import Example
 
 
 def check_reads(plugin: Plugin, example: Example, table: NodeTable, said: Answers) -> None:

@@ -12,8 +12,8 @@ from moorage.framework.hints import Hint
 from moorage.framework.points import Plugin
 from moorage.testing.builders import make_table
 from moorage.testing.checks import showing
+from moorage.testing.checks.examples import Example
 from moorage.testing.cycle import PluginCycle
-from moorage.testing.strategies import Example
 
 
 def registered(plugin: Plugin) -> hints.Events:

@@ -10,8 +10,8 @@ from moorage.framework.points import Plugin
 from moorage.framework.status import SUCCESS
 from moorage.nodes.table import NodeTable
 from moorage.testing.checks import showing
+from moorage.testing.checks.examples import Example
 from moorage.testing.cycle import Answers, PluginCycle, allow
-from moorage.testing.strategies import Example
 
 
 def check_scores(cycle: PluginCycle, said: Answers) -> None:
