@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -124,7 +125,7 @@ def test_folders_are_read_in_order_with_all_that_is_below(load):
 )
 def test_standard_input(monkeypatch, content):
     stdin = SimpleNamespace(buffer=io.BytesIO(content.encode()))
-    monkeypatch.setattr(manifests.sys, "stdin", stdin)
+    monkeypatch.setattr(sys, "stdin", stdin)
     assert len(manifests.load(["-"]).objects) == 1
 
 

@@ -85,3 +85,22 @@ WORKLOADS: dict[str, Kind] = {
 }
 
 READ: dict[str, Kind] = KINDS | WORKLOADS
+
+_BY_VERSION = {(kind.api_version, kind.name): kind for kind in READ.values()}
+
+
+def known(api_version: str, kind: str) -> Kind | None:
+    """The kind of this name, if it is read in this version."""
+    return _BY_VERSION.get((api_version, kind))
+
+
+def is_outdated(api_version: str, kind: str) -> bool:
+    """Whether this is a kind that is read, in a version that is not: to skip it would surprise.
+
+    Others have kinds of the same name, in groups of their own: Knative's Service, Volcano's Job.
+    """
+    found = READ.get(kind)
+    if found is None or found.api_version == api_version:
+        return False
+    group = api_version.rpartition("/")[0]
+    return group == found.group or (group == "extensions" and found.group == "apps")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from moorage.api.meta import KubeObject, LabelSelector
 from moorage.api.node import Node, Taint
 from moorage.api.node_pool import NodePool
-from moorage.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec
+from moorage.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Toleration
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.storage import StorageClass
 from moorage.api.workloads import (
@@ -27,6 +27,10 @@ from moorage.api.workloads import (
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATING = ("Equal", "Exists", "Lt", "Gt")
 SELECTING = ("In", "NotIn", "Exists", "DoesNotExist")
+PREEMPTING = ("Never", "PreemptLowerPriority")
+
+_USUAL_POLICIES = (None, "", *PREEMPTING)
+_USUAL_TOLERATIONS = {(word, effect) for word in ("", *TOLERATING) for effect in ("", *EFFECTS)}
 
 Word = tuple[str, str | None, tuple[str, ...]]
 """A field's path, what it says, and what it may say."""
@@ -72,10 +76,19 @@ def _of_taints(taints: tuple[Taint, ...], path: str) -> Iterator[Word]:
         yield f"{path}[{i}].effect", taint.effect, EFFECTS
 
 
-def _of_pod(spec: PodSpec, path: str) -> Iterator[Word]:
-    for i, toleration in enumerate(spec.tolerations):
-        yield f"{path}.tolerations[{i}].operator", toleration.operator, TOLERATING
-        yield f"{path}.tolerations[{i}].effect", toleration.effect, EFFECTS
+def _of_pod(spec: PodSpec, path: str) -> Iterable[Word]:
+    # Dumps have many pods, and few of them say more than an API server adds to each.
+    if (
+        spec.topology_spread_constraints
+        or spec.affinity is not None
+        or spec.preemption_policy not in _USUAL_POLICIES
+    ):
+        return _of_demanding_pod(spec, path)
+    return _of_tolerations(spec.tolerations, path) if spec.tolerations else ()
+
+
+def _of_demanding_pod(spec: PodSpec, path: str) -> Iterator[Word]:
+    yield from _of_tolerations(spec.tolerations, path)
     for i, each in enumerate(spec.topology_spread_constraints):
         place, policies = f"{path}.topologySpreadConstraints[{i}]", ("Honor", "Ignore")
         known = ("DoNotSchedule", "ScheduleAnyway")
@@ -86,8 +99,14 @@ def _of_pod(spec: PodSpec, path: str) -> Iterator[Word]:
     if spec.affinity is not None:
         yield from _of_affinity(spec.affinity, f"{path}.affinity")
     if spec.preemption_policy:
-        known = ("Never", "PreemptLowerPriority")
-        yield f"{path}.preemptionPolicy", spec.preemption_policy, known
+        yield f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTING
+
+
+def _of_tolerations(tolerations: tuple[Toleration, ...], path: str) -> Iterator[Word]:
+    for i, each in enumerate(tolerations):
+        if (each.operator, each.effect) not in _USUAL_TOLERATIONS:
+            yield f"{path}.tolerations[{i}].operator", each.operator, TOLERATING
+            yield f"{path}.tolerations[{i}].effect", each.effect, EFFECTS
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
