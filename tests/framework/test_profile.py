@@ -7,12 +7,13 @@ from tests.saying import make
 
 from moorage.api import config
 from moorage.errors import ConfigError
-from moorage.framework import hints, profile, registry
+from moorage.framework import hints, profiles, registry
 from moorage.framework.answers import PreFiltered
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.events import ClusterEvent
 from moorage.framework.post_filter import PostFiltered, Refusal
+from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import (
     SKIP,
@@ -131,7 +132,7 @@ def build_with(plugins, *names):
         "kind": config.KIND,
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
-    return profile.build(config.load(settings), plugins, Cluster())
+    return profiles.build(config.load(settings), plugins, Cluster())
 
 
 def test_what_is_installed_and_not_named_may_be_broken(monkeypatch):
@@ -407,6 +408,6 @@ def test_a_queue_sort_that_raises_puts_its_pod_last():
                 raise ValueError("cannot sort this")
             return queued_at
 
-    sorting = profile.Profile("p", {"queue_sort": [(Choosy(), 0)]}, Cluster())
+    sorting = Profile("p", {"queue_sort": [(Choosy(), 0)]}, Cluster())
     keys = [sorting.queue_key(make_pod(name), at) for name, at in [("odd", 1.0), ("fine", 2.0)]]
     assert sorted(keys) == [keys[1], keys[0]]

@@ -32,7 +32,7 @@ from moorage.core.places import GATED
 from moorage.core.preemption import Preemptions, World
 from moorage.core.queue import SchedulingQueue
 from moorage.core.queued_pod import QueuedPod
-from moorage.framework import profile
+from moorage.framework import profiles
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.registry import Registry
@@ -59,7 +59,7 @@ class Scheduler:
         self.journal = journal if journal is not None else Journal()
         self.cluster = Cluster()
         self.templates = Templates()
-        self.profiles = profile.build(settings, registry or Registry(), self.cluster)
+        self.profiles = profiles.build(settings, registry or Registry(), self.cluster)
         self.extending: Extending | None = None
         if extenders:
             self.extending = Extending(extenders, self.cluster, at_once)

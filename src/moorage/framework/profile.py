@@ -1,14 +1,12 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections.abc import Callable, Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from typing import Any, NamedTuple
 
-from moorage.api import config
-from moorage.api.config import plugin_sets
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError
-from moorage.framework import calls, points, post_filter, registry
+from moorage.framework import asking, calls, points, post_filter
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
@@ -108,7 +106,7 @@ class Profile:
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first plugin's refusal to let the pod into the queue, or None."""
         for plugin in self._at["pre_enqueue"]:
-            status = _ask(plugin, "pre_enqueue", pod)
+            status = asking.ask(plugin, "pre_enqueue", pod)
             if not status.is_success:
                 return status
         return None
@@ -190,7 +188,7 @@ class Profile:
 
     def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
         """Ask whether something can be done about a refusal."""
-        asked = [_post_filter(p, state, pod, refusal) for p in self._at["post_filter"]]
+        asked = [asking.post_filter(p, state, pod, refusal) for p in self._at["post_filter"]]
         return post_filter.run(asked)
 
     @property
@@ -215,7 +213,7 @@ class Profile:
         for plugin in self._at["reserve"]:
             if plugin.name in state.idle:
                 continue
-            status = _ask(plugin, "reserve", state, pod, node)
+            status = asking.ask(plugin, "reserve", state, pod, node)
             if not status.is_success:
                 return status
         return SUCCESS
@@ -242,7 +240,7 @@ class Profile:
         for plugin in self._at["permit"]:
             if plugin.name in state.idle:
                 continue
-            status = _ask(plugin, "permit", state, pod, node)
+            status = asking.ask(plugin, "permit", state, pod, node)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
             elif not status.is_success:
@@ -262,7 +260,7 @@ class Profile:
             if not hasattr(plugin, "pre_bind_pre_flight"):
                 busy.append(plugin)
                 continue
-            status = _ask(plugin, "pre_bind_pre_flight", state, pod, node)
+            status = asking.ask(plugin, "pre_bind_pre_flight", state, pod, node)
             if status.code is Code.ERROR:
                 return status, []
             if status.code not in (Code.SUCCESS, Code.SKIP):
@@ -279,13 +277,17 @@ class Profile:
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
         """What one pre_bind plugin says or asks for."""
-        return _pre_bound(plugin, "pre_bind", _call(plugin, "pre_bind", state, pod, node))
+        return asking.pre_bound(
+            plugin, "pre_bind", asking.call(plugin, "pre_bind", state, pod, node)
+        )
 
     def run_pre_bind_next(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
         """What a pre_bind plugin says or asks for, now that its requests were carried out."""
-        return _pre_bound(plugin, "pre_bind_next", _call(plugin, "pre_bind_next", state, pod, node))
+        return asking.pre_bound(
+            plugin, "pre_bind_next", asking.call(plugin, "pre_bind_next", state, pod, node)
+        )
 
     @property
     def binds(self) -> list[Any]:
@@ -295,10 +297,10 @@ class Profile:
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
         """What one bind plugin says or asks for."""
-        answer = _call(plugin, "bind", state, pod, node)
+        answer = asking.call(plugin, "bind", state, pod, node)
         if isinstance(answer, Status | Request):
             return answer
-        return _strange(plugin, "bind", answer)
+        return asking.strange(plugin, "bind", answer)
 
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Tell everybody; returns what went wrong on the way."""
@@ -326,139 +328,3 @@ def _events_of(plugin: Any) -> Events:
         problem += "has to return a mapping of ClusterEvents to hint functions"
         raise ConfigError([problem])
     return registered
-
-
-# What a plugin may answer where, besides success and a refusal.
-ALSO = {
-    "permit": (Code.WAIT,),
-    "pre_bind_pre_flight": (Code.SKIP,),
-    "bind": (Code.SKIP,),
-}
-
-
-def _ask(plugin: Any, method: str, *args: Any) -> Status:
-    """A plugin's Status on something."""
-    answer = _call(plugin, method, *args)
-    return answer if isinstance(answer, Status) else _strange(plugin, method, answer)
-
-
-def _call(plugin: Any, method: str, *args: Any) -> Any:
-    """Call a plugin and sign its answer; trouble becomes an error that names it."""
-    try:
-        answer = getattr(plugin, method)(*args)
-    except Exception as trouble:  # A plugin may raise anything; it must cost its own pod only.
-        return error(_running(plugin, method) + calls.describe(trouble), plugin.name)
-    if not isinstance(answer, Status):
-        return answer
-    if answer.is_success or answer.is_rejected or answer.code in ALSO.get(method, ()):
-        return answer.by(plugin.name)
-    text = answer.message or f"returned {answer.code.label}"
-    return error(_running(plugin, method) + text, plugin.name)
-
-
-def _strange(plugin: Any, method: str, answer: Any) -> Status:
-    text = f"{_running(plugin, method)}returned {answer!r}, which is not a Status"
-    return error(text, plugin.name)
-
-
-def _running(plugin: Any, method: str) -> str:
-    """How Kubernetes begins the tale of a plugin's trouble."""
-    if method == "pre_bind_pre_flight":
-        return f'running PreBindPreFlight "{plugin.name}": '
-    if method == "pre_bind_next":
-        method = "pre_bind"  # To those who read it, it is one and the same.
-    point = "".join(word.capitalize() for word in method.split("_"))
-    return f'running {point} plugin "{plugin.name}": '
-
-
-def _pre_bound(plugin: Any, method: str, answer: Any) -> Status | Awaiting | tuple[Request, ...]:
-    if isinstance(answer, Awaiting) and points.follows_up(plugin):
-        return answer
-    if isinstance(answer, Status) or _are_requests(answer):
-        return answer  # type: ignore[no-any-return]  # just made sure of
-    return (answer,) if _are_requests((answer,)) else _strange(plugin, method, answer)
-
-
-def _are_requests(answer: Any) -> bool:
-    return isinstance(answer, tuple) and all(isinstance(request, Request) for request in answer)
-
-
-def _post_filter(
-    plugin: Any, state: CycleState, pod: Pod, refusal: Refusal
-) -> Callable[[], PostFiltered]:
-    def ask() -> PostFiltered:
-        try:
-            answer = plugin.post_filter(state, pod, refusal)
-        except Exception as trouble:  # As above.
-            text = f'running PostFilter plugin "{plugin.name}": {calls.describe(trouble)}'
-            return PostFiltered(error(text, plugin.name))
-        if isinstance(answer, Status):
-            answer = PostFiltered(answer)
-        if not isinstance(answer, PostFiltered):
-            text = (
-                f'running PostFilter plugin "{plugin.name}": returned {answer!r}, which is '
-                "neither a Status nor a PostFiltered"
-            )
-            return PostFiltered(error(text, plugin.name))
-        answer.status = answer.status.by(plugin.name)
-        return answer
-
-    return ask
-
-
-def build(
-    configuration: config.SchedulerConfiguration, plugins: registry.Registry, cluster: Cluster
-) -> dict[str, Profile]:
-    """The profiles of a configuration, by scheduler name."""
-    classes = _classes(configuration, plugins)
-
-    def takes_part(name: str, point: str) -> bool:
-        return name in classes and points.implements(classes[name], point)
-
-    effective = config.effective_profiles(configuration, takes_part, set(classes))
-    return {
-        settings.scheduler_name: Profile(
-            settings.scheduler_name,
-            _instances(settings, effective[settings.scheduler_name], classes),
-            cluster,
-            _percentage(configuration, settings),
-        )
-        for settings in configuration.profiles
-    }
-
-
-def _classes(
-    configuration: config.SchedulerConfiguration, plugins: registry.Registry
-) -> dict[str, type[Any]]:
-    """The plugins that are named somewhere; what else is installed may even be broken."""
-    sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
-    named = sorted({name for plugins_of in sets for name in plugins_of.names()})
-    found = {name: plugins.find(name, configuration.base_dir) for name in named}
-    return {name: cls for name, cls in found.items() if cls is not None}
-
-
-def _instances(
-    settings: config.Profile,
-    effective: Mapping[str, list[tuple[str, int]]],
-    classes: Mapping[str, type[Any]],
-) -> dict[str, list[tuple[Any, int]]]:
-    made: dict[str, Any] = {}
-    # Also those that take part in no point: a misspelt method should not go unnoticed.
-    enabled = sorted(plugin_sets.with_defaults(settings.plugins).names() & classes.keys())
-    for name in enabled:
-        made[name] = registry.make(name, classes[name], settings.args(name))
-    names = [plugin.name for plugin in made.values()]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError([f"two plugins call themselves {name}"])
-    return {
-        point: [(made[name], weight) for name, weight in chosen]
-        for point, chosen in effective.items()
-    }
-
-
-def _percentage(
-    configuration: config.SchedulerConfiguration, settings: config.Profile
-) -> int | None:
-    own = settings.percentage_of_nodes_to_score
-    return configuration.percentage_of_nodes_to_score if own is None else own
