@@ -1,0 +1,133 @@
+"""Numbers, lists and times that an API server would refuse, in objects that never met one.
+
+A scheduler takes them as they come: fewer than no replicas are none, a skew of 0 lets nothing be
+scheduled, and a node affinity without terms matches no node. Whoever wrote that meant something
+else, and ought to hear of it.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Affinity, Pod, PodSpec
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    JobSpec,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+Fault = tuple[str, str]
+"""A field's path, and what is wrong with it."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+def out_of_bounds(obj: KubeObject) -> Fault | None:
+    """The path of the first field whose value cannot be, and what it may be."""
+    return next(_faults(obj), None)
+
+
+def _faults(obj: KubeObject) -> Iterator[Fault]:
+    meta = obj.metadata
+    yield from _time("metadata.creationTimestamp", meta.creation_timestamp)
+    yield from _time("metadata.deletionTimestamp", meta.deletion_timestamp)
+    match obj:
+        case Pod():
+            yield from _time("status.startTime", obj.status.start_time)
+            yield from _of_pod(obj.spec, "spec")
+        case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
+            yield from _at_least(0, "spec.replicas", obj.spec.replicas)
+            yield from _of_template(obj.spec.template, "spec")
+        case DaemonSet():
+            yield from _of_template(obj.spec.template, "spec")
+        case Job():
+            yield from _of_job(obj.spec, "spec")
+        case CronJob() if obj.spec.job_template is not None:
+            yield from _of_job(obj.spec.job_template.spec, "spec.jobTemplate.spec")
+        case PodDisruptionBudget():
+            yield from _of_share("spec.minAvailable", obj.spec.min_available)
+            yield from _of_share("spec.maxUnavailable", obj.spec.max_unavailable)
+
+
+def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
+    yield from _at_least(0, f"{path}.parallelism", spec.parallelism)
+    yield from _at_least(0, f"{path}.completions", spec.completions)
+    yield from _of_template(spec.template, path)
+
+
+def _of_share(path: str, share: int | str | None) -> Iterator[Fault]:
+    if isinstance(share, int):
+        yield from _at_least(0, path, share)
+
+
+def _of_template(template: PodTemplateSpec | None, path: str) -> Iterator[Fault]:
+    if template is not None:
+        yield from _of_pod(template.spec, f"{path}.template.spec")
+
+
+def _of_pod(spec: PodSpec, path: str) -> Iterator[Fault]:
+    for i, each in enumerate(spec.topology_spread_constraints):
+        place = f"{path}.topologySpreadConstraints[{i}]"
+        if each.max_skew < 1:
+            yield f"{place}.maxSkew", f"must be 1 or more, is {_given(each.max_skew)}"
+        yield from _at_least(1, f"{place}.minDomains", each.min_domains)
+    if spec.affinity is not None:
+        yield from _of_affinity(spec.affinity, f"{path}.affinity")
+
+
+def _of_affinity(affinity: Affinity, path: str) -> Iterator[Fault]:
+    if (nodes := affinity.node_affinity) is not None:
+        if nodes.required is not None and not nodes.required.node_selector_terms:
+            problem = "must have at least one node selector term"
+            yield f"{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms", problem
+        for i, liked in enumerate(nodes.preferred or ()):
+            yield from _weight(f"{path}.nodeAffinity.{PREFERRED}[{i}]", liked.weight)
+    for field, pods in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        for i, weighted in enumerate(pods.preferred if pods is not None else ()):
+            yield from _weight(f"{path}.{field}.{PREFERRED}[{i}]", weighted.weight)
+
+
+def _weight(path: str, weight: int) -> Iterator[Fault]:
+    if not 1 <= weight <= 100:
+        yield f"{path}.weight", f"must be in the range 1-100, is {_given(weight)}"
+
+
+def _given(number: int) -> str:
+    """A number as it was written; one that was not is 0 by now."""
+    return str(number) if number else "0 or missing"
+
+
+def _at_least(least: int, path: str, number: int | None) -> Iterator[Fault]:
+    if number is not None and number < least:
+        yield path, f"must be {least} or more, is {number}"
+
+
+def _time(path: str, text: str | None) -> Iterator[Fault]:
+    if text is not None and not _is_time(text):
+        yield path, f'must be a time such as 2026-01-31T12:00:00Z, is "{text[:60]}"'
+
+
+@lru_cache(maxsize=1024)
+def _is_time(text: str) -> bool:
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
