@@ -552,6 +552,11 @@ def test_complaints_about_fields(load, fields, text, suffix):
             id="fewer replicas than none",
         ),
         pytest.param(
+            {"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"replicas": 2}},
+            "Deployment default/x, spec.template: is missing",
+            id="nothing to make pods of",
+        ),
+        pytest.param(
             {"kind": "Job", "apiVersion": "batch/v1", "spec": {"parallelism": -2}},
             "Job default/x, spec.parallelism: must be 0 or more, is -2",
             id="fewer at a time than none",

@@ -1,4 +1,4 @@
-"""Numbers, lists and times that an API server would refuse, in objects that never met one.
+"""Numbers, lists, times and gaps that an API server would refuse, in objects that never met one.
 
 A scheduler takes them as they come: fewer than no replicas are none, a skew of 0 lets nothing be
 scheduled, and a node affinity without terms matches no node. Whoever wrote that meant something
@@ -49,13 +49,17 @@ def _faults(obj: KubeObject) -> Iterator[Fault]:
             yield from _of_pod(obj.spec, "spec")
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             yield from _at_least(0, "spec.replicas", obj.spec.replicas)
-            yield from _of_template(obj.spec.template, "spec")
+            # The others are read for their selectors as well: nobody has to make pods of them.
+            yield from _of_template(obj.spec.template, "spec", needed=isinstance(obj, Deployment))
         case DaemonSet():
             yield from _of_template(obj.spec.template, "spec")
         case Job():
             yield from _of_job(obj.spec, "spec")
-        case CronJob() if obj.spec.job_template is not None:
-            yield from _of_job(obj.spec.job_template.spec, "spec.jobTemplate.spec")
+        case CronJob():
+            if (run := obj.spec.job_template) is None:
+                yield "spec.jobTemplate", "is missing"
+            else:
+                yield from _of_job(run.spec, "spec.jobTemplate.spec")
         case PodDisruptionBudget():
             yield from _of_share("spec.minAvailable", obj.spec.min_available)
             yield from _of_share("spec.maxUnavailable", obj.spec.max_unavailable)
@@ -64,6 +68,8 @@ def _faults(obj: KubeObject) -> Iterator[Fault]:
 def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
     yield from _at_least(0, f"{path}.parallelism", spec.parallelism)
     yield from _at_least(0, f"{path}.completions", spec.completions)
+    if spec.completion_mode == "Indexed" and spec.completions is None:
+        yield f"{path}.completions", "is missing; an Indexed job needs it"
     yield from _of_template(spec.template, path)
 
 
@@ -72,9 +78,13 @@ def _of_share(path: str, share: int | str | None) -> Iterator[Fault]:
         yield from _at_least(0, path, share)
 
 
-def _of_template(template: PodTemplateSpec | None, path: str) -> Iterator[Fault]:
+def _of_template(
+    template: PodTemplateSpec | None, path: str, *, needed: bool = True
+) -> Iterator[Fault]:
     if template is not None:
         yield from _of_pod(template.spec, f"{path}.template.spec")
+    elif needed:
+        yield f"{path}.template", "is missing"
 
 
 def _of_pod(spec: PodSpec, path: str) -> Iterator[Fault]:
