@@ -6,6 +6,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from moorage.cli import main
@@ -45,6 +46,35 @@ def test_help_of_a_command(run, command, option):
 def test_help_loads_nothing_heavy():
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "loaded:"
+
+
+LEAVING = """
+import sys
+
+class Leaving:
+    name = "Leaving"
+
+    def filter(self, state, pod, node):
+        sys.exit(pod.name == "fits")
+"""
+
+
+def test_a_plugin_that_calls_sys_exit_costs_its_own_pod_only(run, cluster, write, configure):
+    write("leaving.py", LEAVING)
+    got = run("simulate", "-f", cluster, "--config", configure("leaving.py:Leaving"))
+    assert got.exit_code == 0
+    assert 'running "Leaving" filter plugin: called sys.exit(True)' in got.stdout
+
+
+def test_whoever_calls_sys_exit_in_a_command_is_named(run, monkeypatch):
+    command = click.Command("explain", callback=sys.exit)
+    monkeypatch.setattr(main.Commands, "get_command", lambda *_: command)
+    got = run("explain")
+    assert got.exit_code == 2
+    assert got.stderr.startswith("moorage: ")
+    assert got.stderr.endswith(
+        ": sys.exit was called; a plugin has to raise an exception instead\n"
+    )
 
 
 def test_help_is_quick():

@@ -53,6 +53,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise Complaint(error) from None
+        except SystemExit as left:  # No command ends so: it is a plugin's doing.
+            raise Complaint(InputError(_who_left(left))) from None
         except BrokenPipeError:
             # Left to click it would be exit code 1, which here means "no".
             _stop_writing()
@@ -82,6 +84,16 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):  # The first is click's word for Ctrl-C.
         code = INTERRUPTED
     sys.exit(code)
+
+
+def _who_left(left: SystemExit) -> str:
+    """Where `sys.exit` was called, and what to do about it."""
+    trace = left.__traceback__
+    assert trace is not None  # It was raised.
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+    return f"{where}: sys.exit was called; a plugin has to raise an exception instead"
 
 
 def _stop_writing() -> None:
