@@ -148,6 +148,11 @@ def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
     assert "comes out otherwise" in got.stdout
 
 
+def test_a_sweep_says_how_to_read_its_figures(ask):
+    same = ask("-f", "cluster", "--sweep", "seed=0..1", "--workers", "1").stdout
+    assert same.endswith("averages over 2 seeds; all seeds gave the same\n")
+
+
 def test_sweeps_go_on_where_they_were(ask, tmp_path):
     folder = tmp_path / "results"
     command = ("-f", "cluster", "--workers", "1", "--results", folder)
@@ -182,7 +187,16 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         ),
         pytest.param(("compact", "-f", "empty"), "the cluster is empty", id="nothing to compact"),
         pytest.param(("compare", "nowhere", "-f", "cluster"), "nowhere", id="no configuration"),
-        pytest.param(("compare", "default", "-f", "cluster"), "two configurations", id="only one"),
+        pytest.param(
+            ("compare", "default", "-f", "cluster"),
+            "default has nothing to be compared with",
+            id="only one",
+        ),
+        pytest.param(
+            ("compare", "default", "default", "-f", "cluster"),
+            "default has nothing to be compared with",
+            id="with itself",
+        ),
         pytest.param(("replay", "cluster"), "is not a recording", id="not a recording"),
         pytest.param(("-f", "cluster", "--sweep", "x=1"), '"x" is not known', id="bad sweep"),
         pytest.param(
