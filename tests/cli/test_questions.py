@@ -139,6 +139,16 @@ def test_record_and_replay(ask, tmp_path):
     assert json.loads(ask("replay", kept, "-o", "json").stdout)["same"] is True
 
 
+def test_a_recording_leaves_pipes_and_links_what_they_are(ask, tmp_path, pipe):
+    assert ask("-f", "cluster", "--record", pipe).exit_code == 0
+    assert pipe.is_fifo()  # A device would be gone likewise.
+    kept, link = tmp_path / "kept.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(kept)
+    assert ask("-f", "cluster", "--record", link).exit_code == 0
+    assert link.is_symlink()
+    assert kept.read_text().startswith('{"recording":1')
+
+
 def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
     kept = tmp_path / "run.jsonl"
     ask("-f", "cluster", "-f", "pod", "--record", kept)

@@ -172,6 +172,16 @@ def test_a_kubeconfig_for_everybody_and_one_with_secrets():
     assert guarded["clusters"][0]["cluster"]["certificate-authority-data"] == "cGVt"
 
 
+def test_a_kubeconfig_leaves_pipes_and_links_what_they_are(tmp_path, pipe):
+    kubeconfig.write(pipe, "kind: Config")
+    assert pipe.is_fifo()  # A device would be gone likewise.
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "kept")
+    kubeconfig.write(link, "kind: Config")
+    assert link.is_symlink()
+    assert (tmp_path / "kept").read_text() == "kind: Config"
+
+
 def test_without_a_configuration_nobody_schedules(tmp_path):
     plan = server.Plan(access=None, kubeconfig=tmp_path)
     assert server.scheduler(plan) is None
