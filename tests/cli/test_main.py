@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -129,6 +130,28 @@ def test_nobody_reads():
         )
     assert ran.returncode == main.NOBODY_READS
     assert ran.stderr == b""
+
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device always full")
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", [["config", "default"], ["--version"]])
+def test_a_full_disk(arguments):
+    with FULL.open("wb") as output:
+        ran = subprocess.run(
+            [*MOORAGE, *arguments], stdout=output, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 2
+    assert ran.stderr == "moorage: standard output: No space left on device\n"
+
+
+@needs_full
+def test_a_full_disk_under_a_report(run, cluster):
+    got = run("simulate", "-f", cluster, "--report", "/dev/full")
+    assert got.exit_code == 2
+    assert got.stderr == "moorage: /dev/full: No space left on device\n"
 
 
 def test_interrupted(monkeypatch, capsys):

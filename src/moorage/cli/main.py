@@ -4,6 +4,7 @@ Nothing is imported before it is needed: `moorage --help` has to answer at once,
 would double its time. So a command's file imports click on top, and all else in its functions.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -19,6 +20,7 @@ COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "bench", "config"
 BAD_INPUT = 2
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT
 NOBODY_READS = 141  # the same for SIGPIPE
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Complaint(click.ClickException):
@@ -83,6 +85,13 @@ def main() -> None:
         code = complaint.exit_code
     except (click.Abort, KeyboardInterrupt):  # The first is click's word for Ctrl-C.
         code = INTERRUPTED
+    except OSError as error:
+        # Trouble with a file was dealt with where it was opened; this is what we print to.
+        if error.errno not in FULL:
+            raise
+        click.echo(f"moorage: standard output: {error.strerror}", err=True)
+        _stop_writing()
+        code = BAD_INPUT
     sys.exit(code)
 
 
