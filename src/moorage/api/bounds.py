@@ -31,24 +31,32 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Fault = tuple[str, str]
 """A field's path, and what is wrong with it."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 def out_of_bounds(obj: KubeObject) -> Fault | None:
     """The path of the first field whose value cannot be, and what it may be."""
+    # This runs for every pod there is, and most have nothing but times to look at.
+    meta = obj.metadata
+    if meta.creation_timestamp is not None and not _is_time(meta.creation_timestamp):
+        return _no_time("metadata.creationTimestamp", meta.creation_timestamp)
+    if meta.deletion_timestamp is not None and not _is_time(meta.deletion_timestamp):
+        return _no_time("metadata.deletionTimestamp", meta.deletion_timestamp)
+    if isinstance(obj, Pod):
+        started = obj.status.start_time
+        if started is not None and not _is_time(started):
+            return _no_time("status.startTime", started)
+        if not obj.spec.topology_spread_constraints and obj.spec.affinity is None:
+            return None
     return next(_faults(obj), None)
 
 
 def _faults(obj: KubeObject) -> Iterator[Fault]:
-    meta = obj.metadata
-    yield from _time("metadata.creationTimestamp", meta.creation_timestamp)
-    yield from _time("metadata.deletionTimestamp", meta.deletion_timestamp)
     match obj:
         case Pod():
-            yield from _time("status.startTime", obj.status.start_time)
             yield from _of_pod(obj.spec, "spec")
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
-            yield from _at_least(0, "spec.replicas", obj.spec.replicas)
+            yield from _at_least_none("spec.replicas", obj.spec.replicas)
             # The others are read for their selectors as well: nobody has to make pods of them.
             yield from _of_template(obj.spec.template, "spec", needed=isinstance(obj, Deployment))
         case DaemonSet():
@@ -66,8 +74,8 @@ def _faults(obj: KubeObject) -> Iterator[Fault]:
 
 
 def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
-    yield from _at_least(0, f"{path}.parallelism", spec.parallelism)
-    yield from _at_least(0, f"{path}.completions", spec.completions)
+    yield from _at_least_none(f"{path}.parallelism", spec.parallelism)
+    yield from _at_least_none(f"{path}.completions", spec.completions)
     if spec.completion_mode == "Indexed" and spec.completions is None:
         yield f"{path}.completions", "is missing; an Indexed job needs it"
     yield from _of_template(spec.template, path)
@@ -75,7 +83,7 @@ def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
 
 def _of_share(path: str, share: int | str | None) -> Iterator[Fault]:
     if isinstance(share, int):
-        yield from _at_least(0, path, share)
+        yield from _at_least_none(path, share)
 
 
 def _of_template(
@@ -89,10 +97,12 @@ def _of_template(
 
 def _of_pod(spec: PodSpec, path: str) -> Iterator[Fault]:
     for i, each in enumerate(spec.topology_spread_constraints):
-        place = f"{path}.topologySpreadConstraints[{i}]"
         if each.max_skew < 1:
-            yield f"{place}.maxSkew", f"must be 1 or more, is {_given(each.max_skew)}"
-        yield from _at_least(1, f"{place}.minDomains", each.min_domains)
+            place = f"{path}.topologySpreadConstraints[{i}].maxSkew"
+            yield place, f"must be 1 or more, is {_given(each.max_skew)}"
+        if each.min_domains is not None and each.min_domains < 1:
+            place = f"{path}.topologySpreadConstraints[{i}].minDomains"
+            yield place, f"must be 1 or more, is {each.min_domains}"
     if spec.affinity is not None:
         yield from _of_affinity(spec.affinity, f"{path}.affinity")
 
@@ -122,14 +132,13 @@ def _given(number: int) -> str:
     return str(number) if number else "0 or missing"
 
 
-def _at_least(least: int, path: str, number: int | None) -> Iterator[Fault]:
-    if number is not None and number < least:
-        yield path, f"must be {least} or more, is {number}"
+def _at_least_none(path: str, number: int | None) -> Iterator[Fault]:
+    if number is not None and number < 0:
+        yield path, f"must be 0 or more, is {number}"
 
 
-def _time(path: str, text: str | None) -> Iterator[Fault]:
-    if text is not None and not _is_time(text):
-        yield path, f'must be a time such as 2026-01-31T12:00:00Z, is "{text[:60]}"'
+def _no_time(path: str, text: str) -> Fault:
+    return path, f'must be a time such as 2026-01-31T12:00:00Z, is "{text[:60]}"'
 
 
 @lru_cache(maxsize=1024)
