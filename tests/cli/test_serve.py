@@ -63,7 +63,7 @@ def here(tmp_path, monkeypatch):
         ),
         pytest.param(
             ["--data-dir", "short"],
-            "short: cannot be used to store data: [Errno 17] File exists: 'short'",
+            "short: cannot be used to store data: File exists",
             id="a file instead of a folder",
         ),
         pytest.param(
