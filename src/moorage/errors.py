@@ -11,6 +11,10 @@
 Trouble outside (a refused binding, a lost connection) is an outcome, not an exception.
 """
 
+# What a plugin's code may raise without taking everybody along: `sys.exit` is trouble like any
+# other there, while Ctrl-C is meant for us.
+ANYTHING = (Exception, SystemExit)
+
 
 class MoorageError(Exception):
     """Anything that Moorage raises on purpose."""

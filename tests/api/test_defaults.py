@@ -228,7 +228,9 @@ def test_label_keys_of_spread_constraints():
     pod = only(
         make_pod(
             labels=LABELS,
-            topologySpreadConstraints=[{"labelSelector": {}, "matchLabelKeys": ["hash"]}],
+            topologySpreadConstraints=[
+                {"maxSkew": 1, "labelSelector": {}, "matchLabelKeys": ["hash"]}
+            ],
         )
     )
     [constraint] = pod.spec.topology_spread_constraints

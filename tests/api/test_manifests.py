@@ -189,6 +189,17 @@ def test_keys_of_maps_are_text_whatever_yaml_made_of_them(load):
     assert node.labels == {"2": "a", "true": "b"}
 
 
+@pytest.mark.parametrize(
+    "time",
+    ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.123456789Z", "2026-01-31T12:00:00+05:30"],
+)
+def test_times_as_kubernetes_writes_them(load, time):
+    document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    document["metadata"]["creationTimestamp"] = time
+    [node] = load({"a.json": json.dumps(document)}).objects
+    assert node.metadata.creation_timestamp == time
+
+
 def test_names_are_generated_in_order():
     base = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-"}}
     got = manifests.from_dicts([base, base])
@@ -332,6 +343,7 @@ def test_complaints_about_documents(load, name, content, text):
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 LOWER = {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}
 
 
@@ -386,6 +398,50 @@ def requests_of(cpu):
             f"spec.affinity.podAntiAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0]"
             '.operator: must be In, NotIn, Exists or DoesNotExist, is "in"',
             id="an operator of a pod affinity",
+        ),
+        pytest.param(
+            {"spec": {"topologySpreadConstraints": [{"maxSkew": 1}, {"maxSkew": 0}]}},
+            "spec.topologySpreadConstraints[1].maxSkew: must be 1 or more, is 0 or missing",
+            id="a skew of nothing",
+        ),
+        pytest.param(
+            {"spec": {"topologySpreadConstraints": [{"maxSkew": 1, "minDomains": 0}]}},
+            "spec.topologySpreadConstraints[0].minDomains: must be 1 or more, is 0",
+            id="no domains",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}}},
+            f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms: must have at least one "
+            "node selector term",
+            id="a node affinity without terms",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 101}]}}}},
+            f"spec.affinity.podAffinity.{PREFERRED}[0].weight: must be in the range 1-100, is 101",
+            id="a weight too heavy",
+        ),
+        pytest.param(
+            {"spec": {"affinity": {"nodeAffinity": {PREFERRED: [{"preference": {}}]}}}},
+            f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: must be in the range 1-100, "
+            "is 0 or missing",
+            id="a preference without a weight",
+        ),
+        pytest.param(
+            {"metadata": {"name": "web", "creationTimestamp": "yesterday"}},
+            "metadata.creationTimestamp: must be a time such as 2026-01-31T12:00:00Z, "
+            'is "yesterday"',
+            id="a time that is none",
+        ),
+        pytest.param(
+            {"metadata": {"name": "web", "deletionTimestamp": "2026-02-30T12:00:00Z"}},
+            "metadata.deletionTimestamp: must be a time such as 2026-01-31T12:00:00Z, "
+            'is "2026-02-30T12:00:00Z"',
+            id="a day that no February has",
+        ),
+        pytest.param(
+            {"status": {"startTime": "2026-01-31"}},
+            'status.startTime: must be a time such as 2026-01-31T12:00:00Z, is "2026-01-31"',
+            id="a day where a time has to be",
         ),
         pytest.param(
             {"spec": {"preemptionPolicy": "never"}},
@@ -490,6 +546,39 @@ def test_complaints_about_fields(load, fields, text, suffix):
             "Deployment default/x, spec.template.spec.tolerations[0].operator: must be Equal, "
             'Exists, Lt or Gt, is "exists"',
             id="a word in a template",
+        ),
+        pytest.param(
+            {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"replicas": -1}},
+            "StatefulSet default/x, spec.replicas: must be 0 or more, is -1",
+            id="fewer replicas than none",
+        ),
+        pytest.param(
+            {"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"replicas": 2}},
+            "Deployment default/x, spec.template: is missing",
+            id="nothing to make pods of",
+        ),
+        pytest.param(
+            {"kind": "Job", "apiVersion": "batch/v1", "spec": {"parallelism": -2}},
+            "Job default/x, spec.parallelism: must be 0 or more, is -2",
+            id="fewer at a time than none",
+        ),
+        pytest.param(
+            {
+                "kind": "CronJob",
+                "apiVersion": "batch/v1",
+                "spec": {"jobTemplate": {"spec": {"completions": -3}}},
+            },
+            "CronJob default/x, spec.jobTemplate.spec.completions: must be 0 or more, is -3",
+            id="fewer in all than none",
+        ),
+        pytest.param(
+            {
+                "kind": "PodDisruptionBudget",
+                "apiVersion": "policy/v1",
+                "spec": {"maxUnavailable": -1},
+            },
+            "PodDisruptionBudget default/x, spec.maxUnavailable: must be 0 or more, is -1",
+            id="fewer unavailable than none",
         ),
         pytest.param(
             {

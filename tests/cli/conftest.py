@@ -1,5 +1,7 @@
 """Commands run in this process, and a small cluster for them to look at."""
 
+import os
+
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -48,6 +50,16 @@ def configure(write):
         return write("config.yaml", CONFIGURATION | {"profiles": [{"plugins": enabled}]})
 
     return write_configuration
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe that somebody reads."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path
+    os.close(reader)
 
 
 def node(name, cpu="4", **spec):

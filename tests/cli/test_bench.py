@@ -147,3 +147,10 @@ def test_an_unknown_commit(run, checkout):
     got = run("bench", "basic", "--compare", "no-such-thing", *SMALL)
     assert (got.exit_code, got.stdout) == (2, "")
     assert got.stderr == f'moorage: no commit "no-such-thing" in {checkout}\n'
+
+
+@pytest.mark.parametrize("nodes", [0, 1_000_001])
+def test_a_number_of_nodes_that_cannot_be_measured(run, nodes):
+    got = run("bench", "basic", "--nodes", nodes)
+    assert got.exit_code == 2
+    assert f"{nodes} is not in the range 1<=x<=1000000" in got.stderr

@@ -4,8 +4,10 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from moorage.cli import main
@@ -45,6 +47,35 @@ def test_help_of_a_command(run, command, option):
 def test_help_loads_nothing_heavy():
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "loaded:"
+
+
+LEAVING = """
+import sys
+
+class Leaving:
+    name = "Leaving"
+
+    def filter(self, state, pod, node):
+        sys.exit(pod.name == "fits")
+"""
+
+
+def test_a_plugin_that_calls_sys_exit_costs_its_own_pod_only(run, cluster, write, configure):
+    write("leaving.py", LEAVING)
+    got = run("simulate", "-f", cluster, "--config", configure("leaving.py:Leaving"))
+    assert got.exit_code == 0
+    assert 'running "Leaving" filter plugin: called sys.exit(True)' in got.stdout
+
+
+def test_whoever_calls_sys_exit_in_a_command_is_named(run, monkeypatch):
+    command = click.Command("explain", callback=sys.exit)
+    monkeypatch.setattr(main.Commands, "get_command", lambda *_: command)
+    got = run("explain")
+    assert got.exit_code == 2
+    assert got.stderr.startswith("moorage: ")
+    assert got.stderr.endswith(
+        ": sys.exit was called; a plugin has to raise an exception instead\n"
+    )
 
 
 def test_help_is_quick():
@@ -99,6 +130,28 @@ def test_nobody_reads():
         )
     assert ran.returncode == main.NOBODY_READS
     assert ran.stderr == b""
+
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device always full")
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", [["config", "default"], ["--version"]])
+def test_a_full_disk(arguments):
+    with FULL.open("wb") as output:
+        ran = subprocess.run(
+            [*MOORAGE, *arguments], stdout=output, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ran.returncode == 2
+    assert ran.stderr == "moorage: standard output: No space left on device\n"
+
+
+@needs_full
+def test_a_full_disk_under_a_report(run, cluster):
+    got = run("simulate", "-f", cluster, "--report", "/dev/full")
+    assert got.exit_code == 2
+    assert got.stderr == "moorage: /dev/full: No space left on device\n"
 
 
 def test_interrupted(monkeypatch, capsys):

@@ -139,6 +139,16 @@ def test_record_and_replay(ask, tmp_path):
     assert json.loads(ask("replay", kept, "-o", "json").stdout)["same"] is True
 
 
+def test_a_recording_leaves_pipes_and_links_what_they_are(ask, tmp_path, pipe):
+    assert ask("-f", "cluster", "--record", pipe).exit_code == 0
+    assert pipe.is_fifo()  # A device would be gone likewise.
+    kept, link = tmp_path / "kept.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(kept)
+    assert ask("-f", "cluster", "--record", link).exit_code == 0
+    assert link.is_symlink()
+    assert kept.read_text().startswith('{"recording":1')
+
+
 def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
     kept = tmp_path / "run.jsonl"
     ask("-f", "cluster", "-f", "pod", "--record", kept)
@@ -146,6 +156,11 @@ def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
     got = ask("replay", kept)
     assert got.exit_code == 1
     assert "comes out otherwise" in got.stdout
+
+
+def test_a_sweep_says_how_to_read_its_figures(ask):
+    same = ask("-f", "cluster", "--sweep", "seed=0..1", "--workers", "1").stdout
+    assert same.endswith("averages over 2 seeds; all seeds gave the same\n")
 
 
 def test_sweeps_go_on_where_they_were(ask, tmp_path):
@@ -182,7 +197,16 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         ),
         pytest.param(("compact", "-f", "empty"), "the cluster is empty", id="nothing to compact"),
         pytest.param(("compare", "nowhere", "-f", "cluster"), "nowhere", id="no configuration"),
-        pytest.param(("compare", "default", "-f", "cluster"), "two configurations", id="only one"),
+        pytest.param(
+            ("compare", "default", "-f", "cluster"),
+            "default has nothing to be compared with",
+            id="only one",
+        ),
+        pytest.param(
+            ("compare", "default", "default", "-f", "cluster"),
+            "default has nothing to be compared with",
+            id="with itself",
+        ),
         pytest.param(("replay", "cluster"), "is not a recording", id="not a recording"),
         pytest.param(("-f", "cluster", "--sweep", "x=1"), '"x" is not known', id="bad sweep"),
         pytest.param(

@@ -63,7 +63,7 @@ def here(tmp_path, monkeypatch):
         ),
         pytest.param(
             ["--data-dir", "short"],
-            "short: cannot be used to store data: [Errno 17] File exists: 'short'",
+            "short: cannot be used to store data: File exists",
             id="a file instead of a folder",
         ),
         pytest.param(
@@ -170,6 +170,16 @@ def test_a_kubeconfig_for_everybody_and_one_with_secrets():
     guarded = yaml.safe_load(kubeconfig.text("https://h:1", token="t", authority=b"pem"))
     assert guarded["users"][0]["user"] == {"token": "t"}
     assert guarded["clusters"][0]["cluster"]["certificate-authority-data"] == "cGVt"
+
+
+def test_a_kubeconfig_leaves_pipes_and_links_what_they_are(tmp_path, pipe):
+    kubeconfig.write(pipe, "kind: Config")
+    assert pipe.is_fifo()  # A device would be gone likewise.
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "kept")
+    kubeconfig.write(link, "kind: Config")
+    assert link.is_symlink()
+    assert (tmp_path / "kept").read_text() == "kind: Config"
 
 
 def test_without_a_configuration_nobody_schedules(tmp_path):

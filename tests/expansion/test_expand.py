@@ -360,6 +360,16 @@ def test_a_pool_s_nodes():
             make("CronJob"), "CronJob default/web, spec.jobTemplate: is missing", id="cron"
         ),
         pytest.param(
+            make("Job", template={}, completionMode="Indexed"),
+            "Job default/web, spec.completions: is missing; an Indexed job needs it",
+            id="an index of how many",
+        ),
+        pytest.param(
+            make("CronJob", jobTemplate={}),
+            "CronJob default/web, spec.jobTemplate.spec.template: is missing",
+            id="a cron job's job",
+        ),
+        pytest.param(
             make("Deployment", replicas="three"),
             'Deployment default/web, spec.replicas: must be a whole number, is "three"',
             id="replicas that are no number",

@@ -23,7 +23,7 @@ class Plugin:
         self.answer = answer
 
     def filter(self, state, pod, node):
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -39,6 +39,8 @@ class Plugin:
         pytest.param(KeyError("no disk here"), "no disk here", id="a missing key in words"),
         pytest.param(KeyError(), "KeyError", id="a missing key without words"),
         pytest.param(ValueError("one\n  two"), "one two", id="several lines"),
+        pytest.param(SystemExit(3), "called sys.exit(3)", id="a way out"),
+        pytest.param(SystemExit(), "called sys.exit()", id="a way out without words"),
     ],
 )
 def test_describe(trouble, text):
@@ -51,11 +53,25 @@ def test_describe(trouble, text):
         pytest.param(SUCCESS, SUCCESS, id="fits"),
         pytest.param(NO, NO, id="does not"),
         pytest.param(ValueError("what?"), error("what?", "P"), id="trouble is for that node"),
+        pytest.param(
+            SystemExit(1), error("called sys.exit(1)", "P"), id="sys.exit is trouble, too"
+        ),
         pytest.param(None, error("filter returned None, which is not a Status", "P"), id="nothing"),
     ],
 )
 def test_filter_one(answer, status):
     assert calls.filter_one(Plugin(answer), STATE, POD, TABLE.info(0)) == status
+
+
+def test_ctrl_c_is_meant_for_us():
+    with pytest.raises(KeyboardInterrupt):
+        calls.filter_one(Plugin(KeyboardInterrupt()), STATE, POD, TABLE.info(0))
+
+
+@pytest.mark.parametrize("ask", [calls.filter_rows, calls.score_rows])
+def test_no_way_out_of_a_call_for_many_rows(ask):
+    with pytest.raises(PluginError, match=r"called sys.exit\(1\)"):
+        ask(Plugin(SystemExit(1)), STATE, POD, np.arange(2))
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,30 @@ def test_a_name_that_nobody_has(tmp_path):
             id="trouble of several lines",
         ),
         pytest.param(
+            "quiet.py:Quiet",
+            "import sys; sys.exit('bye')",
+            """plugin "quiet.py:Quiet": {folder}/quiet.py: called sys.exit('bye')""",
+            id="a file that leaves",
+        ),
+        pytest.param(
+            "quiet.py",
+            f"{PLUGIN}\n\nclass Loud(Quiet): ...",
+            'plugin "quiet.py": write quiet.py:Quiet or quiet.py:Loud',
+            id="a file without a class behind it",
+        ),
+        pytest.param(
+            "quiet.py",
+            "import os",
+            'plugin "quiet.py": write quiet.py:Class; the file has no class yet',
+            id="a file that has no class",
+        ),
+        pytest.param(
+            "quiet.py",
+            "class :",
+            'plugin "quiet.py": write quiet.py:Class',
+            id="a file without a class behind it that is no Python",
+        ),
+        pytest.param(
             "unheard.of:Quiet",
             PLUGIN,
             """plugin "unheard.of:Quiet": unheard.of: No module named 'unheard'""",
@@ -242,6 +266,11 @@ class Silent(Plain):
         raise KeyError
 
 
+class Leaving(Plain):
+    def __init__(self):
+        raise SystemExit(0)
+
+
 WORDLESS = "KeyError"
 
 
@@ -258,6 +287,7 @@ WORDLESS = "KeyError"
             Choosy, {"atLeast": -1}, "atLeast: must not be negative, is -1", id="a wrong argument"
         ),
         pytest.param(Silent, None, WORDLESS, id="trouble without words"),
+        pytest.param(Leaving, None, "called sys.exit(0)", id="a constructor that leaves"),
         pytest.param(Nameless, None, "it needs a class attribute `name`", id="no name"),
         pytest.param(Numbered, None, "it needs a class attribute `name`", id="a name that is none"),
         pytest.param(Idle, None, "it has no method of any extension point", id="nothing to do"),

@@ -11,6 +11,7 @@ from moorage.api.kinds import KINDS
 from moorage.live import reflector as reflectors
 from moorage.live.news import News
 from moorage.live.reflector import Reflector
+from moorage.live.refusals import ApiError
 
 POD = KINDS["Pod"]
 
@@ -212,6 +213,30 @@ def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
         )
     assert found == [("Added", "a")]
     assert not [r for r in caplog.records if "does not serve" in r.getMessage()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "failures", "is_told"),
+    [
+        pytest.param("Pod", 2, False, id="a hiccup is no news"),
+        pytest.param("Pod", 3, True, id="a server that stays away is"),
+        pytest.param("Service", 3, False, id="not once for every kind"),
+    ],
+)
+def test_a_server_that_stays_away_is_told_about(caplog, monkeypatch, kind, failures, is_told):
+    list_it = reflectors.listing.everything
+    troubles = iter([ApiError("nobody answers")] * failures)
+
+    async def fail_first(*arguments):
+        for trouble in troubles:
+            raise trouble
+        return await list_it(*arguments)
+
+    monkeypatch.setattr(reflectors.listing, "everything", fail_first)
+    with caplog.at_level("WARNING", logger="moorage"):
+        told(listed(pod("a", 1)), count=1, kind=KINDS[kind])
+    reports = [r for r in caplog.records if "cannot be reached" in r.getMessage()]
+    assert bool(reports) is is_told
 
 
 @pytest.mark.parametrize("code", [403, 404])

@@ -336,6 +336,16 @@ def test_a_port_that_is_taken():
         asyncio.run(listen())
 
 
+def test_an_address_that_is_none():
+    async def listen():
+        made = server.Server(*make_live(), Gate(None))
+        async with made.listening("300.1.1.1", 0, None):
+            pass
+
+    with pytest.raises(InputError, match=r"cannot listen on 300\.1\.1\.1:0: name .* not known"):
+        asyncio.run(listen())
+
+
 # Who may look
 
 REMOTE = "10.1.2.3"

@@ -7,6 +7,7 @@ nobody would notice.
 
 from collections.abc import Iterable, Iterator
 
+from moorage.api.bounds import PREFERRED, REQUIRED, out_of_bounds
 from moorage.api.meta import KubeObject, LabelSelector
 from moorage.api.node import Node, Taint
 from moorage.api.node_pool import NodePool
@@ -37,13 +38,12 @@ Word = tuple[str, str | None, tuple[str, ...]]
 
 
 def bad_word(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first word that does not exist, and those that do."""
+    """The path of the first word that does not exist, or number that cannot be; what may be."""
     for path, said, known in _words(obj):
         if said and said not in known:
             return path, f'must be {", ".join(known[:-1])} or {known[-1]}, is "{said[:60]}"'
-    if isinstance(obj, PodDisruptionBudget):
-        return _bad_share(obj)
-    return None
+    share = _bad_share(obj) if isinstance(obj, PodDisruptionBudget) else None
+    return share or out_of_bounds(obj)
 
 
 def _words(obj: KubeObject) -> Iterable[Word]:
@@ -107,10 +107,6 @@ def _of_tolerations(tolerations: tuple[Toleration, ...], path: str) -> Iterator[
         if (each.operator, each.effect) not in _USUAL_TOLERATIONS:
             yield f"{path}.tolerations[{i}].operator", each.operator, TOLERATING
             yield f"{path}.tolerations[{i}].effect", each.effect, EFFECTS
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _of_affinity(affinity: Affinity, path: str) -> Iterator[Word]:

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Measure how many pods per second are decided on.")
 @click.argument("names", metavar="[SHAPE]...", nargs=-1)
-@click.option("--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 1_000_000),
+    default=5000,
+    show_default=True,
+    help="Nodes.",
+)
 @click.option(
     "--pods", type=click.IntRange(min=1), help="Pods to time. Each shape has a number of its own."
 )

@@ -4,6 +4,7 @@ Nothing is imported before it is needed: `moorage --help` has to answer at once,
 would double its time. So a command's file imports click on top, and all else in its functions.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -19,6 +20,7 @@ COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "bench", "config"
 BAD_INPUT = 2
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT
 NOBODY_READS = 141  # the same for SIGPIPE
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Complaint(click.ClickException):
@@ -53,6 +55,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise Complaint(error) from None
+        except SystemExit as left:  # No command ends so: it is a plugin's doing.
+            raise Complaint(InputError(_who_left(left))) from None
         except BrokenPipeError:
             # Left to click it would be exit code 1, which here means "no".
             _stop_writing()
@@ -81,7 +85,24 @@ def main() -> None:
         code = complaint.exit_code
     except (click.Abort, KeyboardInterrupt):  # The first is click's word for Ctrl-C.
         code = INTERRUPTED
+    except OSError as error:
+        # Trouble with a file was dealt with where it was opened; this is what we print to.
+        if error.errno not in FULL:
+            raise
+        click.echo(f"moorage: standard output: {error.strerror}", err=True)
+        _stop_writing()
+        code = BAD_INPUT
     sys.exit(code)
+
+
+def _who_left(left: SystemExit) -> str:
+    """Where `sys.exit` was called, and what to do about it."""
+    trace = left.__traceback__
+    assert trace is not None  # It was raised.
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+    return f"{where}: sys.exit was called; a plugin has to raise an exception instead"
 
 
 def _stop_writing() -> None:

@@ -78,21 +78,23 @@ def write(
     from moorage.errors import InputError
 
     result = result or simulation.result
+    file = Path(report_file or "")  # The one at hand: a full disk does not say which it was.
     try:
         if report_file is not None:
             from moorage.reporting import page
 
             told = _explanations(simulation, result, config, explained)
             text = page.render(result, title=title, seed=seed, explanations=told)
-            Path(report_file).write_text(text, encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
         if csv_folder is not None:
             from moorage.sim.results.tables import tables
 
             Path(csv_folder).mkdir(parents=True, exist_ok=True)
             for name, text in tables(result).items():
-                Path(csv_folder, f"{name}.csv").write_text(text, encoding="utf-8")
+                file = Path(csv_folder, f"{name}.csv")
+                file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}") from None
+        raise InputError(f"{error.filename or file}: {error.strerror}") from None
 
 
 def _explanations(

@@ -48,11 +48,17 @@ def compare(
 
     from moorage.cli import documents, inputs
     from moorage.cli.progress import Progress
+    from moorage.errors import InputError
     from moorage.planning.compare import DEFAULT
     from moorage.planning.compare import compare as ask
     from moorage.sweeping import processes
 
-    names = (DEFAULT, *configs) if len(set(configs)) == 1 and configs[0] != DEFAULT else configs
+    if set(configs) == {DEFAULT}:
+        raise InputError(
+            f"{DEFAULT} has nothing to be compared with; name another configuration, or a plugin "
+            "as file.py:Class"
+        )
+    names = (DEFAULT, *configs) if len(set(configs)) == 1 else configs
     sources = {name: _source(name) for name in names}
     manifest = inputs.cluster(paths)
     with Progress("comparing") as progress:

@@ -40,11 +40,26 @@ def show(answer: Sweep, skipped: Counter[str], *, show_all: bool) -> None:
         page.note(f"and {len(groups) - len(shown):,} more; -a shows all")
     seeds = max(len(runs) for _, runs in groups)
     if seeds > 1:
-        page.note(f"averages over {seeds:,} seeds; below them the least and the most")
+        page.note(f"averages over {seeds:,} seeds; {_range_note(shown)}")
     output.skipped(page, skipped)
 
 
-def _table(groups: Iterable[tuple[dict[str, Any], list[Finished]]]) -> Table:
+Group = tuple[dict[str, Any], list[Finished]]
+
+
+def _range_note(groups: Iterable[Group]) -> str:
+    figures = (_figure(values, form) for _, runs in groups for values, form in _values(runs))
+    if any("\n" in figure for figure in figures):
+        return "below them the least and the most, where seeds differ"
+    return "all seeds gave the same"
+
+
+def _values(runs: Iterable[Finished]) -> list[tuple[list[float], str]]:
+    rows = [flat(run.summary) for run in runs]
+    return [([row.get(key, 0) for row in rows], form) for key, _, form in FIGURES]
+
+
+def _table(groups: Iterable[Group]) -> Table:
     groups = list(groups)
     names = list(groups[0][0])
     table = output.table()
@@ -53,8 +68,7 @@ def _table(groups: Iterable[tuple[dict[str, Any], list[Finished]]]) -> Table:
     for _, said, _ in FIGURES:
         table.add_column(said, justify="right", no_wrap=True)
     for parameters, runs in groups:
-        rows = [flat(run.summary) for run in runs]
-        figures = [_figure([row.get(key, 0) for row in rows], form) for key, _, form in FIGURES]
+        figures = [_figure(values, form) for values, form in _values(runs)]
         table.add_row(*(str(parameters[name]) for name in names), *figures)
     return table
 

@@ -5,6 +5,7 @@ its class with its arguments by name, and refused at start-up if it cannot work:
 method of any extension point, or a method that takes other arguments than it will be called with.
 """
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -20,7 +21,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from moorage.errors import ConfigError
+from moorage.errors import ANYTHING, ConfigError
 from moorage.framework import calls
 from moorage.framework.points import METHODS, Depends
 
@@ -74,6 +75,8 @@ class Registry:
             found = _from_entry_point(name, self._entry_points[name])
         elif ":" in name:
             found = _from_path(name, base_dir)
+        elif name.endswith(".py"):
+            raise ConfigError([f'plugin "{name}": {_which_class(name, base_dir)}'])
         else:
             return None
         self._classes[name] = found
@@ -86,7 +89,7 @@ def make(name: str, cls: type[Any], args: Any) -> Any:
     try:
         inspect.signature(cls).bind(**given)
         plugin = cls(**given)
-    except Exception as trouble:  # A constructor may raise anything; say whose it was.
+    except ANYTHING as trouble:  # A constructor may raise anything; say whose it was.
         text = calls.describe(trouble)
         raise ConfigError([f'initializing plugin "{name}": {text}']) from trouble
     problem = _problem(plugin)
@@ -111,7 +114,7 @@ def _snake(key: str) -> str:
 def _from_entry_point(name: str, entry: EntryPoint) -> Any:
     try:
         return entry.load()
-    except Exception as trouble:  # Importing runs the author's code, which may raise anything.
+    except ANYTHING as trouble:  # Importing runs the author's code, which may raise anything.
         problem = f'plugin "{name}": {entry.value}: {calls.describe(trouble)}'
         raise ConfigError([problem]) from trouble
 
@@ -124,7 +127,7 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
         raise ConfigError([f'plugin "{name}": {file}: no such file'])
     try:
         module = _load_file(file) if file.is_file() else importlib.import_module(where)
-    except Exception as trouble:  # As above.
+    except ANYTHING as trouble:  # As above.
         text = calls.describe(trouble)
         problem = f'plugin "{name}": {file if file.is_file() else where}: {text}'
         raise ConfigError([problem]) from trouble
@@ -132,6 +135,18 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
     if not isinstance(found, type):
         raise ConfigError([f'plugin "{name}": {where} has no class {attribute}'])
     return found
+
+
+def _which_class(name: str, base_dir: Path) -> str:
+    """What to write for a file whose class is not said."""
+    try:
+        tree = ast.parse((base_dir / name).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return f"write {name}:Class"  # What is wrong with the file is said once that is written.
+    classes = [each.name for each in tree.body if isinstance(each, ast.ClassDef)]
+    if not classes:
+        return f"write {name}:Class; the file has no class yet"
+    return f"write {' or '.join(f'{name}:{each}' for each in classes)}"
 
 
 def _load_file(file: Path) -> Any:

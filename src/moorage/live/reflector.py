@@ -35,6 +35,8 @@ FIRST_WAIT_SECONDS = 0.4
 # client-go waits up to 30 s, for the sake of a server that thousands ask. Schedulers are few, and
 # for as long as one waits here it is blind: pods wait with it when the server is back already.
 LONGEST_WAIT_SECONDS = 5.0
+# Connections break all the time; when that happens so often in a row, somebody should know.
+LOUD_FAILURES = 3
 UNSERVED_WAIT_SECONDS = 60.0
 # An API server that starts forbids everything until it has read the roles.
 FORBIDDEN_SECONDS = 10.0
@@ -118,7 +120,11 @@ class Reflector:
             wait_seconds = self._back_off()
         except ApiError as trouble:
             wait_seconds = self._back_off()
-            self._log.verbose(1, "trying again", why=str(trouble), seconds=round(wait_seconds, 2))
+            about = {"why": str(trouble), "seconds": round(wait_seconds, 2)}
+            if self._failures < LOUD_FAILURES or self.kind.name not in kinds.INDISPENSABLE:
+                self._log.verbose(1, "trying again", **about)
+            else:
+                self._log.warning("the API server cannot be reached; trying again", **about)
         if wait_seconds:
             await asyncio.sleep(wait_seconds)
 

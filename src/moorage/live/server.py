@@ -68,7 +68,9 @@ class Server:
             try:
                 await site.start()
             except OSError as error:
-                reason = os.strerror(error.errno) if error.errno else str(error)
+                # A name that nobody knows has a number below 0, and words of its own.
+                number = error.errno or 0
+                reason = os.strerror(number) if number > 0 else error.strerror or str(error)
                 raise InputError(f"cannot listen on {address}:{port}: {reason.lower()}") from None
             bound = runner.addresses[0][1]
             LOG.info("listening", address=address, port=bound, tls=context is not None)

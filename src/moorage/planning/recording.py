@@ -7,6 +7,7 @@
 Lines of JSON, so that `grep` and `jq` can read them too; a name that ends in .gz is compressed.
 """
 
+import contextlib
 import gzip
 import os
 from collections.abc import Iterable
@@ -57,14 +58,27 @@ def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
     header = Header(VERSION, plain, str(config.base_dir.absolute()))
     texts = (msgspec.json.encode(header).decode(), *simulation.trace.lines())
     path = Path(path)
-    beside = path.with_name(f".{path.name}.part")
     data = "\n".join((*texts, "")).encode()
+    # Without a time of writing in it, so that the same run gives the same file.
+    data = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     try:
-        # Without a time of writing in it, so that the same run gives the same file.
-        beside.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-        beside.replace(path)
+        if path.exists() and not path.is_file():  # A pipe or a device is not to be replaced.
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
 
 
 def read(path: str | os.PathLike[str]) -> Recording:

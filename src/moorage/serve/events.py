@@ -16,6 +16,7 @@ KEPT_SECONDS = 3600.0
 # So many different notes are remembered, so that they can be counted up.
 MOST_REMEMBERED = 4096
 LONGEST_NOTE = 1024
+COMBINED = "(combined from similar events): "
 
 
 class Note(NamedTuple):
@@ -26,6 +27,7 @@ class Note(NamedTuple):
     text: str
     reporter: str
     action: str = ""
+    stands_for_similar: bool = False  # one Event for all of the same reason; it shows the latest
 
 
 class Events:
@@ -42,13 +44,15 @@ class Events:
 
     def tell(self, about: Object, note: Note, now: float) -> None:
         """Write an Event, or count up the one that says the same."""
-        note = note._replace(text=note.text[:LONGEST_NOTE])
-        subject = (objects.uid(about), note)
+        similar = note.stands_for_similar
+        note = note._replace(text=f"{COMBINED if similar else ''}{note.text}"[:LONGEST_NOTE])
+        subject = (objects.uid(about), note._replace(text="") if similar else note)
         place = self._names.get(subject)
         known = None if place is None else self._store.find(EVENTS, *place)
         if known is not None:
             count = int(known.get("count") or 1) + 1
-            self._store.update(EVENTS, {**known, "count": count, "lastTimestamp": times.text(now)})
+            seen = {"count": count, "lastTimestamp": times.text(now), "message": note.text}
+            self._store.update(EVENTS, {**known, **seen})
             return
         event = self._new(about, note, now)
         self._store.create(EVENTS, event)

@@ -31,13 +31,17 @@ def text(server: str, *, token: str = "", authority: bytes = b"") -> str:
 
 def write(path: Path, content: str) -> None:
     """Write the file for nobody else to read: it may hold a token."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    target = path.resolve()  # A link stays one.
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():  # A pipe or a device is not to be replaced.
+            path.write_text(content, encoding="utf-8")
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(content)
-        beside.replace(path)
+        beside.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink()

@@ -45,9 +45,9 @@ class Performer:
 
     # For controllers
 
-    def create(self, obj: Object) -> None:
+    def create(self, obj: Object) -> Object:
         """Make an object; one with a `generateName` gets its name on the way."""
-        self._api.create(self._api.resource_of(obj), obj)
+        return self._api.create(self._api.resource_of(obj), obj)
 
     def update(self, obj: Object) -> None:
         """Store an object as it should be, spec and status at once."""

@@ -43,7 +43,8 @@ class SqliteJournal:
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{folder}: cannot be used to store data: {error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{folder}: cannot be used to store data: {reason}") from None
         self._changed = threading.Condition()
         self._rows: list[Row] = []
         self._closing = False

@@ -204,6 +204,13 @@ def test_priority_comes_from_the_class(server, make_pod):
     refused(answer, 403, "Forbidden", "must not be provided in pod spec")
 
 
+@pytest.mark.parametrize("part", ["log", "exec", "attach", "portforward"])
+def test_what_needs_a_container_is_refused_in_words(server, make_pod, part):
+    server.post(PODS, make_pod())
+    for answer in (server.get(f"{PODS}/web/{part}"), server.post(f"{PODS}/web/{part}", {})):
+        refused(answer, 400, "BadRequest", f"no {part}, because nothing runs here")
+
+
 def test_a_gated_pod_says_so(server, make_pod):
     pod = server.post(PODS, make_pod(schedulingGates=[{"name": "wait"}])).json
     assert pod["status"]["conditions"][0]["reason"] == "SchedulingGated"

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, assert_never
 
-from moorage.serve.controllers import triggers
+from moorage.serve.controllers import notes, triggers
+from moorage.serve.controllers.notes import Restraint
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.reconcilers import Reconcilers
 from moorage.serve.controllers.triggers import Task
-from moorage.serve.controllers.view import View
+from moorage.serve.controllers.view import View, key_of
 from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
 from moorage.serve.events import Note
 from moorage.serve.refusals import Conflict, NotFound, Refusal
@@ -31,7 +32,7 @@ FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 60.0
 class Hands(Protocol):
     """How writes reach the store, with the API server's manners."""
 
-    def create(self, obj: Object) -> None: ...
+    def create(self, obj: Object) -> Object: ...
     def update(self, obj: Object) -> None: ...
     def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None: ...
     def tell(self, obj: Object, note: Note) -> None: ...
@@ -55,6 +56,7 @@ class Loop:
         self._stopwatch = stopwatch  # runs evenly, and measures what things cost
         self.view = View()
         self._reconcilers = Reconcilers()
+        self._restraint = Restraint()
         self._news: deque[Noticed] = deque()
         self._ready: dict[Task, None] = {}
         self._later: list[tuple[float, int, Task]] = []
@@ -98,6 +100,7 @@ class Loop:
             elif old is not None:
                 self.view.drop(old)
                 self._reconcilers.forget(old)
+                self._restraint.forget(old)
             for task in triggers.of_change(old, new, self.view):
                 self._call_for(task)
 
@@ -175,19 +178,33 @@ class Loop:
     def _write(self, task: Task, write: Write) -> None:
         match write:
             case Create(obj):
-                self._hands.create(obj)
+                self._tell(task, write, self._hands.create(obj))
             case Update(obj):
                 self._hands.update(obj)
+                self._tell(task, write, obj)
             case Delete(obj, grace_seconds, propagation):
                 self._hands.delete(obj, grace_seconds, propagation)
+                self._tell(task, write, obj)
             case Again(at):
                 self._at(at, task)
             case _:
                 assert_never(write)
 
+    def _tell(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
+        """Let people know what a workload's controller did; the view is still as it was before."""
+        name, key = task
+        owner = self.view.get(*key) if name == triggers.WORKLOAD else None
+        if owner is None:
+            return
+        note = notes.note_of(owner, write, written, self.view.get(*key_of(written)))
+        if note is not None:
+            note = self._restraint.hold(owner, note, self._now())
+        if note is not None:
+            self._hands.tell(owner, note)
+
     def _complain(self, task: Task, refusal: Refusal) -> None:
         owner = self.view.get(*task[1])
         if owner is not None:
             note = f"Error creating: {refusal}"
-            reporter = f"{owner['kind'].lower()}-controller"
-            self._hands.tell(owner, Note("Warning", "FailedCreate", note, reporter))
+            complaint = Note("Warning", "FailedCreate", note, notes.reporter(owner))
+            self._hands.tell(owner, complaint)

@@ -3,8 +3,11 @@
 from typing import NamedTuple
 
 from moorage.serve.catalog import Catalog
-from moorage.serve.refusals import NotFound
-from moorage.serve.resources import NAMESPACES, Resource
+from moorage.serve.refusals import BadRequest, NotFound
+from moorage.serve.resources import NAMESPACES, PODS, Resource
+
+# Parts of a pod that a kubelet would have to answer for.
+_RUNNING = ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers")
 
 
 class Place(NamedTuple):
@@ -48,6 +51,9 @@ def nowhere() -> NotFound:
 
 def _check(place: Place) -> None:
     resource = place.resource
+    if resource is PODS and place.subresource in _RUNNING:
+        why = "nothing runs here: pods of this server have no containers"
+        raise BadRequest(f"no {place.subresource}, because {why}", resource, place.name)
     if place.subresource and place.subresource not in resource.subresources:
         raise nowhere()
     if place.namespace is not None and not resource.namespaced:

@@ -1,0 +1,105 @@
+"""What controllers tell about what they did, in Kubernetes' words: `kubectl describe` shows it.
+
+A set of thousands of pods would bury everything else. As with Kubernetes' recorders, notes that
+are alike are summed up from the tenth on, and an object that much is told about falls silent.
+"""
+
+from moorage.serve.controllers import deployment, job, objects, replica_set, stateful_set
+from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.writes import Create, Delete, Update
+from moorage.serve.events import Note
+
+REPORTERS = {
+    "ReplicaSet": "replicaset-controller",
+    "ReplicationController": "replication-controller",
+    "Deployment": "deployment-controller",
+    "StatefulSet": "statefulset-controller",
+    "DaemonSet": "daemonset-controller",
+    "Job": "job-controller",
+}
+
+# So many notes of one reason are told one by one, unless there was a pause; the rest is one.
+SINGLE, PAUSE_SECONDS = 9, 600.0
+# So many notes about an object at once, then one each time this has passed.
+BURST, REFILL_SECONDS = 25, 300.0
+
+
+def note_of(
+    owner: Object, write: Create | Update | Delete, written: Object, before: Object | None
+) -> Note | None:
+    """What there is to tell about a write that succeeded; `before` is what it replaced."""
+    kind, name = objects.kind_of(owner), objects.name(written)
+    if kind == deployment.KIND:
+        return None if isinstance(write, Delete) else _scaled(owner, written, before)
+    if isinstance(write, Update):
+        return _finished(written, before) if objects.kind_of(written) == job.KIND else None
+    verb = "create" if isinstance(write, Create) else "delete"
+    parent = objects.name(owner)
+    match objects.kind_of(written):
+        case "Pod" if kind == stateful_set.KIND:
+            text = f"{verb} Pod {name} in StatefulSet {parent} successful"
+        case "Pod":
+            text = f"{verb.title()}d pod: {name}"
+        case stateful_set.CLAIM:
+            pod = f"{parent}-{name.rpartition('-')[2]}"
+            text = f"{verb} Claim {name} Pod {pod} in StatefulSet {parent} success"
+        case _:
+            return None
+    return Note("Normal", f"Successful{verb.title()}", text, reporter(owner))
+
+
+def reporter(owner: Object) -> str:
+    """Whose word it is."""
+    return REPORTERS.get(owner["kind"], f"{owner['kind'].lower()}-controller")
+
+
+def _scaled(owner: Object, written: Object, before: Object | None) -> Note | None:
+    if objects.kind_of(written) not in replica_set.KINDS:
+        return None
+    was = 0 if before is None else replica_set.replicas(before)
+    size = replica_set.replicas(written)
+    if was == size:
+        return None
+    way = "up" if size > was else "down"
+    text = f"Scaled {way} replica set {objects.name(written)} from {was} to {size}"
+    return Note("Normal", "ScalingReplicaSet", text, reporter(owner))
+
+
+def _finished(written: Object, before: Object | None) -> Note | None:
+    if not job.is_finished(written) or (before is not None and job.is_finished(before)):
+        return None
+    failure = objects.condition(written, "Failed")
+    if failure.get("status") == "True":
+        return Note("Warning", failure["reason"], failure["message"], reporter(written))
+    return Note("Normal", "Completed", "Job completed", reporter(written))
+
+
+class Restraint:
+    """How much is told about each object."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, tuple[float, set[str]]]] = {}
+        self._spent: dict[str, tuple[float, float]] = {}
+
+    def hold(self, about: Object, note: Note, now: float) -> Note | None:
+        """The note, or one that stands for many, or None when enough was told."""
+        uid = objects.uid(about)
+        last, texts = self._texts.setdefault(uid, {}).get(note.reason, (now, set[str]()))
+        if now - last > PAUSE_SECONDS:
+            texts = set()
+        self._texts[uid][note.reason] = now, texts
+        if len(texts) < SINGLE:
+            texts.add(note.text)
+        elif note.text not in texts:
+            note = note._replace(stands_for_similar=True)
+        at, spent = self._spent.get(uid, (now, 0.0))
+        spent = max(0.0, spent - (now - at) / REFILL_SECONDS)
+        if spent + 1 > BURST:
+            return None
+        self._spent[uid] = now, spent + 1
+        return note
+
+    def forget(self, about: Object) -> None:
+        """An object is gone."""
+        self._texts.pop(objects.uid(about), None)
+        self._spent.pop(objects.uid(about), None)
