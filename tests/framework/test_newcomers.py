@@ -131,7 +131,7 @@ class Preparing:
 
     def prepare(self, template):
         if "bad" in template.exemplar.labels:
-            raise ValueError("bad")
+            raise SystemExit("bad")
         template.compiled[self.name] = template.compiled.get(self.name, 0) + 1
 
     def filter(self, state, pod, node):

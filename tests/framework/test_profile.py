@@ -197,6 +197,11 @@ def test_pre_enqueue(bench, answers, held):
             OSError("disk"), error('running Reserve plugin "B": disk', "B"), id="trouble raised"
         ),
         pytest.param(
+            SystemExit(3),
+            error('running Reserve plugin "B": called sys.exit(3)', "B"),
+            id="a way out is trouble",
+        ),
+        pytest.param(
             SKIP,
             error('running Reserve plugin "B": returned Skip', "B"),
             id="a code that means nothing here",
@@ -227,14 +232,14 @@ def test_unreserve_runs_for_all_in_reverse_whatever_happens(bench):
     undone = []
     plugins = [
         make("A", reserve=SUCCESS, unreserve=lambda *_: undone.append("A")),
-        make("B", reserve=SUCCESS, unreserve=RuntimeError("stuck")),
+        make("B", reserve=SUCCESS, unreserve=SystemExit("stuck")),
         make("C", reserve=SUCCESS),  # has nothing to undo
         make("D", reserve=SUCCESS, unreserve=lambda *_: undone.append("D")),
     ]
     workbench = bench(plugins)
     trouble = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
     assert undone == ["D", "A"]
-    assert trouble == ['running Unreserve plugin "B": stuck']
+    assert trouble == ["""running Unreserve plugin "B": called sys.exit('stuck')"""]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moorage.errors import PluginError
+from moorage.errors import ANYTHING, PluginError
 from moorage.framework import calls
 from moorage.framework.answers import Part
 from moorage.framework.memo import ScoreMemo
@@ -122,7 +122,7 @@ def summarized(plugin: Any, feasible: Scores) -> Hashable:
     """What a plugin's normalizer makes of the feasible raw scores."""
     try:
         summary: Hashable = plugin.normalizer.summarize(feasible)
-    except Exception as trouble:  # As above.
+    except ANYTHING as trouble:  # As above.
         raise normalizing(plugin, trouble) from trouble
     return summary
 
@@ -136,12 +136,12 @@ def normalised(plugin: Any, raw: Any, summary: Hashable) -> Any:
         whole = np.asarray(scores).astype(np.int64, copy=False)
         if whole.shape != raw.shape:
             raise ValueError(f"a normalizer must return {len(raw)} scores for as many")
-    except Exception as trouble:  # As above.
+    except ANYTHING as trouble:  # As above.
         raise normalizing(plugin, trouble) from trouble
     return whole
 
 
-def normalizing(plugin: Any, trouble: Exception) -> PluginError:
+def normalizing(plugin: Any, trouble: BaseException) -> PluginError:
     text = f'plugin "{plugin.name}" failed with: {calls.describe(trouble)}'
     return PluginError(plugin.name, f"running Normalize on Score plugins: {text}")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
-from moorage.errors import PluginError
+from moorage.errors import ANYTHING, PluginError
 from moorage.framework import calls
 from moorage.framework.family import Family
 from moorage.framework.newcomers import Newcomers
@@ -148,7 +148,7 @@ class Sheets:
         for plugin, reads, _ in plugins:
             try:
                 found.append(template.serial if reads is None else reads(pod))
-            except Exception as trouble:  # A plugin may raise anything; it costs its own pod only.
+            except ANYTHING as trouble:  # A plugin may raise anything; it costs its own pod only.
                 raise _reading(plugin, trouble) from trouble
         return tuple(found)
 
@@ -191,6 +191,6 @@ def _reader(plugin: Any) -> Reader:
     return plugin, getattr(plugin, "reads", None), plugin.depends is Depends.NODES
 
 
-def _reading(plugin: Any, trouble: Exception) -> PluginError:
+def _reading(plugin: Any, trouble: BaseException) -> PluginError:
     text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
     return PluginError(plugin.name, text)
