@@ -5,7 +5,7 @@ def saying(answer):
     """A method that gives one answer, or raises it; a function is asked for it."""
 
     def method(self, *args):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer(*args) if callable(answer) else answer
 

@@ -131,7 +131,8 @@ def test_every_pod_runs_once_or_waits_with_a_reason(playground, namespace):
     assert sum(made.get(name, 0) for name in TROUBLE) > 10, "there was no trouble to speak of"
     why = f"0/{NODES} nodes are available: {NODES} Insufficient cpu."
     # Reflectors wait up to five seconds after several failures in a row.
-    until(lambda: all(why in text for text in playground.reasons().values()), 60)
+    reasons = playground.reasons
+    until(lambda: all(why in text for text in reasons().values()), 60, shown=reasons)
     assert len(playground.reasons()) == 40 - 8 * NODES
     playground.check_room()
 

@@ -256,11 +256,11 @@ class World:
                 )
 
 
-def until(condition, seconds=60.0, step=0.05):
-    """Wait until something holds; what it returned then."""
+def until(condition, seconds=60.0, step=0.05, shown=lambda: ""):
+    """Wait until something holds; what it returned then. In vain, it says what is `shown`."""
     ends_at = time.monotonic() + seconds
     while True:
         if found := condition():
             return found
-        assert time.monotonic() < ends_at, f"still not so after {seconds} s"
+        assert time.monotonic() < ends_at, f"still not so after {seconds} s {shown()}"
         time.sleep(step)

@@ -54,7 +54,7 @@ class Failures:
         notes.failure(self._journal, entry, status, found, nominated, rejected_by or {}, now)
         message = status.message
         if message:
-            self._tell(known, status, message, nominated)
+            self._tell(entry, known, status, message, nominated)
 
     def _promise(self, pod: Pod, node: str | None, now: float) -> None:
         nominator = self._queue.nominator
@@ -69,9 +69,11 @@ class Failures:
         if before and before != nominator.node_of(pod.uid):
             self._queue.promise_ended(pod, before, now)
 
-    def _tell(self, pod: Pod, status: Status, message: str, nominated: str | None) -> None:
+    def _tell(
+        self, entry: QueuedPod, pod: Pod, status: Status, message: str, nominated: str | None
+    ) -> None:
         note = diagnosis.note(message)
         self._outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", note)
-        patch = refusal_shown(pod, status, message, nominated)
+        patch = refusal_shown(entry, pod, status, message, nominated)
         if patch is not None:
             self._outbox.ask(patch)

@@ -28,6 +28,9 @@ class QueuedPod:
     pending_plugins: set[str] = field(default_factory=set)
     # Who keeps the pod from being tried at all; empty if nobody does.
     gating_plugin: str = ""
+    # What the world was last asked to show: reason and message, and the promised node.
+    told: tuple[str, str] | None = None
+    told_node: str | None = None
     was_flushed: bool = False
     flushed_at: float | None = None
     # The identity in the queue, and the one in flight; a newer version of the pod has the same.
