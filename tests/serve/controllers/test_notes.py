@@ -91,8 +91,8 @@ def test_a_stateful_set(world):
     world.create("StatefulSet", "db", **workload(volumeClaimTemplates=[claim]))
     world.run(5)
     assert told(world, "StatefulSet") == [
-        ("SuccessfulCreate", "create Claim data-db-0 Pod db-0 in StatefulSet db success", 1),
-        ("SuccessfulCreate", "create Pod db-0 in StatefulSet db successful", 1),
+        ("SuccessfulCreate", "Create Claim data-db-0 Pod db-0 in StatefulSet db success", 1),
+        ("SuccessfulCreate", "Create Pod db-0 in StatefulSet db successful", 1),
     ]
 
 

@@ -33,19 +33,19 @@ def note_of(
         return None if isinstance(write, Delete) else _scaled(owner, written, before)
     if isinstance(write, Update):
         return _finished(written, before) if objects.kind_of(written) == job.KIND else None
-    verb = "create" if isinstance(write, Create) else "delete"
+    verb = "Create" if isinstance(write, Create) else "Delete"
     parent = objects.name(owner)
     match objects.kind_of(written):
         case "Pod" if kind == stateful_set.KIND:
             text = f"{verb} Pod {name} in StatefulSet {parent} successful"
         case "Pod":
-            text = f"{verb.title()}d pod: {name}"
+            text = f"{verb}d pod: {name}"
         case stateful_set.CLAIM:
             pod = f"{parent}-{name.rpartition('-')[2]}"
             text = f"{verb} Claim {name} Pod {pod} in StatefulSet {parent} success"
         case _:
             return None
-    return Note("Normal", f"Successful{verb.title()}", text, reporter(owner))
+    return Note("Normal", f"Successful{verb}", text, reporter(owner))
 
 
 def reporter(owner: Object) -> str:
