@@ -7,7 +7,7 @@ for pods that nobody admitted yet.
 import re
 from collections.abc import Iterable, Mapping
 
-from moorage.api import quantity
+from moorage.api import quantity, workloads
 from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import Node
 from moorage.api.node_pool import NodePool
@@ -15,16 +15,6 @@ from moorage.api.pod import Pod, ResourceRequirements
 from moorage.api.policy import PriorityClass
 from moorage.api.quantity import Quantity
 from moorage.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
-from moorage.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    PodTemplateSpec,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
 from moorage.errors import ManifestError
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
@@ -169,27 +159,21 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
         case CSIStorageCapacity():
             sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
             return [("", 0, {name: size for name, size in sizes.items() if size is not None})]
-        case CronJob():
-            run = obj.spec.job_template
-            return _template_amounts(run.spec.template if run else None, "spec.jobTemplate.")
-        case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
-            return _template_amounts(obj.spec.template)
-        case DaemonSet() | Job():
-            return _template_amounts(obj.spec.template)
         case NodePool():
             status = obj.spec.template.status
             return [
                 ("spec.template.status.allocatable", 0, status.allocatable),
                 ("spec.template.status.capacity", 0, status.capacity),
             ]
-    return []
+    return _template_amounts(obj)
 
 
-def _template_amounts(template: PodTemplateSpec | None, outer: str = "") -> list[Amounts]:
+def _template_amounts(obj: KubeObject) -> list[Amounts]:
+    place, template = workloads.pod_template(obj) or ("", None)
     if template is None:
         return []
     amounts = _pod_amounts(Pod(spec=template.spec))
-    return [(f"{outer}spec.template.{path}", index, each) for path, index, each in amounts]
+    return [(f"{place}.{path}", index, each) for path, index, each in amounts]
 
 
 def _pod_amounts(pod: Pod) -> list[Amounts]:

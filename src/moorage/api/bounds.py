@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 
+from moorage.api import workloads
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Affinity, Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.workloads import (
     CronJob,
-    DaemonSet,
     Deployment,
     Job,
     JobSpec,
-    PodTemplateSpec,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -30,6 +29,9 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 Fault = tuple[str, str]
 """A field's path, and what is wrong with it."""
+
+# Read for their selectors as well: nobody has to make pods of them.
+SELECTING = (ReplicationController, ReplicaSet, StatefulSet)
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -57,10 +59,6 @@ def _faults(obj: KubeObject) -> Iterator[Fault]:
             yield from _of_pod(obj.spec, "spec")
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             yield from _at_least_none("spec.replicas", obj.spec.replicas)
-            # The others are read for their selectors as well: nobody has to make pods of them.
-            yield from _of_template(obj.spec.template, "spec", needed=isinstance(obj, Deployment))
-        case DaemonSet():
-            yield from _of_template(obj.spec.template, "spec")
         case Job():
             yield from _of_job(obj.spec, "spec")
         case CronJob():
@@ -71,6 +69,12 @@ def _faults(obj: KubeObject) -> Iterator[Fault]:
         case PodDisruptionBudget():
             yield from _of_share("spec.minAvailable", obj.spec.min_available)
             yield from _of_share("spec.maxUnavailable", obj.spec.max_unavailable)
+    if (found := workloads.pod_template(obj)) is not None:
+        place, template = found
+        if template is not None:
+            yield from _of_pod(template.spec, f"{place}.spec")
+        elif not isinstance(obj, SELECTING):
+            yield place, "is missing"
 
 
 def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
@@ -78,21 +82,11 @@ def _of_job(spec: JobSpec, path: str) -> Iterator[Fault]:
     yield from _at_least_none(f"{path}.completions", spec.completions)
     if spec.completion_mode == "Indexed" and spec.completions is None:
         yield f"{path}.completions", "is missing; an Indexed job needs it"
-    yield from _of_template(spec.template, path)
 
 
 def _of_share(path: str, share: int | str | None) -> Iterator[Fault]:
     if isinstance(share, int):
         yield from _at_least_none(path, share)
-
-
-def _of_template(
-    template: PodTemplateSpec | None, path: str, *, needed: bool = True
-) -> Iterator[Fault]:
-    if template is not None:
-        yield from _of_pod(template.spec, f"{path}.template.spec")
-    elif needed:
-        yield f"{path}.template", "is missing"
 
 
 def _of_pod(spec: PodSpec, path: str) -> Iterator[Fault]:

@@ -7,23 +7,14 @@ nobody would notice.
 
 from collections.abc import Iterable, Iterator
 
-from moorage.api.bounds import PREFERRED, REQUIRED, out_of_bounds
+from moorage.api import workloads
+from moorage.api.bounds import PREFERRED, REQUIRED
 from moorage.api.meta import KubeObject, LabelSelector
 from moorage.api.node import Node, Taint
 from moorage.api.node_pool import NodePool
 from moorage.api.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Toleration
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.storage import StorageClass
-from moorage.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    PodTemplateSpec,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATING = ("Equal", "Exists", "Lt", "Gt")
@@ -38,12 +29,11 @@ Word = tuple[str, str | None, tuple[str, ...]]
 
 
 def bad_word(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first word that does not exist, or number that cannot be; what may be."""
+    """The path of the first word that does not exist, and those that do."""
     for path, said, known in _words(obj):
         if said and said not in known:
             return path, f'must be {", ".join(known[:-1])} or {known[-1]}, is "{said[:60]}"'
-    share = _bad_share(obj) if isinstance(obj, PodDisruptionBudget) else None
-    return share or out_of_bounds(obj)
+    return _bad_share(obj) if isinstance(obj, PodDisruptionBudget) else None
 
 
 def _words(obj: KubeObject) -> Iterable[Word]:
@@ -57,18 +47,8 @@ def _words(obj: KubeObject) -> Iterable[Word]:
         case StorageClass():
             known = ("Immediate", "WaitForFirstConsumer")
             return [("volumeBindingMode", obj.volume_binding_mode, known)]
-        case CronJob():
-            run = obj.spec.job_template
-            return _of_template(run.spec.template if run else None, "spec.jobTemplate.spec")
-        case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
-            return _of_template(obj.spec.template, "spec")
-        case DaemonSet() | Job():
-            return _of_template(obj.spec.template, "spec")
-    return ()
-
-
-def _of_template(template: PodTemplateSpec | None, path: str) -> Iterable[Word]:
-    return () if template is None else _of_pod(template.spec, f"{path}.template.spec")
+    place, template = workloads.pod_template(obj) or ("", None)
+    return () if template is None else _of_pod(template.spec, f"{place}.spec")
 
 
 def _of_taints(taints: tuple[Taint, ...], path: str) -> Iterator[Word]:

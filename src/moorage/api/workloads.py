@@ -119,3 +119,16 @@ class CronJob(KubeObject):
     """A job that is run again and again."""
 
     spec: CronJobSpec = CronJobSpec()
+
+
+def pod_template(obj: KubeObject) -> tuple[str, PodTemplateSpec | None] | None:
+    """Where a workload keeps the template of its pods, and the template; None for other kinds."""
+    match obj:
+        case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
+            return "spec.template", obj.spec.template
+        case DaemonSet() | Job():
+            return "spec.template", obj.spec.template
+        case CronJob():
+            run = obj.spec.job_template
+            return "spec.jobTemplate.spec.template", run.spec.template if run else None
+    return None

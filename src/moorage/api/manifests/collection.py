@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from moorage.api import admission, words
+from moorage.api import admission, bounds, words
 from moorage.api.kinds import WORKLOADS, Kind
 from moorage.api.manifests import complaints, decoding
 from moorage.api.manifests.complaints import Origin
@@ -72,5 +72,5 @@ class Collection:
 
 
 def fault_of(obj: KubeObject) -> tuple[str, str] | None:
-    """The path of the first quantity or word that is none, and what is wrong with it."""
-    return admission.bad_quantity(obj) or words.bad_word(obj)
+    """The path of the first field that says what cannot be, and what is wrong with it."""
+    return admission.bad_quantity(obj) or words.bad_word(obj) or bounds.out_of_bounds(obj)

@@ -9,7 +9,7 @@ import yaml
 from moorage.errors import ManifestError
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either
     """YAML as Kubernetes reads it: times stay text, 1e3 is a number, 1:30 is not."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
