@@ -5,7 +5,7 @@ namespaces by their labels is only stated.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moorage.api import selectors
 from moorage.api.meta import LabelSelector
@@ -58,20 +58,20 @@ def _spread(case: Case, constraint: TopologySpreadConstraint) -> str:
 def _alone(case: Case) -> str:
     affinity = case.pod.spec.affinity
     wanted = affinity.pod_affinity if affinity is not None else None
-    return " ".join(
-        f"the pod has to share {term.topology_key} with {_pods(term.label_selector)}"
-        f"{_whereabouts(case, term)}."
-        for term in (wanted.required if wanted is not None else ())
-    )
+    return _sharing(case, "has to share", wanted.required if wanted is not None else ())
 
 
 def _crowded(case: Case) -> str:
     affinity = case.pod.spec.affinity
     avoided = affinity.pod_anti_affinity if affinity is not None else None
+    return _sharing(case, "must not share", avoided.required if avoided is not None else ())
+
+
+def _sharing(case: Case, verb: str, terms: Iterable[PodAffinityTerm]) -> str:
     return " ".join(
-        f"the pod must not share {term.topology_key} with {_pods(term.label_selector)}"
+        f"the pod {verb} {term.topology_key} with {_pods(term.label_selector)}"
         f"{_whereabouts(case, term)}."
-        for term in (avoided.required if avoided is not None else ())
+        for term in terms
     )
 
 
