@@ -209,7 +209,7 @@ class Parts:
         if same is None:
             same = {n: w * s if isinstance(s, int) else 0 for n, w, s in parts}
         self._same = same
-        self._varying = [part for part in parts if not isinstance(part[2], int)]
+        self._varying = [(n, w, s) for n, w, s in parts if not isinstance(s, int)]
         # The same beside what others give, by their names.
         self._beside: dict[tuple[str, ...], dict[str, int]] = {}
 
@@ -232,7 +232,7 @@ class Parts:
         """A row's weighted score per plugin."""
         scores = self._same.copy()
         for name, weight, given in self._varying:
-            scores[name] = weight * given.item(row)  # type: ignore[union-attr]
+            scores[name] = weight * given.item(row)
         return scores
 
 

@@ -72,8 +72,8 @@ class Sheets:
                 self._kept.move_to_end(serial)
                 self._latest = sheet
             return sheet
-        if template.seen < 2 and not template.came_before:
-            template.came_before = True
+        if template.seen < 2:
+            template.seen = 2
             return self._newcomers_like(template)
         most = KEPT_BYTES // (BYTES_PER_ROW * self._profile.cluster.table.capacity)
         while len(self._kept) >= max(most, FEWEST_KEPT):

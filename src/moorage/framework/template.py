@@ -39,10 +39,8 @@ class PodTemplate:
     serial: int
     exemplar: Pod
     usage: Usage
-    # How often a pod of it was seen, and whether one was decided upon: most templates come up
-    # either once or often.
+    # How often it came up, with a pod that was seen or decided upon; most do once or often.
     seen: int = 0
-    came_before: bool = False
     # What plugins make of the template, each under a name of its own.
     compiled: dict[str, Any] = field(default_factory=dict)
 

@@ -55,12 +55,12 @@ _RAW_PAGE = msgspec.json.Decoder(Page[Raw])
 
 @cache
 def _page_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(Page[struct])  # type: ignore[valid-type]
+    return msgspec.json.Decoder(Page[struct])  # type: ignore[valid-type]  # a type that is a value
 
 
 @cache
 def _line_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_Line[struct])  # type: ignore[valid-type]
+    return msgspec.json.Decoder(_Line[struct])  # type: ignore[valid-type]  # a type that is a value
 
 
 @cache

@@ -111,11 +111,6 @@ class AmountTable(Amounts):
         self._room = Room()
         self._offers: dict[tuple[str, ...], Offers] = {}
 
-    @property
-    def resources(self) -> tuple[ResourceColumns, ResourceColumns, ResourceColumns]:
-        """All columns: what nodes offer, what pods request of it, and the same with defaults."""
-        return self.allocatable_columns, self.requested_columns, self.nonzero_columns
-
     # Of all rows there is nothing to pick.
 
     def __len__(self) -> int:
@@ -151,7 +146,7 @@ class AmountTable(Amounts):
         more = capacity - self.capacity
         self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
         self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
-        for resources in self.resources:
+        for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
         self._offers.clear()
         self.capacity = capacity

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from moorage.api.requests import PODS
 from moorage.nodes.lines import Counted
 from moorage.nodes.resources import Ints
 
 if TYPE_CHECKING:
     from moorage.nodes.amounts import AmountTable
 
-# Of this resource every pod takes one.
-PODS = "pods"
 # So many resources are kept an eye on.
 MOST_BOUNDS = 16
 # Up to so many rows are quicker looked at one by one.
@@ -91,7 +90,7 @@ class Bound:
     def look(self, table: "AmountTable") -> None:
         """Look at every node."""
         resource = self._resource
-        if resource == PODS:
+        if resource == PODS:  # Every pod takes one.
             taken = self.taken = table.pod_counts
         else:
             columns = table.nonzero_columns if self._defaulted else table.requested_columns

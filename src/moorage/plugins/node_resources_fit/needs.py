@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 
-PODS = "pods"
+PODS = mp.requests.PODS
 TOO_MANY_PODS = 1  # bit 0; the resources follow
 UNRESOLVABLE = 1 << 62  # the highest bit that leaves an int64 positive
 MOST_RESOURCES = 61
