@@ -1,20 +1,23 @@
-"""ChangeLog: which rows changed since somebody last looked.
+"""ChangeLog and Cursor: what changed, in order, and how far one reader has read.
 
-Anything that is cached per row keeps a position in a log and asks for the rows behind it. The log
-forgets its older half when it grows long; whoever stayed away that long starts over.
+Everything that is derived from rows or objects reads a log through a cursor of its own and
+recomputes what changed. A log is bounded: a reader that falls behind the oldest entry recomputes
+everything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 LONGEST = 1 << 16
+UNREAD = -1
 
 
 @dataclass(slots=True)
 class Log(Generic[T]):
-    """An append-only list with a position that only grows."""
+    """An append-only list with an end position that only grows."""
 
     longest: int | None = None
     _changed: list[T] = field(default_factory=list)
@@ -22,7 +25,7 @@ class Log(Generic[T]):
     position: int = 0
 
     def add(self, changed: T) -> None:
-        """Note a change."""
+        """Append a change."""
         self._changed.append(changed)
         self.position += 1
         if len(self._changed) > (self.longest or LONGEST):
@@ -31,16 +34,49 @@ class Log(Generic[T]):
             self._forgotten += half
 
     def forget(self) -> None:
-        """Everything may have changed: whoever kept anything starts over."""
+        """Everything may have changed: every reader starts over."""
         self._changed.clear()
         self.position += 1
         self._forgotten = self.position
 
     def since(self, position: int) -> list[T] | None:
-        """What changed behind a position, oldest first, or None if that is forgotten."""
+        """The changes after a position, oldest first, or None if some of them are forgotten."""
         if position < self._forgotten:
             return None
         return self._changed[position - self._forgotten :]
+
+
+@dataclass(slots=True)
+class Cursor(Generic[T]):
+    """One reader's position in a log.
+
+    A reader calls `changed`, does its work, then calls `commit`. If the work raises, the position
+    stays where it was, so the next `changed` returns the same changes again.
+    """
+
+    log: Log[T]
+    position: int = UNREAD
+    _end: int = UNREAD
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing changed since the last `commit`."""
+        return self.position == self.log.position
+
+    def changed(self) -> Sequence[T] | None:
+        """The changes since the last `commit`, oldest first; None if everything may have."""
+        self._end = self.log.position
+        if self.position == self._end:
+            return ()
+        return self.log.since(self.position) if self.position >= 0 else None
+
+    def commit(self) -> None:
+        """The changes that `changed` returned last have been taken in."""
+        self.position = self._end
+
+    def restart(self) -> None:
+        """Return everything at the next `changed`."""
+        self.position = UNREAD
 
 
 ChangeLog = Log[int]  # of rows
