@@ -1,35 +1,35 @@
-"""What can go wrong, as a tree.
+"""The exception hierarchy.
 
     MoorageError
-    ├── InputError        bad input: one line that says where, what and what to do; exit code 2
-    │   ├── ManifestError     an object that cannot be read
-    │   ├── ConfigError       a KubeSchedulerConfiguration that does not hold
-    │   └── KubeconfigError   a way to a cluster that leads nowhere
-    ├── PluginError       a plugin raised or broke its contract; names the plugin
-    └── InvariantError    a mistake of ours: something that must always hold does not
+    ├── InputError        bad input: one line with location, rule and value; exit code 2
+    │   ├── ManifestError     an object that cannot be decoded or is invalid
+    │   ├── ConfigError       an invalid KubeSchedulerConfiguration
+    │   └── KubeconfigError   an unusable kubeconfig or unusable in-cluster credentials
+    ├── PluginError       a plugin raised or violated its contract; names the plugin
+    └── InvariantError    a bug of ours: an invariant does not hold
 
-Trouble outside (a refused binding, a lost connection) is an outcome, not an exception.
+An external failure (a refused binding, a lost connection) is an `Outcome`, not an exception.
 """
 
-# What a plugin's code may raise without taking everybody along: `sys.exit` is trouble like any
-# other there, while Ctrl-C is meant for us.
-ANYTHING = (Exception, SystemExit)
+# What plugin code may raise without stopping the scheduler. `sys.exit` in a plugin is an error of
+# that plugin; KeyboardInterrupt still stops the process.
+PLUGIN_EXCEPTIONS = (Exception, SystemExit)
 
 
 class MoorageError(Exception):
-    """Anything that Moorage raises on purpose."""
+    """The base of all exceptions that Moorage raises."""
 
 
 class InputError(MoorageError):
-    """Input that cannot be used; its text is the one line that a person reads."""
+    """Unusable input; the text is one line for the user."""
 
 
 class ManifestError(InputError):
-    """An object that cannot be read: names file, document, kind/name and field."""
+    """An object that cannot be used: names file, document, kind/name and field."""
 
 
 class ConfigError(InputError):
-    """A configuration that does not hold; `problems` has one line per fault."""
+    """An invalid configuration; `problems` has one line per error."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__(problems)
@@ -41,11 +41,11 @@ class ConfigError(InputError):
 
 
 class KubeconfigError(InputError):
-    """A kubeconfig, or a cluster's own credentials, that cannot be used: names file and field."""
+    """An unusable kubeconfig or unusable in-cluster credentials: names file and field."""
 
 
 class PluginError(MoorageError):
-    """A plugin raised, or broke its contract."""
+    """A plugin raised an exception or violated its contract."""
 
     def __init__(self, plugin: str, text: str) -> None:
         super().__init__(plugin, text)
@@ -57,4 +57,4 @@ class PluginError(MoorageError):
 
 
 class InvariantError(MoorageError):
-    """Something that must always hold does not."""
+    """An invariant does not hold."""

@@ -1,6 +1,6 @@
-"""Bits of HTML for notebooks: paragraphs and tables, with everything in them escaped.
+"""HTML fragments for notebooks: paragraphs, tables and lists, with all text escaped.
 
-Plain tags, so that a notebook's own style applies, in the dark as in the light.
+Plain tags, so that the notebook's own light or dark style applies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,18 +14,18 @@ RIGHT = ' style="text-align: right"'
 
 
 def join(parts: Iterable[Html]) -> str:
-    """Parts, one below the other."""
+    """Wrap parts in one block."""
     return f"<div>{''.join(parts)}</div>"
 
 
 def paragraph(text: str, *, strong: bool = False) -> Html:
     """A line of text."""
-    said = escape(text)
-    return Html(f"<p><b>{said}</b></p>" if strong else f"<p>{said}</p>")
+    escaped = escape(text)
+    return Html(f"<p><b>{escaped}</b></p>" if strong else f"<p>{escaped}</p>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-    """A table; numbers stand on the right."""
+    """A table; numbers are right-aligned."""
     heads = "".join(f"<th{LEFT}>{escape(name)}</th>" for name in head)
     lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return Html(f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>")

@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.core.in_flight import Missed
 from moorage.core.queued_pod import QueuedPod
-from moorage.errors import ANYTHING
+from moorage.errors import PLUGIN_EXCEPTIONS
 from moorage.framework.events import ClusterEvent
 from moorage.framework.hints import Hint, HintMap, Registration
 
@@ -85,7 +85,7 @@ class Requeueing:
     ) -> bool:
         try:
             return registration.hint(entry.pod, old, new) is not Hint.QUEUE_SKIP
-        except ANYTHING as trouble:
+        except PLUGIN_EXCEPTIONS as trouble:
             # A plugin's mistake must not strand the pod, nor the pods behind it.
             self.hint_errors.append(
                 f"{registration.plugin}: hint for {event.label} on {entry.key}: {trouble!r}"

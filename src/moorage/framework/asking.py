@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING
+from moorage.errors import PLUGIN_EXCEPTIONS
 from moorage.framework import calls, points
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.effects import Request
@@ -33,7 +33,7 @@ def call(plugin: Any, method: str, *args: Any) -> Any:
     """Call a plugin and sign its answer; trouble becomes an error that names it."""
     try:
         answer = getattr(plugin, method)(*args)
-    except ANYTHING as trouble:  # A plugin may raise anything; it must cost its own pod only.
+    except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
         return error(_running(plugin, method) + calls.describe(trouble), plugin.name)
     if not isinstance(answer, Status):
         return answer
@@ -76,7 +76,7 @@ def post_filter(
     def ask() -> PostFiltered:
         try:
             answer = plugin.post_filter(state, pod, refusal)
-        except ANYTHING as trouble:  # As above.
+        except PLUGIN_EXCEPTIONS as trouble:  # As above.
             text = f'running PostFilter plugin "{plugin.name}": {calls.describe(trouble)}'
             return PostFiltered(error(text, plugin.name))
         if isinstance(answer, Status):

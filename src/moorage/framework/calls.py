@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, ByKind, Code, FewRows, Scores, Status, Verdicts, error
 from moorage.nodes.info import NodeInfo
@@ -82,7 +82,7 @@ def filter_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> Stat
     """A plugin's verdict on one node; trouble comes back as a status, for that node only."""
     try:
         status = plugin.filter(state, pod, node)
-    except ANYTHING as trouble:  # A plugin may raise anything; it must cost its own pod only.
+    except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
         return error(describe(trouble), plugin.name)
     if status is SUCCESS:
         return status
@@ -107,7 +107,7 @@ def filter_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Verdict
     """A plugin's verdicts in its whole-cluster form."""
     try:
         verdicts = plugin.filter_all(state, pod, rows)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         text = filter_trouble(plugin, describe(trouble))
         raise PluginError(plugin.name, text) from trouble
     if not isinstance(verdicts, Verdicts) or len(verdicts) != len(rows):
@@ -123,7 +123,7 @@ def filter_news(
     try:
         told, rows = plugin.filter_news(state, pod, told)
         return told, None if rows is None else np.asarray(rows, dtype=np.intp)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         text = filter_trouble(plugin, describe(trouble))
         raise PluginError(plugin.name, text) from trouble
 
@@ -132,7 +132,7 @@ def score_one(plugin: Any, state: CycleState, pod: Pod, node: NodeInfo) -> int:
     """A plugin's raw score for one node."""
     try:
         return int(plugin.score(state, pod, node))
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
 
 
@@ -142,7 +142,7 @@ def score_rows(plugin: Any, state: CycleState, pod: Pod, rows: Rows) -> Scores:
         scores: Scores = np.asarray(plugin.score_all(state, pod, rows))
         if scores.dtype != np.int32:  # Half as wide is half the work, and wide enough.
             scores = scores.astype(np.int64, copy=False)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
     if scores.shape != (len(rows),):
         text = score_trouble(plugin, "score_all must return an array with an entry per row")
@@ -154,7 +154,7 @@ def score_briefly(plugin: Any, state: CycleState, pod: Pod) -> ByKind | FewRows 
     """A plugin's raw scores in few words, if it finds any."""
     try:
         found: ByKind | FewRows | None = plugin.score_briefly(state, pod)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         raise PluginError(plugin.name, score_trouble(plugin, describe(trouble))) from trouble
     return found
 

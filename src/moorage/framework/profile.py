@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING, ConfigError
+from moorage.errors import PLUGIN_EXCEPTIONS, ConfigError
 from moorage.framework import asking, calls, points, post_filter
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
@@ -115,7 +115,7 @@ class Profile:
         """The place of a pod in the active queue; smaller is sooner."""
         try:
             return False, self._at["queue_sort"][0].queue_sort(pod, queued_at)
-        except ANYTHING:  # A plugin may raise anything; its pod is tried after all others.
+        except PLUGIN_EXCEPTIONS:  # A plugin may raise anything; its pod is tried after all others.
             return True, queued_at
 
     def _events(self) -> dict[str, Events]:
@@ -129,7 +129,7 @@ class Profile:
             for plugin in self._preparing:
                 try:
                     plugin.prepare(template)
-                except ANYTHING:  # A plugin may raise anything; it will say so when it is asked.
+                except PLUGIN_EXCEPTIONS:  # Reported when the plugin runs.
                     continue
             self.sheets.prepare(template)
 
@@ -202,7 +202,7 @@ class Profile:
             if each.name == plugin and hasattr(each, method):
                 try:
                     getattr(each, method)(pod)
-                except ANYTHING as trouble:  # A plugin may raise anything.
+                except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
                     return f'plugin "{plugin}": {method}: {calls.describe(trouble)}'
         return ""
 
@@ -226,7 +226,7 @@ class Profile:
                 continue
             try:
                 plugin.unreserve(state, pod, node)
-            except ANYTHING as raised:  # The others must undo theirs all the same.
+            except PLUGIN_EXCEPTIONS as raised:  # The others must undo theirs all the same.
                 trouble.append(
                     f'running Unreserve plugin "{plugin.name}": {calls.describe(raised)}'
                 )
@@ -310,7 +310,7 @@ class Profile:
                 continue
             try:
                 plugin.post_bind(state, pod, node)
-            except ANYTHING as raised:  # The pod is bound; nothing of this can change that.
+            except PLUGIN_EXCEPTIONS as raised:  # The pod stays bound.
                 trouble.append(f'running PostBind plugin "{plugin.name}": {calls.describe(raised)}')
         return trouble
 
@@ -322,7 +322,7 @@ def _events_of(plugin: Any) -> Events:
     problem = f'initializing plugin "{plugin.name}": events_to_register: '
     try:
         registered = plugin.events_to_register()
-    except ANYTHING as trouble:  # A plugin may raise anything.
+    except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
         raise ConfigError([problem + calls.describe(trouble)]) from trouble
     if not isinstance(registered, Mapping):
         problem += "has to return a mapping of ClusterEvents to hint functions"

@@ -7,7 +7,7 @@ the state, and its kept verdicts and scores. Only for plugins whose answers may 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework import calls
 from moorage.framework.memo import FilterMemo, ScoreMemo
 from moorage.framework.state import CycleState
@@ -102,7 +102,7 @@ def pre_filter(plugin: Any, state: CycleState, pod: "Pod") -> Status | Narrowed:
     """Ask a pre_filter plugin; trouble is a PluginError."""
     try:
         said = plugin.pre_filter(state, pod)
-    except ANYTHING as trouble:  # A plugin may raise anything; it must cost its own pod only.
+    except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
         text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
         raise PluginError(plugin.name, text) from trouble
     if said is SUCCESS or said is SKIP:
@@ -118,7 +118,7 @@ def pre_score(plugin: Any, state: CycleState, pod: "Pod", fits: Mask) -> Status:
     """Ask a pre_score plugin; trouble is a PluginError."""
     try:
         said = plugin.pre_score(state, pod, fits)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
         raise PluginError(plugin.name, text) from trouble
     if said is SUCCESS or said is SKIP:

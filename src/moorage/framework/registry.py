@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from moorage.errors import ANYTHING, ConfigError
+from moorage.errors import PLUGIN_EXCEPTIONS, ConfigError
 from moorage.framework import calls
 from moorage.framework.points import METHODS, Depends
 
@@ -89,7 +89,7 @@ def make(name: str, cls: type[Any], args: Any) -> Any:
     try:
         inspect.signature(cls).bind(**given)
         plugin = cls(**given)
-    except ANYTHING as trouble:  # A constructor may raise anything; say whose it was.
+    except PLUGIN_EXCEPTIONS as trouble:  # A constructor may raise anything; say whose it was.
         text = calls.describe(trouble)
         raise ConfigError([f'initializing plugin "{name}": {text}']) from trouble
     problem = _problem(plugin)
@@ -114,7 +114,7 @@ def _snake(key: str) -> str:
 def _from_entry_point(name: str, entry: EntryPoint) -> Any:
     try:
         return entry.load()
-    except ANYTHING as trouble:  # Importing runs the author's code, which may raise anything.
+    except PLUGIN_EXCEPTIONS as trouble:  # Importing runs plugin code.
         problem = f'plugin "{name}": {entry.value}: {calls.describe(trouble)}'
         raise ConfigError([problem]) from trouble
 
@@ -127,7 +127,7 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
         raise ConfigError([f'plugin "{name}": {file}: no such file'])
     try:
         module = _load_file(file) if file.is_file() else importlib.import_module(where)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         text = calls.describe(trouble)
         problem = f'plugin "{name}": {file if file.is_file() else where}: {text}'
         raise ConfigError([problem]) from trouble

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework import calls
 from moorage.framework.answers import Part
 from moorage.framework.memo import ScoreMemo
@@ -122,7 +122,7 @@ def summarized(plugin: Any, feasible: Scores) -> Hashable:
     """What a plugin's normalizer makes of the feasible raw scores."""
     try:
         summary: Hashable = plugin.normalizer.summarize(feasible)
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         raise normalizing(plugin, trouble) from trouble
     return summary
 
@@ -136,7 +136,7 @@ def normalised(plugin: Any, raw: Any, summary: Hashable) -> Any:
         whole = np.asarray(scores).astype(np.int64, copy=False)
         if whole.shape != raw.shape:
             raise ValueError(f"a normalizer must return {len(raw)} scores for as many")
-    except ANYTHING as trouble:  # As above.
+    except PLUGIN_EXCEPTIONS as trouble:  # As above.
         raise normalizing(plugin, trouble) from trouble
     return whole
 

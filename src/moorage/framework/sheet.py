@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework import calls
 from moorage.framework.answers import (
     Asked,
@@ -389,6 +389,6 @@ def stamp_of(plugin: Any, state: CycleState, pod: Pod) -> Hashable:
     """What has to stay the same for a plugin to skip the pod again; None if nothing would do."""
     try:
         stamp: Hashable = plugin.skips_while(state, pod)
-    except ANYTHING:  # A plugin may raise anything; then it is asked every time.
+    except PLUGIN_EXCEPTIONS:  # A plugin may raise anything; then it is asked every time.
         return None
     return stamp

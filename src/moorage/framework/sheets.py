@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework import calls
 from moorage.framework.family import Family
 from moorage.framework.newcomers import Newcomers
@@ -148,7 +148,7 @@ class Sheets:
         for plugin, reads, _ in plugins:
             try:
                 found.append(template.serial if reads is None else reads(pod))
-            except ANYTHING as trouble:  # A plugin may raise anything; it costs its own pod only.
+            except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
                 raise _reading(plugin, trouble) from trouble
         return tuple(found)
 

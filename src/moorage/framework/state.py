@@ -8,7 +8,7 @@ and writes what is new under its own keys.
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework.cluster import Cluster
 from moorage.nodes.table import NodeTable
 
@@ -112,6 +112,6 @@ class CycleState:
 def _cloned(name: str, value: Any) -> Any:
     try:
         return value.clone() if hasattr(value, "clone") else copy(value)
-    except ANYTHING as trouble:  # It is a plugin's value; cloning it may raise anything.
+    except PLUGIN_EXCEPTIONS as trouble:  # It is a plugin's value; cloning it may raise anything.
         plugin = name.partition(".")[0]
         raise PluginError(plugin, f"cloning the state {name}: {trouble}") from trouble

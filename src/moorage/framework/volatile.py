@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING
+from moorage.errors import PLUGIN_EXCEPTIONS
 from moorage.framework import calls
 from moorage.framework.answers import Part, Scored
 from moorage.framework.keeping import VolatileScore
@@ -104,7 +104,7 @@ class Sum:
             try:
                 raw = raw.copy()
                 raw[fits] = plugin.normalize_score(self._state, self._pod, raw[fits])
-            except ANYTHING as trouble:  # A plugin may raise anything; it costs its own pod only.
+            except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
                 raise normalizing(plugin, trouble) from trouble
         check_range(plugin, raw, fits)
         return raw

@@ -8,7 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from moorage.api.pod import Pod
-from moorage.errors import ANYTHING, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework import calls
 from moorage.framework.answers import FITS, Filtered, PreFiltered
 from moorage.framework.state import CycleState
@@ -79,7 +79,7 @@ class WhatIf:
                 continue
             try:
                 getattr(plugin, method)(self._state, self._pod, other, self.node)
-            except ANYTHING as trouble:  # A plugin may raise anything.
+            except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
                 text = (
                     f'running {name} on PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
                 )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from moorage.api.node import Node
-from moorage.errors import ANYTHING, MoorageError
+from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class ColumnValues:
         if node is not None:
             try:
                 self._values[row] = self._column.read(node)
-            except ANYTHING as trouble:  # It is a plugin's code; it may raise anything.
+            except PLUGIN_EXCEPTIONS as trouble:  # It is a plugin's code; it may raise anything.
                 self._unreadable[row] = f"node {node.name}: {trouble}"
 
     def grow(self, capacity: int) -> None:
