@@ -4,9 +4,9 @@ from collections import Counter
 
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.add_nodes import AddedNodes
 
 
@@ -24,18 +24,18 @@ def show(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
         page.put(table)
         page.note(_bound(answer))
     if answer.impossible:
-        page.section(f"{words.count(len(answer.impossible), 'pod')} that no number of them helps")
+        page.section(f"{texts.count(len(answer.impossible), 'pod')} that no number of them helps")
         by_reason: dict[str, list[str]] = {}
         for pod, reason in answer.impossible.items():
             by_reason.setdefault(reason, []).append(pod)
         items = output.items()
         for reason, pods in by_reason.items():
-            names = words.listed(pods, page.width - 8)
+            names = texts.listed(pods, page.width - 8)
             items.add_row(f"{len(pods):,}", Text.assemble((names, output.BAD), "\n", reason))
         page.put(items)
         output.claims_hint(page, by_reason)
     if show_all and answer.placements:
-        page.section(f"{words.count(len(answer.placements), 'pod')} placed")
+        page.section(f"{texts.count(len(answer.placements), 'pod')} placed")
         items = output.items(justify="left")
         for pod, node in answer.placements.items():
             items.add_row(pod, Text(node, output.DIM))
@@ -46,11 +46,11 @@ def show(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
 def _headline(answer: AddedNodes) -> Text:
     if not answer.pending_before:
         return Text("Everything fits already: no node is needed.", output.GOOD)
-    without = f"{words.count(answer.pending_before, 'pod')} had no node"
+    without = f"{texts.count(answer.pending_before, 'pod')} had no node"
     if not answer.placements:
         return Text(f"{without}, and no number of these nodes helps.", output.BAD)
     everything = "all" if not answer.impossible else f"{len(answer.placements):,}"
-    nodes = words.count(answer.total, "node")
+    nodes = texts.count(answer.total, "node")
     text = Text(f"{without}; with {nodes} more {everything} of them have one.")
     text.highlight_regex(r"[\d,]+ nodes? more", output.GOOD)
     return text

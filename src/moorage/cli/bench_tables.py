@@ -5,13 +5,13 @@ from statistics import median
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.bench import machine
 from moorage.bench.commits import Compared
 from moorage.bench.measuring import Measured
 from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 
 
 def show(measured: list[Measured]) -> None:
@@ -27,7 +27,7 @@ def show(measured: list[Measured]) -> None:
             )
     page.section()
     facts = machine.describe()
-    page.note(f"{facts['processor']}, {words.count(int(facts['cores']), 'core')}")
+    page.note(f"{facts['processor']}, {texts.count(int(facts['cores']), 'core')}")
     page.note(f"{facts['platform']}, {facts['python']}, NumPy {facts['numpy']}")
     seconds = median(seconds for each in measured for seconds in each.calibrations)
     page.note(
@@ -38,9 +38,9 @@ def show(measured: list[Measured]) -> None:
 
 def _setting(measured: list[Measured]) -> str:
     first = measured[0]
-    runs = words.count(len(first.runs), "run")
+    runs = texts.count(len(first.runs), "run")
     return (
-        f"{words.count(first.nodes, 'node')}, {words.count(first.initial, 'pod')} on them before; "
+        f"{texts.count(first.nodes, 'node')}, {texts.count(first.initial, 'pod')} on them before; "
         f"the median of {runs}, every node looked at."
     )
 
@@ -68,8 +68,8 @@ def _figures(measured: list[Measured]) -> Table:
 def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
     """Print what a plugin costs per pod."""
     page = Page()
-    runs = words.count(len(costs[0].with_it), "pair")
-    page.put(Text(f"{plugin} on {words.count(nodes, 'node')}; CPU time, the median of {runs}."))
+    runs = texts.count(len(costs[0].with_it), "pair")
+    page.put(Text(f"{plugin} on {texts.count(nodes, 'node')}; CPU time, the median of {runs}."))
     page.section()
     table = output.table()
     table.add_column("shape")
@@ -94,9 +94,9 @@ def show_compared(compared: list[Compared], absent: list[str], commit: str, node
     """Print two commits' figures side by side."""
     page = Page()
     if compared:
-        runs = words.count(len(compared[0].here), "pair")
+        runs = texts.count(len(compared[0].here), "pair")
         page.put(
-            Text(f"This checkout against {commit} on {words.count(nodes, 'node')}; {runs} of runs.")
+            Text(f"This checkout against {commit} on {texts.count(nodes, 'node')}; {runs} of runs.")
         )
         page.section()
         table = output.table()

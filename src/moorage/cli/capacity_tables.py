@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.capacity import Capacity
 
 MOST_NODES = 20
@@ -20,7 +20,7 @@ def show(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
     page.put(_headline(answer))
     if answer.pending_before:
         are = "is" if answer.pending_before == 1 else "are"
-        page.note(f"{words.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
     page.section()
     page.put(_pools(answer))
     if answer.unusable:
@@ -28,7 +28,7 @@ def show(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
         page.put(_reasons(answer.unusable))
         output.claims_hint(page, answer.unusable)
     if show_all and answer.nodes:
-        page.section(f"{words.count(len(answer.nodes), 'node')} take some")
+        page.section(f"{texts.count(len(answer.nodes), 'node')} take some")
         page.put(_nodes(answer))
     output.skipped(page, skipped)
 
@@ -55,7 +55,7 @@ def _headline(answer: Capacity) -> Text:
 
 
 def _on(nodes: int) -> str:
-    return f"on {words.count(nodes, 'node')}"
+    return f"on {texts.count(nodes, 'node')}"
 
 
 def _pools(answer: Capacity) -> Table:

@@ -4,9 +4,9 @@ from collections import Counter
 
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.compact import Compaction, percentile
 
 
@@ -18,7 +18,7 @@ def show(answer: Compaction, skipped: Counter[str]) -> None:
     items = output.items()
     kept = list(answer.kept.values())
     for number, said in (
-        (answer.needed, f"at the 90th percentile of {words.count(len(kept), 'seed')}"),
+        (answer.needed, f"at the 90th percentile of {texts.count(len(kept), 'seed')}"),
         (percentile(kept, 50), "in the middle"),
         (min(kept), "at best"),
         (max(kept), "at worst"),
@@ -27,14 +27,14 @@ def show(answer: Compaction, skipped: Counter[str]) -> None:
         items.add_row(f"{number:,}", Text(said, output.DIM))
     page.put(items)
     if answer.left_out:
-        page.section(f"{words.count(len(answer.left_out), 'pod')} left out: no node takes them")
-        page.put(Text(words.listed(list(answer.left_out), 3 * page.width), output.BAD))
+        page.section(f"{texts.count(len(answer.left_out), 'pod')} left out: no node takes them")
+        page.put(Text(texts.listed(list(answer.left_out), 3 * page.width), output.BAD))
     output.skipped(page, skipped)
 
 
 def _headline(answer: Compaction) -> Text:
-    pods = words.count(answer.pods, "pod")
-    nodes = words.count(answer.nodes, "node")
+    pods = texts.count(answer.pods, "pod")
+    nodes = texts.count(answer.nodes, "node")
     text = Text(f"{pods} on {nodes} would fit on {answer.needed:,} ({answer.share:.0%}).")
     text.highlight_regex(r"fit on [\d,]+", output.GOOD)
     return text

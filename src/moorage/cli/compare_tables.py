@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.compare import Comparison, Outcome
 
 MOST_MOVES = 10
@@ -24,14 +24,14 @@ def show(answer: Comparison, skipped: Counter[str], *, show_all: bool) -> None:
     """Print the figures side by side."""
     page = Page()
     first = answer.outcomes[0]
-    pods = words.count(len(first.placements), "pod")
+    pods = texts.count(len(first.placements), "pod")
     page.put(Text(f"{pods} under {len(answer.outcomes)} configurations:"))
     page.section()
     page.put(_figures(answer))
     for outcome in answer.outcomes[1:]:
         moved = answer.moved(outcome)
         if moved:
-            page.section(f"{words.count(len(moved), 'pod')} elsewhere under {_short(outcome)}")
+            page.section(f"{texts.count(len(moved), 'pod')} elsewhere under {_short(outcome)}")
             page.put(_moves(moved, None if show_all else MOST_MOVES))
             if not show_all and len(moved) > MOST_MOVES:
                 page.note(f"and {len(moved) - MOST_MOVES:,} more; -a shows all")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.drained import Drain, Stay
 
 MOST_MOVES = 30
@@ -20,7 +20,7 @@ def show(answer: Drain, skipped: Counter[str], *, show_all: bool) -> None:
     page.put(_headline(answer))
     moved = [move for move in answer.moves if move.to]
     if moved:
-        page.section(f"{words.count(len(moved), 'pod')} {_verb(len(moved), 'move')}")
+        page.section(f"{texts.count(len(moved), 'pod')} {_verb(len(moved), 'move')}")
         rows = moved if show_all else moved[:MOST_MOVES]
         table = output.items(justify="left")
         for move in rows:
@@ -33,7 +33,7 @@ def show(answer: Drain, skipped: Counter[str], *, show_all: bool) -> None:
     _stays(page, "held up by disruption budgets", answer.blocked)
     _stays(page, "lost", answer.lost)
     if answer.evictions:
-        page.section(f"{words.count(len(answer.evictions), 'pod')} had to make room")
+        page.section(f"{texts.count(len(answer.evictions), 'pod')} had to make room")
         items = output.items(justify="left")
         for each in answer.evictions:
             items.add_row(each.pod, Text(f"for {each.by} on {each.node}", output.DIM))
@@ -57,8 +57,8 @@ def _headline(answer: Drain) -> Text:
         parts.append(f"{len(answer.lost):,} lost")
     if answer.stays:
         parts.append(f"{len(answer.stays):,} not evicted")
-    rounds = words.count(answer.rounds, "round")
-    drained = words.listed(answer.nodes, 60)
+    rounds = texts.count(answer.rounds, "round")
+    drained = texts.listed(answer.nodes, 60)
     text = Text(f"Draining {drained}, in {rounds}: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ moved", output.GOOD)
     text.highlight_regex(r"[\d,]+ (pending|held up|lost)", output.BAD)
@@ -71,14 +71,14 @@ def _pending(answer: Drain) -> dict[str, str]:
 
 def _reasons(page: Page, what: str, messages: Mapping[str, str]) -> None:
     if messages:
-        page.section(f"{words.count(len(messages), 'pod')} {what}")
+        page.section(f"{texts.count(len(messages), 'pod')} {what}")
         page.put(_grouped(page, messages.items()))
 
 
 def _stays(page: Page, what: str, stays: Iterable[Stay]) -> None:
     told = [(stay.pod, stay.reason) for stay in stays]
     if told:
-        page.section(f"{words.count(len(told), 'pod')} {what}")
+        page.section(f"{texts.count(len(told), 'pod')} {what}")
         page.put(_grouped(page, told))
 
 
@@ -88,6 +88,6 @@ def _grouped(page: Page, told: Iterable[tuple[str, str]]) -> Table:
         by_reason.setdefault(reason, []).append(pod)
     items = output.items()
     for reason, pods in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
-        names = words.listed(pods, page.width - 8)
+        names = texts.listed(pods, page.width - 8)
         items.add_row(f"{len(pods):,}", Text.assemble((names, output.BAD), "\n", reason))
     return items

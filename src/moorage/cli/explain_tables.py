@@ -5,9 +5,10 @@ from collections import Counter
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import Explanation, preemption, report, words
+from moorage.explaining import Explanation, preemption, report
 from moorage.explaining.report import Ranking
 
 MOST_RANKED = 10
@@ -39,9 +40,9 @@ def _show_fitting(page: Page, told: Explanation, most: int | None) -> None:
     if not ranking.nodes:
         return
     fit = "fits" if len(ranking.nodes) == 1 else "fit"
-    page.section(f"{words.count(len(ranking.nodes), 'node')} {fit}")
+    page.section(f"{texts.count(len(ranking.nodes), 'node')} {fit}")
     if not told.totals:
-        page.put(Text(words.listed(ranking.nodes, ALL if most is None else 3 * page.width)))
+        page.put(Text(texts.listed(ranking.nodes, ALL if most is None else 3 * page.width)))
         return
     plugins = _as_many_as_fit(page, told, ranking, most)
     page.put(_scores(told, ranking.shown(most), plugins))
@@ -83,7 +84,7 @@ def _show_preemption(page: Page, told: Explanation, most: int | None) -> None:
             page.section()
             page.put(Text(told.preemption_message))
         return
-    page.section(f"Others could make room on {words.count(len(sacrifices), 'node')}")
+    page.section(f"Others could make room on {texts.count(len(sacrifices), 'node')}")
     items = output.items(justify="left")
     for each in sacrifices[:most]:
         said = Text("\n".join(each.victims))
@@ -107,7 +108,7 @@ def _show_refused(page: Page, told: Explanation, *, show_all: bool) -> None:
         said = Text(group.reason)
         if group.plugin:
             said.append(f"  {group.plugin}", output.DIM)
-        said.append(f"\n{words.listed(group.nodes, width)}", output.DIM)
+        said.append(f"\n{texts.listed(group.nodes, width)}", output.DIM)
         items.add_row(f"{len(group.nodes):,}", said)
     page.put(items)
 

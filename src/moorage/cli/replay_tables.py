@@ -2,9 +2,9 @@
 
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.planning.replay import Replay, Rerun
 
 MOST_MOVES = 30
@@ -14,7 +14,7 @@ LONGEST = 400
 def show(answer: Replay) -> None:
     """Print whether a run came out the same."""
     page = Page()
-    calls = words.count(answer.calls, "call")
+    calls = texts.count(answer.calls, "call")
     if answer.difference is None:
         page.put(Text(f"{calls} made again: the same, byte for byte.", output.GOOD))
         return
@@ -29,7 +29,7 @@ def show(answer: Replay) -> None:
 def show_rerun(answer: Rerun, *, show_all: bool) -> None:
     """Print what another configuration makes of it."""
     page = Page()
-    moved = words.count(len(answer.moved), "pod")
+    moved = texts.count(len(answer.moved), "pod")
     are = "is" if len(answer.moved) == 1 else "are"
     page.put(Text(f"{moved} of {answer.pods:,} {are} elsewhere under this configuration."))
     page.section()

@@ -3,10 +3,10 @@
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.api.requests import PODS
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.reporting import ticks
 from moorage.sim.results import disruptions
 from moorage.sim.results.result import Result, share
@@ -28,23 +28,23 @@ def show(result: Result, name: str, seed: int) -> None:
         page.section("Time to schedule")
         page.put(_waits(result))
     if result.disruptions:
-        page.section(f"{words.count(len(result.disruptions), 'pod')} disrupted")
+        page.section(f"{texts.count(len(result.disruptions), 'pod')} disrupted")
         page.put(_disruptions(result))
     if result.spread_violations:
         page.section("Uneven spread")
         page.put(_spread(result))
     if result.pending:
         stay = "stays" if result.pending_count == 1 else "stay"
-        page.section(f"{words.count(result.pending_count, 'pod')} {stay} pending")
+        page.section(f"{texts.count(result.pending_count, 'pod')} {stay} pending")
         page.put(_pending(page, result))
         output.claims_hint(page, (group.reason for group in result.pending))
 
 
 def _summary(result: Result, name: str, seed: int) -> Text:
     parts = [f"{result.bound:,} bound", f"{result.ended:,} ended"]
-    parts.append(f"{result.running:,} on {words.count(len(result.nodes), 'node')} at the end")
+    parts.append(f"{result.running:,} on {texts.count(len(result.nodes), 'node')} at the end")
     parts.append(f"{result.pending_count:,} pending")
-    pods = words.count(result.created, "pod")
+    pods = texts.count(result.created, "pod")
     text = Text(f"{name}, seed {seed}: {pods} in {ticks.span(result.seconds)}: ")
     text.append(", ".join(parts) + ".")
     text.highlight_regex(r"[\d,]+ bound", output.GOOD)
@@ -126,7 +126,7 @@ def _spread(result: Result) -> Table:
 def _pending(page: Page, result: Result) -> Table:
     items = output.items()
     for group in result.pending[:MOST_ROWS]:
-        names = words.listed(group.pods, page.width - 8)
+        names = texts.listed(group.pods, page.width - 8)
         items.add_row(
             f"{len(group.pods):,}", Text.assemble((names, output.BAD), "\n", group.reason)
         )

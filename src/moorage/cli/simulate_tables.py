@@ -6,11 +6,10 @@ from enum import Enum
 from rich.table import Table
 from rich.text import Text
 
-from moorage.api import requests
+from moorage.api import requests, texts
 from moorage.cli import output
 from moorage.cli.outcome import PODS, NodeUse, Outcome
 from moorage.cli.output import Page
-from moorage.explaining import words
 
 # Up to so many nodes are all shown; of more, those that got the most pods.
 MOST_NODES = 40
@@ -37,18 +36,18 @@ def show(outcome: Outcome, skipped: Counter[str], *, show_all: bool) -> None:
         page.section()
         _show_nodes(page, outcome, show_all=show_all)
     if outcome.placed:
-        page.section(f"{words.count(len(outcome.placed), 'pod')} placed")
+        page.section(f"{texts.count(len(outcome.placed), 'pod')} placed")
         page.put(_placed(page, outcome, show_all=show_all))
     if outcome.evictions:
-        page.section(f"{words.count(len(outcome.evictions), 'pod')} had to make room")
+        page.section(f"{texts.count(len(outcome.evictions), 'pod')} had to make room")
         page.put(_evictions(page, outcome, None if show_all else MOST_EVICTIONS))
     if outcome.pending:
         stay = "stays" if len(outcome.pending) == 1 else "stay"
-        page.section(f"{words.count(len(outcome.pending), 'pod')} {stay} pending")
+        page.section(f"{texts.count(len(outcome.pending), 'pod')} {stay} pending")
         page.put(_reasons(page, outcome, show_all=show_all))
         output.claims_hint(page, outcome.pending.values())
     for name, (pod, count) in outcome.held_back.items():
-        more = words.count(count, "more pod")
+        more = texts.count(count, "more pod")
         page.note(f"StatefulSet {name} waits for {pod} to run before it makes {more}.")
     output.skipped(page, skipped)
 
@@ -62,7 +61,7 @@ def _summary(outcome: Outcome) -> Text:
         parts.append(f"{len(outcome.ended):,} ended")
     if outcome.pending:
         parts.append(f"{len(outcome.pending):,} pending{_of_which_gated(outcome)}")
-    there = f"{words.count(pods, 'pod')} on {words.count(nodes, 'node')}"
+    there = f"{texts.count(pods, 'pod')} on {texts.count(nodes, 'node')}"
     text = Text(f"{there} after {outcome.seconds:g} s: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ placed", output.GOOD)
     text.highlight_regex(r"[\d,]+ pending", output.BAD)
@@ -134,7 +133,7 @@ def _use(page: Page, node: NodeUse, resource: str, detail: Detail) -> Text:
         text.append(" ")
     text.append(f"{percent:>3}%", style)
     if detail is not Detail.SHARES:
-        text.append(f" {words.amount(used, resource)}/{words.amount(total, resource)}", output.DIM)
+        text.append(f" {texts.amount(used, resource)}/{texts.amount(total, resource)}", output.DIM)
     return text
 
 
@@ -154,7 +153,7 @@ def _placed(page: Page, outcome: Outcome, *, show_all: bool) -> Table:
     items = output.items(justify="left")
     room = page.width - max((len(node.name) for node in nodes), default=0) - 2
     for node in nodes:
-        names = ", ".join(node.new) if show_all else words.listed(node.new, room)
+        names = ", ".join(node.new) if show_all else texts.listed(node.new, room)
         items.add_row(node.name, Text(names, output.DIM))
     return items
 
@@ -179,4 +178,4 @@ def _reasons(page: Page, outcome: Outcome, *, show_all: bool) -> Table:
 
 
 def _names(page: Page, keys: list[str], *, show_all: bool) -> str:
-    return ", ".join(keys) if show_all else words.listed(keys, page.width - 8)
+    return ", ".join(keys) if show_all else texts.listed(keys, page.width - 8)

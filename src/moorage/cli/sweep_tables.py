@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import Page
-from moorage.explaining import words
 from moorage.sweeping.run import flat
 from moorage.sweeping.sweep import Finished, Sweep
 
@@ -32,7 +32,7 @@ def show(answer: Sweep, skipped: Counter[str], *, show_all: bool) -> None:
     page = Page()
     groups = answer.groups()
     reused = f", {answer.reused:,} of them finished before" if answer.reused else ""
-    page.put(Text(f"{words.count(len(answer.runs), 'run')}{reused}."))
+    page.put(Text(f"{texts.count(len(answer.runs), 'run')}{reused}."))
     page.section()
     shown = groups if show_all else groups[:MOST_GROUPS]
     page.put(_table(shown))

@@ -8,10 +8,10 @@ one after that. Reasons that are not known here, a user's plugin's perhaps, get 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from moorage.api import requests, selectors
+from moorage.api import requests, selectors, texts
 from moorage.api.node import Taint
 from moorage.api.pod import NodeSelectorTerm, Pod
-from moorage.explaining import neighbours, storage, words
+from moorage.explaining import neighbours, storage
 from moorage.explaining.case import Case
 from moorage.framework.cluster import Cluster
 from moorage.framework.status import Status
@@ -68,7 +68,7 @@ def _shortage(case: Case) -> str:
     resource = case.reason.removeprefix(INSUFFICIENT)
     asked = requests.filter_request(case.pod).get(resource, 0)
     best = max(case.nodes, key=lambda node: _free(node, resource))
-    ask, free = words.two_amounts(asked, max(_free(best, resource), 0), resource)
+    ask, free = texts.two_amounts(asked, max(_free(best, resource), 0), resource)
     largest = max(node.allocatable(resource) for node in case.nodes)
     line = f"the pod asks for {ask}; "
     if largest <= 0:
@@ -78,7 +78,7 @@ def _shortage(case: Case) -> str:
     enough = [node.name for node in case.nodes if node.allocatable(resource) >= asked]
     if enough:
         return f"{line} Large enough, were {_it(enough)} less full: {_names(enough)}."
-    _, most = words.two_amounts(asked, largest, resource)
+    _, most = texts.two_amounts(asked, largest, resource)
     even = f"it has only {most}" if len(case.nodes) == 1 else f"none of these has more than {most}"
     return f"{line} Even empty, {even}."
 
@@ -89,7 +89,7 @@ def _free(node: NodeInfo, resource: str) -> int:
 
 def _too_many_pods(case: Case) -> str:
     most = max(node.allocatable("pods") for node in case.nodes)
-    limit = words.count(most, "pod")
+    limit = texts.count(most, "pod")
     return f"{_these(case)} {_verb(case, 'takes', 'take')} {limit} at most, and no more fit."
 
 
@@ -173,7 +173,7 @@ _LINES: dict[str, Callable[[Case], str]] = {
 
 def _these(case: Case) -> str:
     only = len(case.nodes) == 1
-    return case.nodes[0].name if only else f"these {words.count(len(case.nodes), 'node')}"
+    return case.nodes[0].name if only else f"these {texts.count(len(case.nodes), 'node')}"
 
 
 def _verb(case: Case, one: str, many: str) -> str:
@@ -188,14 +188,14 @@ def _have(number: int, case: Case) -> str:
     if number == 0:
         return "no node has"
     verb = "has" if number == 1 else "have"
-    return f"{number:,} of {words.count(len(case.everywhere), 'node')} {verb}"
+    return f"{number:,} of {texts.count(len(case.everywhere), 'node')} {verb}"
 
 
 def _names(names: list[str]) -> str:
-    return words.listed(names, LONGEST_LIST)
+    return texts.listed(names, LONGEST_LIST)
 
 
 def _counted(counts: Counter[str]) -> str:
     often_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    texts = [f"{text} ({words.count(number, 'node')})" for text, number in often_first]
-    return words.listed(texts, 2 * LONGEST_LIST)
+    counted = [f"{text} ({texts.count(number, 'node')})" for text, number in often_first]
+    return texts.listed(counted, 2 * LONGEST_LIST)

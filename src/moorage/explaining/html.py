@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from moorage import markup
-from moorage.explaining import preemption, report, words
+from moorage.api import texts
+from moorage.explaining import preemption, report
 from moorage.explaining.explanation import Explanation
 from moorage.markup import Html
 
@@ -41,7 +42,7 @@ def _parts(told: Explanation) -> Iterator[Html]:
         yield markup.table(
             ["nodes refused", "reason", "plugin", "which"],
             (
-                [len(group.nodes), group.reason, group.plugin, words.listed(group.nodes, WIDTH)]
+                [len(group.nodes), group.reason, group.plugin, texts.listed(group.nodes, WIDTH)]
                 for group in groups
             ),
         )

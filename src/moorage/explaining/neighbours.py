@@ -7,11 +7,10 @@ namespaces by their labels is only stated.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from moorage.api import selectors
+from moorage.api import selectors, texts
 from moorage.api.meta import LabelSelector
 from moorage.api.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
 from moorage.api.selectors import Selector, SelectorError
-from moorage.explaining import words
 from moorage.explaining.case import Case
 
 LONGEST_LIST = 60
@@ -24,14 +23,14 @@ def line(case: Case) -> str:
 
 
 def _lacking(case: Case) -> str:
-    texts = []
+    parts = []
     for key in dict.fromkeys(each.topology_key for each in _hard(case.pod)):
         without = [node.name for node in case.nodes if key not in node.labels]
         if without:
             nobody = all(key not in node.labels for node in case.everywhere)
-            who = "no node has it" if nobody else f"not on {words.listed(without, LONGEST_LIST)}"
-            texts.append(f"the pod is spread over the label {key}: {who}")
-    return f"{'; '.join(texts)}." if texts else ""
+            who = "no node has it" if nobody else f"not on {texts.listed(without, LONGEST_LIST)}"
+            parts.append(f"the pod is spread over the label {key}: {who}")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _skewed(case: Case) -> str:
@@ -51,7 +50,7 @@ def _spread(case: Case, constraint: TopologySpreadConstraint) -> str:
     there = [f"{n:,} in {zone}" for zone, n in sorted(counts.items(), key=lambda i: (i[1], i[0]))]
     return (
         f"between values of {key} the number of {_pods(constraint.label_selector)} may differ "
-        f"by {constraint.max_skew}; there are {words.listed(there, LONGEST_LIST)}."
+        f"by {constraint.max_skew}; there are {texts.listed(there, LONGEST_LIST)}."
     )
 
 
@@ -83,7 +82,7 @@ def _repelled(case: Case) -> str:
         and affinity.pod_anti_affinity is not None
         and any(_selects(t, other, case.pod) for t in affinity.pod_anti_affinity.required)
     ]
-    return f"kept away by {words.listed(hermits, LONGEST_LIST)}." if hermits else ""
+    return f"kept away by {texts.listed(hermits, LONGEST_LIST)}." if hermits else ""
 
 
 _LINES: dict[str, Callable[[Case], str]] = {
@@ -127,7 +126,7 @@ def _whereabouts(case: Case, term: PodAffinityTerm) -> str:
     found = [
         f"{other.key} on {name}" for name, other in _placed(case) if _selects(term, case.pod, other)
     ]
-    return f": {words.listed(found, LONGEST_LIST)}" if found else ", and there are none"
+    return f": {texts.listed(found, LONGEST_LIST)}" if found else ", and there are none"
 
 
 def _pods(selector: LabelSelector | None) -> str:

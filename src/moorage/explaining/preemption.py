@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from moorage.api import texts
 from moorage.api.pod import Pod
-from moorage.explaining import words
 from moorage.explaining.explanation import Explanation
 from moorage.framework.post_filter import Candidate
 
@@ -22,8 +22,8 @@ def headline(told: Explanation) -> str:
     """What happens to whom, and why there."""
     chosen = next(each for each in told.candidates if each.node == told.nominated)
     leave = "has" if len(chosen.victims) == 1 else "have"
-    who = words.count(len(chosen.victims), "pod")
-    nodes = words.count(len(told.candidates), "node")
+    who = texts.count(len(chosen.victims), "pod")
+    nodes = texts.count(len(told.candidates), "node")
     where = f"of {nodes} where that helps, " if len(told.candidates) > 1 else ""
     return f"{who} {leave} to leave {told.nominated} for it; {where}{told.why_nominated}"
 
@@ -48,6 +48,6 @@ def _harm(candidate: Candidate) -> str:
         return ""
     whose = "budget" if len(candidate.budgets) == 1 else "budgets"
     return (
-        f"goes against {words.count(candidate.violations, 'promise')} "
+        f"goes against {texts.count(candidate.violations, 'promise')} "
         f"of disruption {whose} {', '.join(candidate.budgets)}"
     )

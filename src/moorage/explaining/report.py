@@ -5,7 +5,8 @@ Whether it ends up as plain text or as tables in colour is not known here.
 
 from typing import NamedTuple
 
-from moorage.explaining import preemption, words
+from moorage.api import texts
+from moorage.explaining import preemption
 from moorage.explaining.explanation import Explanation
 
 
@@ -80,15 +81,15 @@ def _unscored(told: Explanation) -> str:
     if told.nodes == 1:
         return "there is no other"
     if len(told.feasible) == 1:
-        return f"it is the only one of {words.count(told.nodes, 'node')} that fits"
+        return f"it is the only one of {texts.count(told.nodes, 'node')} that fits"
     if told.pod.status.nominated_node_name == told.picked:
         return "it fits, and was promised to the pod when others made room"
     return "it is the first that fits, and no plugin gives scores"
 
 
 def _drawn(told: Explanation, scored: list[str]) -> str:
-    others = words.listed([name for name in told.best if name != told.picked], 40)
-    points = words.count(told.totals[told.picked], "point")
+    others = texts.listed([name for name in told.best if name != told.picked], 40)
+    points = texts.count(told.totals[told.picked], "point")
     if len(told.best) == len(scored):
         which = f"all {len(scored):,} that fit have {points}"
     else:
@@ -99,8 +100,8 @@ def _drawn(told: Explanation, scored: list[str]) -> str:
 def _best(told: Explanation, second: str, scored: int) -> str:
     points, ahead = told.totals[told.picked], told.totals[told.picked] - told.totals[second]
     text = (
-        f"with {words.count(points, 'point')} it is the best of the {scored:,} that fit, "
-        f"{words.count(ahead, 'point')} ahead of {second}"
+        f"with {texts.count(points, 'point')} it is the best of the {scored:,} that fit, "
+        f"{texts.count(ahead, 'point')} ahead of {second}"
     )
     plugin = _most_telling(told, told.picked, second)
     return f"{text}, most of all in {plugin}" if plugin else text

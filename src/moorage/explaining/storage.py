@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from moorage.api import claims, csi_migration
+from moorage.api import claims, csi_migration, texts
 from moorage.api.pod import Pod
 from moorage.api.storage import (
     CSINode,
@@ -17,7 +17,6 @@ from moorage.api.storage import (
     TopologySelectorTerm,
     VolumeNodeTerm,
 )
-from moorage.explaining import words
 from moorage.explaining.case import Case
 from moorage.nodes import volumes
 
@@ -106,8 +105,8 @@ def _zone(case: Case) -> str:
         for node in case.nodes
     )
     often_first = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
-    where = [f"{labels} ({words.count(n, 'node')})" for labels, n in often_first]
-    return _sentence([*told, f"here it is {words.listed(where, LONGEST_LIST)}"]) if told else ""
+    where = [f"{labels} ({texts.count(n, 'node')})" for labels, n in often_first]
+    return _sentence([*told, f"here it is {texts.listed(where, LONGEST_LIST)}"]) if told else ""
 
 
 def _nothing_to_bind(case: Case) -> str:
@@ -136,7 +135,7 @@ def _supply(case: Case, claim: PersistentVolumeClaim) -> str:
         for volume in case.cluster.all(PersistentVolume)
         if claims.class_of(volume) == name and volume.status.phase == "Available"
     ]
-    said = f"free of that class: {words.listed(free, 60)}" if free else "no volume of it is free"
+    said = f"free of that class: {texts.listed(free, 60)}" if free else "no volume of it is free"
     storage_class = case.cluster.get(StorageClass, name)
     if storage_class is None:
         return said
@@ -209,7 +208,7 @@ def _disk(case: Case) -> str:
         for use in volumes.uses_of(other)
         if use in wanted
     ]
-    return f"in use: {words.listed(held, LONGEST_LIST)}."
+    return f"in use: {texts.listed(held, LONGEST_LIST)}."
 
 
 def _one_pod_only(case: Case) -> str:
@@ -218,7 +217,7 @@ def _one_pod_only(case: Case) -> str:
         if claim is not None and "ReadWriteOncePod" in claim.spec.access_modes:
             users = [f"{other.key} on {other.node_name}" for other in _users(case, name)]
             if users:
-                who = words.listed(users, LONGEST_LIST)
+                who = texts.listed(users, LONGEST_LIST)
                 told.append(f"claim {name} is for one pod at a time, now {who}")
     return _sentence(told)
 
@@ -252,8 +251,8 @@ def _limits(case: Case) -> str:
         if limit.name in brought and limit.allocatable and limit.allocatable.count is not None
     )
     often_first = sorted(limits.items(), key=lambda item: (-item[1], item[0]))
-    said = [f"{limit} ({words.count(n, 'node')})" for limit, n in often_first]
-    return _sentence([*told, f"attached at most: {words.listed(said, LONGEST_LIST)}"])
+    said = [f"{limit} ({texts.count(n, 'node')})" for limit, n in often_first]
+    return _sentence([*told, f"attached at most: {texts.listed(said, LONGEST_LIST)}"])
 
 
 def _driver(

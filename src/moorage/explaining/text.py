@@ -2,7 +2,8 @@
 
 import textwrap
 
-from moorage.explaining import preemption, report, words
+from moorage.api import texts
+from moorage.explaining import preemption, report
 from moorage.explaining.explanation import Explanation
 from moorage.explaining.report import Ranking
 
@@ -41,11 +42,11 @@ def _fitting(told: Explanation) -> list[str]:
     ranking = report.ranking(told)
     if not ranking.nodes:
         return []
-    lines = [f"{words.count(len(ranking.nodes), 'node')} fit:"]
+    lines = [f"{texts.count(len(ranking.nodes), 'node')} fit:"]
     if len(ranking.nodes) == 1:
         lines = ["1 node fits:"]
     if not told.totals:
-        return lines + _wrapped(words.listed(ranking.nodes, 3 * WIDTH), INDENT, INDENT)
+        return lines + _wrapped(texts.listed(ranking.nodes, 3 * WIDTH), INDENT, INDENT)
     shown = ranking.shown(MOST_RANKED)
     lines += _table(told, ranking, shown)
     if len(shown) < len(ranking.nodes):
@@ -93,10 +94,10 @@ def _preemption(told: Explanation) -> list[str]:
     sacrifices = preemption.sacrifices(told)
     if not sacrifices:
         return _wrapped(told.preemption_message)
-    lines = [f"Others could make room on {words.count(len(sacrifices), 'node')}:"]
+    lines = [f"Others could make room on {texts.count(len(sacrifices), 'node')}:"]
     for each in sacrifices[:MOST_RANKED]:
         mark = PICKED if each.is_chosen else " "
-        said = f"{each.node}: {words.listed(each.victims, 2 * WIDTH)}"
+        said = f"{each.node}: {texts.listed(each.victims, 2 * WIDTH)}"
         said += f"; {each.harm}" if each.harm else ""
         lines += _wrapped(said, f"{INDENT}{mark} ", INDENT * 3)
     more = len(sacrifices) - MOST_RANKED
@@ -115,7 +116,7 @@ def _refused(told: Explanation) -> list[str]:
     for group in groups:
         by = f" ({group.plugin})" if group.plugin else ""
         lines += _wrapped(f"{len(group.nodes):,}  {group.reason}{by}", INDENT, INDENT * 3)
-        names = words.listed(group.nodes, WIDTH - 3 * len(INDENT))
+        names = texts.listed(group.nodes, WIDTH - 3 * len(INDENT))
         lines += _wrapped(names, INDENT * 3, INDENT * 3)
     return lines
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from moorage.explaining import Explanation, report, words
+from moorage.api import texts
+from moorage.explaining import Explanation, report
 from moorage.reporting import html
 from moorage.reporting.html import tag
 
@@ -41,7 +42,7 @@ def _scores(told: Explanation) -> str:
 
 def _refusals(told: Explanation) -> str:
     rows = [
-        [len(group.nodes), group.reason, group.plugin, words.listed(group.nodes, NAMES_WIDTH)]
+        [len(group.nodes), group.reason, group.plugin, texts.listed(group.nodes, NAMES_WIDTH)]
         for group in report.groups(told)
     ]
     table = html.table(["nodes", "refused because", "says", "which"], rows, numbers=[0])

@@ -4,8 +4,9 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from moorage.api import texts
 from moorage.api.requests import PODS
-from moorage.explaining import Explanation, words
+from moorage.explaining import Explanation
 from moorage.reporting import charts, decisions, heat_map, html, ticks
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
@@ -104,11 +105,11 @@ def _over_time(result: Result) -> Iterator[str]:
 
 def _pending(result: Result) -> str:
     total = result.pending_count
-    parts = [tag("p", html.text(f"{words.count(total, 'pod')} without a node, by reason."))]
+    parts = [tag("p", html.text(f"{texts.count(total, 'pod')} without a node, by reason."))]
     for group in result.pending[:MOST_ROWS]:
         count = len(group.pods)
         bar = tag("div", tag("i", style=f"width: {100 * count / total:.1f}%"))
-        names = html.text(words.listed(group.pods[:MOST_EXAMPLES], 400))
+        names = html.text(texts.listed(group.pods[:MOST_EXAMPLES], 400))
         more = f" and {count - MOST_EXAMPLES:,} more" if count > MOST_EXAMPLES else ""
         said = tag("p", tag("b", f"{count:,}"), " ", html.text(group.reason))
         who = tag("p", names, more, class_="note")

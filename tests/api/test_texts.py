@@ -1,8 +1,8 @@
-"""Amounts, counts and lists as people say them."""
+"""Amounts, counts and lists as text for people."""
 
 import pytest
 
-from moorage.explaining import words
+from moorage.api import texts
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,21 @@ from moorage.explaining import words
     ],
 )
 def test_amount(number, resource, said):
-    assert words.amount(number, resource) == said
+    assert texts.amount(number, resource) == said
 
 
 def test_two_amounts_are_told_apart():
     gibibyte = 1 << 30
-    assert words.two_amounts(gibibyte, 2 * gibibyte, "memory") == ("1Gi", "2Gi")
-    assert words.two_amounts(gibibyte, gibibyte - 1, "memory") == ("1Gi", "1073741823")
-    assert words.two_amounts(gibibyte, gibibyte, "memory") == ("1Gi", "1Gi")
+    assert texts.two_amounts(gibibyte, 2 * gibibyte, "memory") == ("1Gi", "2Gi")
+    assert texts.two_amounts(gibibyte, gibibyte - 1, "memory") == ("1Gi", "1073741823")
+    assert texts.two_amounts(gibibyte, gibibyte, "memory") == ("1Gi", "1Gi")
 
 
 @pytest.mark.parametrize(
     ("number", "said"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes"), (5000, "5,000 nodes")]
 )
 def test_count(number, said):
-    assert words.count(number, "node") == said
+    assert texts.count(number, "node") == said
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_count(number, said):
     ],
 )
 def test_listed(names, width, said):
-    assert words.listed(names, width) == said
+    assert texts.listed(names, width) == said

@@ -1,4 +1,4 @@
-"""Amounts, counts and lists of names as people say them.
+"""Amounts, counts and lists of names as text for people.
 
 For reading only: amounts of memory are rounded, lists are cut short. Programs get exact figures.
 """
