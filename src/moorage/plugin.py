@@ -9,6 +9,7 @@ from moorage.api import (
     quantity,
     requests,
     selectors,
+    texts,
     volume_matching,
 )
 from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
@@ -39,6 +40,7 @@ from moorage.api.workloads import ReplicaSet, ReplicationController, Service, St
 from moorage.framework.assumed import AssumeError
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
+from moorage.framework.declarations import Permission, Rejection
 from moorage.framework.effects import (
     BindPod,
     DeletePod,
@@ -141,6 +143,7 @@ __all__ = [
     "Offers",
     "PatchClaim",
     "PatchVolume",
+    "Permission",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "Placed",
@@ -155,6 +158,7 @@ __all__ = [
     "PostFiltered",
     "Reasons",
     "Refusal",
+    "Rejection",
     "ReplicaSet",
     "ReplicationController",
     "Request",
@@ -197,6 +201,7 @@ __all__ = [
     "requests",
     "selectors",
     "summarize",
+    "texts",
     "unresolvable",
     "unschedulable",
     "volume_matching",

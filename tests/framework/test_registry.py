@@ -257,6 +257,14 @@ class Patient(Plain):
     async def permit(self, state, pod, node): ...
 
 
+class Reader:
+    name = "Reader"
+    reads_kinds = ("StorageClass", "Quota")
+
+    def filter(self, state, pod, node):
+        return None
+
+
 class Worded(Plain):
     depends = "NODE"
 
@@ -305,6 +313,9 @@ WORDLESS = "KeyError"
         ),
         pytest.param(
             Patient, None, "permit must not be async: nobody awaits it", id="to be awaited"
+        ),
+        pytest.param(
+            Reader, None, "reads_kinds: Quota: no such kind is watched", id="reads an unknown kind"
         ),
         pytest.param(
             Worded,

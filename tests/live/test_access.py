@@ -6,8 +6,10 @@ import pytest
 import yaml
 from world import until
 
+from moorage import plugin as mp
 from moorage.api import config
-from moorage.live import access, start
+from moorage.api.kinds import KINDS
+from moorage.live import access, kinds, start
 
 ROOT = Path(__file__).parents[2]
 LEASE = {"resourceName": "mine", "resourceNamespace": "here"}
@@ -62,6 +64,40 @@ def test_kinds_that_no_plugin_reads_are_not_asked_for():
     made = access.roles(configuration, start.plugins(configuration), "x")
     assert ("", "pods", "list") in allowed(made)
     assert ("apps", "replicasets", "list") not in allowed(made)
+
+
+class Declaring:
+    """A user's plugin that states what it reads and writes."""
+
+    name = "Declaring"
+    reads_kinds = ("StorageClass",)
+    permissions = (mp.Permission("example.com", "quotas/status", ("patch",)),)
+
+
+class Silent:
+    """A user's plugin that states nothing."""
+
+    name = "Silent"
+
+
+def test_a_plugin_that_declares_its_access_gets_just_that():
+    without, made = (
+        allowed([{"rules": access.rules(access.cluster(plugins))}])
+        for plugins in ({}, {"Declaring": Declaring})
+    )
+    assert made - without == {
+        ("storage.k8s.io", "storageclasses", "list"),
+        ("storage.k8s.io", "storageclasses", "watch"),
+        ("example.com", "quotas/status", "patch"),
+    }
+
+
+def test_a_plugin_that_declares_nothing_gets_every_kind():
+    found = kinds.watched({"Declaring": Declaring, "Silent": Silent})
+    readers = {kind.name: names for kind, names in found}
+    assert readers.keys() == KINDS.keys()
+    assert readers["StorageClass"] == ("Declaring", "Silent")
+    assert readers["PriorityClass"] == ("Silent",)
 
 
 @pytest.mark.parametrize(

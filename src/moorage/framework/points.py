@@ -28,6 +28,9 @@ Besides its methods a plugin may state:
 `normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
               alternative is a `normalize_score` method that sees all scores of the cycle.
 `events_to_register()`  the changes that could cure its refusals, with a hint function each.
+`reads_kinds` names of the kinds that it reads besides Node and Pod, as `("StorageClass",)`; the
+              live scheduler watches these. Without it, the plugin may read any kind.
+`permissions` API access (`Permission`) that the requests of its pre_bind or bind need.
 """
 
 from collections.abc import Hashable
@@ -49,6 +52,7 @@ from moorage.nodes.table import Rows
 from moorage.nodes.usage import Placed
 
 if TYPE_CHECKING:
+    from moorage.framework.declarations import Rejection
     from moorage.framework.post_filter import PostFiltered, Refusal
 
 
@@ -296,6 +300,17 @@ class EventsToRegister(Protocol):
     """The changes that could cure a refusal of this plugin."""
 
     def events_to_register(self) -> Events: ...
+
+
+@runtime_checkable
+class ExplainRejection(Protocol):
+    """The details behind a reason that this plugin gave, as a sentence; empty if it has none.
+
+    A reason is counted across nodes, so it has no names and numbers. `moorage explain` shows this
+    sentence below the reasons. It is not part of a decision.
+    """
+
+    def explain_rejection(self, rejection: "Rejection") -> str: ...
 
 
 # Extension point -> the methods that make a plugin take part in it (any of them does).

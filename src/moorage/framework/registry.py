@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
+from moorage.api.kinds import KINDS
 from moorage.errors import PLUGIN_EXCEPTIONS, ConfigError
 from moorage.framework import calls
 from moorage.framework.points import METHODS, Depends
@@ -50,6 +51,7 @@ ARGUMENTS = {
     "bind": 3,
     "post_bind": 3,
     "events_to_register": 0,
+    "explain_rejection": 1,
     "reads": 1,
 }
 
@@ -189,6 +191,8 @@ def _problem(plugin: Any) -> str:
     depends = getattr(plugin, "depends", Depends.ANYTHING)
     if not isinstance(depends, Depends):
         return f"depends has to be one of mp.Depends, is {depends!r}"
+    if unknown := set(getattr(plugin, "reads_kinds", ())) - KINDS.keys():
+        return f"reads_kinds: {', '.join(map(str, sorted(unknown)))}: no such kind is watched"
     for twin in ("filter", "score"):
         if hasattr(plugin, f"{twin}_all") and not hasattr(plugin, twin):
             return f"{twin}_all needs its per-node twin `{twin}`, which explains and what-ifs use"

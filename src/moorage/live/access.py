@@ -1,70 +1,56 @@
-"""What a scheduler has to be allowed: every call that the live shell makes, as RBAC rules.
+"""The API access that a scheduler needs: every call of the live shell, as RBAC rules.
 
-Manifests are made from this and checked against it; a new call to the API server gets its line
-here, or operators will meet a 403.
+`moorage config rbac` prints these rules, and tests compare deploy/base/roles.yaml with them. A new
+call to the API server needs a line here, or in the `permissions` of the plugin that requests it.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from moorage.api.config import SchedulerConfiguration
+from moorage.framework.declarations import Permission
 from moorage.live import kinds
 
 RBAC = "rbac.authorization.k8s.io/v1"
-
-
-class Access(NamedTuple):
-    """A resource, and what is done to it; `names` if it is only to some of them."""
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    names: tuple[str, ...] = ()
-
 
 WATCH = ("list", "watch")
 
 # calls.py and event_recorder.py
 WRITES = (
-    Access("", "pods", ("get", "delete")),
-    Access("", "pods/binding", ("create",)),
-    Access("", "pods/status", ("patch",)),
-    Access("events.k8s.io", "events", ("create", "patch")),
-)
-# calls.py, for who gives volumes to claims
-VOLUME_WRITES = (
-    Access("", "persistentvolumes", ("patch",)),
-    Access("", "persistentvolumeclaims", ("patch",)),
+    Permission("", "pods", ("get", "delete")),
+    Permission("", "pods/binding", ("create",)),
+    Permission("", "pods/status", ("patch",)),
+    Permission("events.k8s.io", "events", ("create", "patch")),
 )
 # authorization.py
 REVIEWS = (
-    Access("authentication.k8s.io", "tokenreviews", ("create",)),
-    Access("authorization.k8s.io", "subjectaccessreviews", ("create",)),
+    Permission("authentication.k8s.io", "tokenreviews", ("create",)),
+    Permission("authorization.k8s.io", "subjectaccessreviews", ("create",)),
 )
 
 
-def cluster(plugins: dict[str, type[Any]]) -> list[Access]:
-    """What is done all over the cluster by a scheduler with these plugins."""
-    watched = [Access(kind.group, kind.plural, WATCH) for kind, _ in kinds.watched(plugins)]
-    writes = (*WRITES, *VOLUME_WRITES) if "VolumeBinding" in plugins else WRITES
-    return [*watched, *writes, *REVIEWS]
+def cluster(plugins: dict[str, type[Any]]) -> list[Permission]:
+    """The cluster-wide permissions of a scheduler with these plugins."""
+    watched = [Permission(kind.group, kind.plural, WATCH) for kind, _ in kinds.watched(plugins)]
+    declared = [each for cls in plugins.values() for each in getattr(cls, "permissions", ())]
+    return [*watched, *WRITES, *declared, *REVIEWS]
 
 
-def lease(configuration: SchedulerConfiguration) -> list[Access]:
-    """What is done in the namespace of the lease; lease.py. A create cannot be told by name."""
+def lease(configuration: SchedulerConfiguration) -> list[Permission]:
+    """Permissions in the lease's namespace (lease.py); `create` cannot be limited by name."""
     election = configuration.leader_election
     if not election.leader_elect:
         return []
     return [
-        Access("coordination.k8s.io", "leases", ("create",)),
-        Access("coordination.k8s.io", "leases", ("get", "update"), (election.resource_name,)),
+        Permission("coordination.k8s.io", "leases", ("create",)),
+        Permission("coordination.k8s.io", "leases", ("get", "update"), (election.resource_name,)),
     ]
 
 
-def rules(accesses: Iterable[Access]) -> list[dict[str, Any]]:
-    """Access as the rules of a role: a rule for each group and set of verbs."""
+def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Permissions as the rules of a role: one rule per group and set of verbs."""
     verbs: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for each in accesses:
+    for each in permissions:
         known = verbs.setdefault((each.group, each.resource, each.names), [])
         known += [verb for verb in each.verbs if verb not in known]
     grouped: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}

@@ -49,6 +49,7 @@ def worth(size: int, holders: int, nodes: int) -> int:
 class ImageLocality:
     name = "ImageLocality"
     depends = mp.Depends.NODES  # How widely an image is spread is a matter of all nodes.
+    reads_kinds = ()
 
     def reads(self, pod: mp.Pod) -> Wanted:
         return wanted(pod)

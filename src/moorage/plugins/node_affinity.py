@@ -49,6 +49,7 @@ PREFERRED = mp.StateKey[Weighted]("NodeAffinity.preferred")
 class NodeAffinity:
     name = "NodeAffinity"
     depends = mp.Depends.NODE
+    reads_kinds = ()
     normalizer = mp.ByMax()
 
     def __init__(self, *, added_affinity: mp.NodeAffinity | None = None) -> None:

@@ -61,6 +61,7 @@ class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
     columns = (DECLARED,)
     depends = mp.Depends.NODE
+    reads_kinds = ()
 
     def reads(self, pod: mp.Pod) -> int:
         return required(pod)

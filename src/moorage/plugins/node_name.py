@@ -10,6 +10,7 @@ OTHER_NODE = mp.unresolvable("node(s) didn't match the requested node name")
 class NodeName:
     name = "NodeName"
     depends = mp.Depends.NODE
+    reads_kinds = ()
 
     def reads(self, pod: mp.Pod) -> str:
         return pod.node_name

@@ -13,6 +13,7 @@ WANTED = mp.StateKey[tuple[mp.HostPort, ...]]("NodePorts.wanted")
 class NodePorts:
     name = "NodePorts"
     depends = mp.Depends.USAGE
+    reads_kinds = ()
 
     def reads(self, pod: mp.Pod) -> tuple[mp.HostPort, ...]:
         return mp.requests.host_ports(pod)

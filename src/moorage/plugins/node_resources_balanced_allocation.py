@@ -30,6 +30,7 @@ EXACT = 1 << 52
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     depends = mp.Depends.USAGE
+    reads_kinds = ()
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ class NodeUnschedulable:
     name = "NodeUnschedulable"
     columns = (UNSCHEDULABLE,)
     depends = mp.Depends.NODE
+    reads_kinds = ()
 
     def reads(self, pod: mp.Pod) -> tuple[mp.Toleration, ...]:
         return pod.spec.tolerations

@@ -5,6 +5,7 @@ from moorage import plugin as mp
 
 class SchedulingGates:
     name = "SchedulingGates"
+    reads_kinds = ()
 
     def pre_enqueue(self, pod: mp.Pod) -> mp.Status:
         gates = pod.spec.scheduling_gates

@@ -43,6 +43,7 @@ def annoyances(taints: Taints, tolerations: Tolerations) -> int:
 class TaintToleration:
     name = "TaintToleration"
     depends = mp.Depends.NODE
+    reads_kinds = ()
     normalizer = mp.ByMax(reverse=True)
 
     def reads(self, pod: mp.Pod) -> Tolerations:

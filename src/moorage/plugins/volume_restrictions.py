@@ -37,6 +37,7 @@ WANTED = mp.StateKey[Wanted]("VolumeRestrictions.wanted")
 class VolumeRestrictions:
     name = "VolumeRestrictions"
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = ("PersistentVolumeClaim",)
 
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""

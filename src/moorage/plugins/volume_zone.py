@@ -33,6 +33,7 @@ PLACES = mp.StateKey[Places]("VolumeZone.places")
 class VolumeZone:
     name = "VolumeZone"
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""

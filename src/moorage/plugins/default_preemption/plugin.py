@@ -30,6 +30,7 @@ CLEAR = ""
 
 class DefaultPreemption:
     name = "DefaultPreemption"
+    reads_kinds = ("PodDisruptionBudget",)
 
     def __init__(
         self, *, min_candidate_nodes_percentage: int = 10, min_candidate_nodes_absolute: int = 100

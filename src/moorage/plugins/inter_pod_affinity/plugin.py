@@ -21,6 +21,7 @@ POINTS = mp.StateKey[Points]("PreScoreInterPodAffinity")
 class InterPodAffinity:
     name = NAME
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = ("Namespace",)
     normalizer = MinMax()
 
     def __init__(

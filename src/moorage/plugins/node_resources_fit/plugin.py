@@ -35,6 +35,7 @@ Reads = tuple[tuple[tuple[str, int], ...], Shares]
 class NodeResourcesFit:
     name = "NodeResourcesFit"
     depends = mp.Depends.USAGE
+    reads_kinds = ()
 
     def __init__(
         self,

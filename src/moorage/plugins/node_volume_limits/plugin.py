@@ -36,6 +36,13 @@ NEW = mp.StateKey[New]("NodeVolumeLimits.new")
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = (
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "StorageClass",
+        "CSINode",
+        "VolumeAttachment",
+    )
 
     def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""

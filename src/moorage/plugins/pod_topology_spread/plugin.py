@@ -26,6 +26,7 @@ SYSTEM = "System"
 class PodTopologySpread:
     name = "PodTopologySpread"
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
     normalizer = FewestBest()
 
     def __init__(

@@ -31,6 +31,18 @@ class VolumeBinding:
     name = "VolumeBinding"
     # Claims, volumes, classes, drivers and capacities, and what others have assumed of them.
     depends = mp.Depends.PLACEMENTS
+    reads_kinds = (
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "CSIStorageCapacity",
+    )
+    permissions = (
+        mp.Permission("", "persistentvolumes", ("patch",)),
+        mp.Permission("", "persistentvolumeclaims", ("patch",)),
+    )
 
     def __init__(
         self,
