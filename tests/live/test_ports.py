@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from moorage.api import config
 from moorage.core.effects import Done, Failed, Unknown
-from moorage.core.extending import Chosen
+from moorage.core.extenders import ExtenderVictims
 from moorage.core.journal import Bound, Decided, Erred, Refused
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
@@ -180,7 +180,9 @@ def test_a_changed_node_is_sent_as_it_is_now(extender, asked):
 def test_preempt_sends_victims(extender, asked, names, full, meta):
     victim = make_pod("victim", uid="v")
     made = extender(preempt_verb="victims", node_cache_capable=names)
-    assert made.preempt(POD, {"n1": Candidate("n1", (victim,), 1)}) == {"n1": Chosen(("v",), 2)}
+    assert made.preempt(POD, {"n1": Candidate("n1", (victim,), 1)}) == {
+        "n1": ExtenderVictims(("v",), 2)
+    }
     _, _, body = asked()
     by_pod, by_uid = body["NodeNameToVictims"], body["NodeNameToMetaVictims"]
     assert (by_pod and [p["metadata"]["uid"] for p in by_pod["n1"]["Pods"]]) == full

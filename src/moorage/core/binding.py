@@ -21,7 +21,7 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Outcome
-from moorage.core.extending import ExtenderBinder
+from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework import points, summary
 from moorage.framework.awaiting import Awaiting

@@ -11,7 +11,7 @@ from moorage.core.binding import BindingCycle, Stage
 from moorage.core.cache import Cache
 from moorage.core.cycle import Decision
 from moorage.core.effects import Outcome, Unknown
-from moorage.core.extending import Extending
+from moorage.core.extenders import Extenders
 from moorage.core.failures import Failures
 from moorage.core.journal import Bound, Erred, Forgotten, Journal, Permitted, Waiting
 from moorage.core.lookups import Lookups
@@ -39,7 +39,7 @@ class Bindings:
         lookups: Lookups,
         outbox: Outbox,
         journal: Journal,
-        extending: Extending | None = None,
+        extenders: Extenders | None = None,
     ) -> None:
         # Pods that wait on permit; plugins see them, and signal to them.
         self.waiting = waiting
@@ -53,7 +53,7 @@ class Bindings:
         self._lookups = lookups
         self._outbox = outbox
         self._journal = journal
-        self._extending = extending
+        self._extenders = extenders
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._cycles
@@ -109,7 +109,7 @@ class Bindings:
     def _permitted(self, binding: BindingCycle, now: float) -> None:
         # From here on a failure is trouble, not a refusal: changes meanwhile do not matter.
         self._queue.done(binding.entry.uid)
-        binding.allowed(() if self._extending is None else self._extending.binders(binding.pod))
+        binding.allowed(() if self._extenders is None else self._extenders.binders(binding.pod))
         self._go_on(binding, now)
 
     def _go_on(self, binding: BindingCycle, now: float) -> None:

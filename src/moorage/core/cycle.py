@@ -14,8 +14,7 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
-from moorage.core.extended import EXTENDER, Extended
-from moorage.core.extending import Extending
+from moorage.core.extenders import EXTENDER, ExtendedVerdicts, Extenders
 from moorage.errors import PluginError
 from moorage.framework import summary
 from moorage.framework.answers import Filtered, PreFiltered, Scored
@@ -129,13 +128,13 @@ class SchedulingCycle:
         random: Random,
         promise_to: Callable[[Pod], str] = _as_its_status_says,
         reviewers: Sequence[Reviewer] = (),
-        extending: Extending | None = None,
+        extenders: Extenders | None = None,
     ) -> None:
         self._cluster = cluster
         self._templates = templates
         self._promised = promised
         self._promise_to = promise_to
-        self._extending = extending
+        self._extenders = extenders
         self._reviewers = reviewers
         self._promises = Promises(cluster, templates)
         self._random = random
@@ -173,8 +172,8 @@ class SchedulingCycle:
             self._pick(decision, int(np.flatnonzero(fits)[0]))
         else:
             decision.scored = sheet.run_scores(decision.state, decision.pod, fits)
-            if self._extending is not None:
-                decision.scored = self._extending.prioritize(decision.pod, fits, decision.scored)
+            if self._extenders is not None:
+                decision.scored = self._extenders.prioritize(decision.pod, fits, decision.scored)
             self._pick(decision, self._best(decision))
 
     # Which nodes are in question
@@ -191,7 +190,7 @@ class SchedulingCycle:
         if nominated is not None:
             only = np.zeros_like(fits)
             only[nominated] = True
-            if self._extending is None or self._extending.accepts(decision.pod, filtered, only):
+            if self._extenders is None or self._extenders.accepts(decision.pod, filtered, only):
                 decision.feasible_count = 1
                 return only
         if decision.profile.percentage is not None:
@@ -203,14 +202,14 @@ class SchedulingCycle:
             # Trouble over a node that is not in question harms nobody.
             failure = filtered.failure(self._in_question(decision))
             decision.status = decision.status if failure is None else failure
-        if self._extending is not None and decision.status is SUCCESS:
+        if self._extenders is not None and decision.status is SUCCESS:
             return self._extend(decision, filtered, fits)
         return fits
 
     def _extend(self, decision: Decision, filtered: Filtered, fits: Mask) -> Mask:
         """What extenders leave of the rows to choose from."""
-        assert self._extending is not None
-        left = self._extending.filter(decision.pod, filtered, fits, decision.refused)
+        assert self._extenders is not None
+        left = self._extenders.filter(decision.pod, filtered, fits, decision.refused)
         if left is filtered:
             return fits
         decision.filtered, decision.refused = left, None
@@ -254,7 +253,7 @@ class SchedulingCycle:
         if names is not None:
             order = order[self._cluster.table.named(names)[order]]
         percentage = decision.profile.percentage or 0
-        choosy = self._extending is not None and self._extending.looks_at_all
+        choosy = self._extenders is not None and self._extenders.looks_at_all
         some = decision.profile.has_scores or choosy
         wanted = sampling.enough(len(order), percentage) if some else 1
         feasible, decision.refused = self._walk.sample(order, fits, wanted, decision.nodes)
@@ -310,7 +309,7 @@ class SchedulingCycle:
             refusal.absent = pre.absent
             refusal.in_question = self._cluster.table.named(pre.names)
             self._diagnose(decision, filtered)
-        if isinstance(filtered, Extended) and decision.diagnosis is not None:
+        if isinstance(filtered, ExtendedVerdicts) and decision.diagnosis is not None:
             decision.diagnosis.unschedulable_plugins.add(EXTENDER)
         self._after_refusal(decision, refusal)
 

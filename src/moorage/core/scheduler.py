@@ -14,13 +14,13 @@ from random import Random
 
 from moorage.api import config
 from moorage.api.pod import Pod
-from moorage.core import extending, invariants, notes
+from moorage.core import invariants, notes
 from moorage.core.bindings import Bindings
 from moorage.core.cache import Cache
 from moorage.core.confirmations import Confirmations
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.effects import Effect, Outcome, Ticket
-from moorage.core.extending import AtOnce, Extender, Extending
+from moorage.core.extenders import ExtenderClient, Extenders, RunCalls, sequentially
 from moorage.core.failures import Failures
 from moorage.core.intake import Intake
 from moorage.core.journal import Journal
@@ -52,18 +52,18 @@ class Scheduler:
         registry: Registry | None = None,
         journal: Journal | None = None,
         confirm_seconds: float = CONFIRM_SECONDS,
-        extenders: Sequence[Extender] = (),
-        at_once: AtOnce = extending.in_turn,
+        extenders: Sequence[ExtenderClient] = (),
+        at_once: RunCalls = sequentially,
     ) -> None:
         settings = configuration or config.load(None)
         self.journal = journal if journal is not None else Journal()
         self.cluster = Cluster()
         self.templates = Templates()
         self.profiles = profiles.build(settings, registry or Registry(), self.cluster)
-        self.extending: Extending | None = None
+        self.extenders: Extenders | None = None
         if extenders:
-            self.extending = Extending(extenders, self.cluster, at_once)
-            self.extending.register(self.profiles.values())
+            self.extenders = Extenders(extenders, self.cluster, at_once)
+            self.extenders.register(self.profiles.values())
         self.nominator = Nominator(self.known_pod, self._promise_changed)
         self.queue = SchedulingQueue(
             self.profiles,
@@ -79,8 +79,8 @@ class Scheduler:
             Promised(self.nominator, self.queue.nominated_pods),
             Random(seed),
             self._promise_to,
-            reviewers=() if self.extending is None else self.extending.reviewers,
-            extending=self.extending,
+            reviewers=() if self.extenders is None else self.extenders.reviewers,
+            extenders=self.extenders,
         )
         # All pods that the world told of and that are not gone, by namespace/name.
         self._pods: dict[str, Pod] = {}
@@ -95,7 +95,7 @@ class Scheduler:
             lookups,
             self._outbox,
             self.journal,
-            self.extending,
+            self.extenders,
         )
         self.preemptions = Preemptions(
             World(

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core.extending import Chosen, Passed
+from moorage.core.extenders import ExtenderVictims, FilterResult
 from moorage.framework.effects import BindPod
 from moorage.framework.post_filter import Candidate
 
@@ -126,7 +126,7 @@ class _Bound(Struct, frozen=True):
     error: str | None = None
 
 
-def passed(answer: bytes, *, names: bool) -> Passed:
+def passed(answer: bytes, *, names: bool) -> FilterResult:
     """The answer to filter."""
     said = _read(answer, _Filtered)
     if said.error:
@@ -136,7 +136,9 @@ def passed(answer: bytes, *, names: bool) -> Passed:
         nodes = said.nodenames
     elif said.nodes is not None:
         nodes = [node.metadata.name for node in said.nodes.items or ()]
-    return Passed(nodes=nodes, failed=said.failednodes or {}, unresolvable=said.unresolvable or {})
+    return FilterResult(
+        nodes=nodes, failed=said.failednodes or {}, unresolvable=said.unresolvable or {}
+    )
 
 
 def scores(answer: bytes) -> list[tuple[str, int]]:
@@ -148,12 +150,12 @@ def scores(answer: bytes) -> list[tuple[str, int]]:
     return [(each.host, each.score) for each in hosts]
 
 
-def chosen(answer: bytes) -> dict[str, Chosen]:
+def chosen(answer: bytes) -> dict[str, ExtenderVictims]:
     """The answer to preempt."""
     said = _read(answer, _Preempted)
     found = said.nodenametometavictims or {}
     return {
-        node: Chosen(tuple(pod.uid for pod in each.pods or ()), each.numpdbviolations)
+        node: ExtenderVictims(tuple(pod.uid for pod in each.pods or ()), each.numpdbviolations)
         for node, each in ((node, each or _Victims()) for node, each in found.items())
     }
 

@@ -19,7 +19,7 @@ from moorage.api import config
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.effects import Done, Failed, Outcome, Unknown
-from moorage.core.extending import Call, Chosen, Passed
+from moorage.core.extenders import Call, ExtenderVictims, FilterResult
 from moorage.errors import ConfigError
 from moorage.framework.effects import BindPod
 from moorage.framework.post_filter import Candidate
@@ -87,7 +87,7 @@ class Ports:
 
 
 class HttpExtender:
-    """An extender that is asked by POST; see core.extending.Extender."""
+    """An extender that is asked by POST; see core.extenders.ExtenderClient."""
 
     def __init__(self, settings: config.Extender, place: str, ports: Ports) -> None:
         self.settings = settings
@@ -96,7 +96,7 @@ class HttpExtender:
         self._session: aiohttp.ClientSession | None = None
         self._fragments = Fragments()
 
-    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Passed:
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterResult:
         question = self._node_question(pod, nodes)
         read = partial(extender_wire.passed, names=self._names)
         return self._ask(self.settings.filter_verb, question, read)
@@ -105,7 +105,9 @@ class HttpExtender:
         question = self._node_question(pod, nodes)
         return self._ask(self.settings.prioritize_verb, question, extender_wire.scores)
 
-    def preempt(self, pod: Pod, candidates: Mapping[str, Candidate]) -> Mapping[str, Chosen]:
+    def preempt(
+        self, pod: Pod, candidates: Mapping[str, Candidate]
+    ) -> Mapping[str, ExtenderVictims]:
         question = extender_wire.preempt_question(pod, candidates, names=self._names)
         return self._ask(self.settings.preempt_verb, question, extender_wire.chosen)
 

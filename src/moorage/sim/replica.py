@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
-from moorage.core.extending import Extender
+from moorage.core.extenders import ExtenderClient
 from moorage.core.observations import Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
@@ -18,7 +18,9 @@ from moorage.sim.watch import Watch
 class MakeScheduler:
     """Makes the schedulers of one simulation, which look for their plugins only once."""
 
-    def __init__(self, config: SchedulerConfiguration, extenders: Sequence[Extender] = ()) -> None:
+    def __init__(
+        self, config: SchedulerConfiguration, extenders: Sequence[ExtenderClient] = ()
+    ) -> None:
         self._config = config
         self._registry = Registry()
         self._extenders = extenders

@@ -20,7 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
-from moorage.core.extending import Extender
+from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
@@ -75,7 +75,7 @@ class Simulation:
         trace: bool = False,
         start_seconds: float = 1.0,
         on_progress: Progress | None = None,
-        extenders: Sequence[Extender] = (),
+        extenders: Sequence[ExtenderClient] = (),
     ) -> None:
         self.config = configuration.load(config)
         self.cluster = Cluster()

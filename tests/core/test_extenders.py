@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from moorage import Simulation
 from moorage.api import config
 from moorage.api.pod import Container, PodStatus, ResourceRequirements
-from moorage.core import extending
-from moorage.core.extending import Chosen, Passed
+from moorage.core import extenders
+from moorage.core.extenders import ExtenderVictims, FilterResult
 from moorage.core.journal import Decided, Erred, Refused
 from moorage.framework.effects import BindPod, LookUpPod, PodRef
 from moorage.framework.status import SUCCESS, unschedulable
@@ -37,7 +37,7 @@ class Service:
     def filter(self, pod, nodes):
         names = [node.name for node in nodes]
         answer = self._answer("filter", names)
-        return answer if isinstance(answer, Passed) else Passed(nodes=answer)
+        return answer if isinstance(answer, FilterResult) else FilterResult(nodes=answer)
 
     def prioritize(self, pod, nodes):
         return self._answer("prioritize", [node.name for node in nodes]).items()
@@ -96,7 +96,7 @@ def asking(**resources):
 )
 def test_interest(pod, managed, interested):
     resources = tuple(config.ExtenderManagedResource(name=name) for name in managed)
-    assert extending.is_interested(config.Extender(managed_resources=resources), pod) == interested
+    assert extenders.is_interested(config.Extender(managed_resources=resources), pod) == interested
 
 
 def test_24_who_is_not_interested_is_never_asked(machine):
@@ -170,18 +170,18 @@ def test_trouble_fails_the_attempt(machine, trouble, text):
     ("answer", "text"),
     [
         pytest.param(
-            Passed(failed={"n1": "busy", "n2": "busy", "n3": "odd"}),
+            FilterResult(failed={"n1": "busy", "n2": "busy", "n3": "odd"}),
             "0/3 nodes are available: 1 odd, 2 busy.",
             id="22: all are refused",
         ),
         pytest.param(
-            Passed(failed={"n1": "a"}, unresolvable={"n1": "b", "n2": "b", "n3": "b"}),
+            FilterResult(failed={"n1": "a"}, unresolvable={"n1": "b", "n2": "b", "n3": "b"}),
             "0/3 nodes are available: 3 b.",
             id="26: what cannot be cured beats what can",
         ),
-        pytest.param(Passed(), "0/3 nodes are available:", id="refused without a word"),
+        pytest.param(FilterResult(), "0/3 nodes are available:", id="refused without a word"),
         pytest.param(
-            Passed(failed={"n1": "x", "other": "y"}),
+            FilterResult(failed={"n1": "x", "other": "y"}),
             "0/3 nodes are available: 1 x.",
             id="a node that is not there",
         ),
@@ -204,7 +204,7 @@ def test_50_filters_and_extenders_together(machine):
             return unschedulable("third") if node.name == "n3" else SUCCESS
 
     failed = {"n1": "x", "n2": "x", "n3": "must not show"}
-    made = machine(OnlyThird, extenders=[Service(passes=Passed(failed=failed))])
+    made = machine(OnlyThird, extenders=[Service(passes=FilterResult(failed=failed))])
     made.schedule(POD)
     (refused,) = facts(made, Refused)
     assert refused.message == "0/3 nodes are available: 1 third, 2 x."
@@ -213,7 +213,7 @@ def test_50_filters_and_extenders_together(machine):
 
 
 def test_any_change_wakes_who_was_refused_by_an_extender(machine):
-    made = machine(extenders=[Service(passes=Passed())])
+    made = machine(extenders=[Service(passes=FilterResult())])
     made.schedule(POD)
     assert made.where(POD) == "unschedulable"
     made.add(make_node("n4"))
@@ -240,7 +240,10 @@ def test_of_nodes_that_a_sample_left_out_nothing_is_said(machine):
 
     nodes = [f"n{i}" for i in range(400)]
     made = machine(
-        Odd, nodes=nodes, percentageOfNodesToScore=25, extenders=[Service(passes=Passed())]
+        Odd,
+        nodes=nodes,
+        percentageOfNodesToScore=25,
+        extenders=[Service(passes=FilterResult())],
     )
     made.schedule(POD)
     (refused,) = facts(made, Refused)
@@ -327,20 +330,35 @@ def preempting(machine, *services):
     ("services", "nominated"),
     [
         pytest.param(
-            [Service(victims={"n2": Chosen(("low2",))})], "n2", id="it strikes a node off"
+            [Service(victims={"n2": ExtenderVictims(("low2",))})], "n2", id="it strikes a node off"
         ),
         pytest.param(
-            [Service(victims=OSError(), ignorable=True), Service(victims={"n1": Chosen(("low",))})],
+            [
+                Service(victims=OSError(), ignorable=True),
+                Service(victims={"n1": ExtenderVictims(("low",))}),
+            ],
             "n1",
             id="one that may be ignored fails",
         ),
         pytest.param(
-            [Service(victims={"n1": Chosen(()), "n2": Chosen(("low2",))}, ignorable=True)],
+            [
+                Service(
+                    victims={"n1": ExtenderVictims(()), "n2": ExtenderVictims(("low2",))},
+                    ignorable=True,
+                )
+            ],
             "n2",
             id="a node without victims is dropped",
         ),
         pytest.param(
-            [Service(victims={"n1": Chosen(("low",), 2), "n2": Chosen(("low2",), 1)})],
+            [
+                Service(
+                    victims={
+                        "n1": ExtenderVictims(("low",), 2),
+                        "n2": ExtenderVictims(("low2",), 1),
+                    }
+                )
+            ],
             "n2",
             id="28: violations are the extender's",
         ),
@@ -358,18 +376,18 @@ def test_preempt(machine, services, nominated):
         pytest.param(OSError("down"), "preemption: down", id="it fails"),
         pytest.param({}, "preemption: no candidate node for preemption", id="nothing is left"),
         pytest.param(
-            {"n1": Chosen(())},
+            {"n1": ExtenderVictims(())},
             'preemption: expected at least one victim pod on node "n1"',
             id="a node without victims",
         ),
         pytest.param(
-            {"n1": Chosen(("low2",))},
+            {"n1": ExtenderVictims(("low2",))},
             "preemption: extender: http://e claims to preempt pod (UID: &{low2}) on node: n1, but "
             "the pod is not found on that node",
             id="a pod of another node",
         ),
         pytest.param(
-            {"n9": Chosen(("low",))},
+            {"n9": ExtenderVictims(("low",))},
             'preemption: nodeinfo not found for node name "n9"',
             id="a node that is not there",
         ),

@@ -1,12 +1,12 @@
-"""Extending: services outside that have a word in decisions, Kubernetes' HTTP extenders.
+"""Extenders: external services that take part in decisions, Kubernetes' HTTP extenders.
 
-Which of them are asked about a pod, in which order, and what becomes of their answers. How a
-question travels is not known here: a shell hands in objects that answer, over HTTP or otherwise.
+This module decides which extenders are called for a pod, in which order, and how their responses
+are used. It does not know the transport: a shell passes in clients, over HTTP or otherwise.
 
     filter       after all filter plugins, one after the other, on the nodes that are left
-    prioritize   after all score plugins, together; who fails has no say
+    prioritize   after all score plugins, in parallel; a failed call adds no scores
     preempt      when victims were found, one after the other (see post_filter.Reviewer)
-    bind         instead of the bind plugins; asked of the world like any other binding
+    bind         instead of the bind plugins; an effect like any other binding
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,10 +21,9 @@ from moorage.api import config
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core.extended import EXTENDER, Extended
 from moorage.errors import PluginError
 from moorage.framework import calls
-from moorage.framework.answers import Filtered, Parts, Scored
+from moorage.framework.answers import FITS, NO_NODE, Filtered, Parts, Scored, Volatile, tally
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, PodRef
 from moorage.framework.hints import EVERYTHING
@@ -34,155 +33,201 @@ from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, unresolvable, unschedulable
 
+# The plugin name under which extenders reject pods; any cluster event requeues such a pod.
+EXTENDER = "Extender"
 # An extender's scores go from 0 to 10, a plugin's to 100.
 SCALE = 10
 LOWEST = np.iinfo(np.int64).min
 
-UNSAID = unresolvable()
+NO_REASON = unresolvable()
 
 Rows = NDArray[np.intp]
 Call = Callable[[], Any]
-AtOnce = Callable[[Sequence[Call]], list[Any]]
+# Runs calls, perhaps in parallel; a result is what a call returned or raised.
+RunCalls = Callable[[Sequence[Call]], list[Any]]
 
 
-class Passed(Struct, frozen=True, kw_only=True):
-    """The nodes that an extender lets pass, and why others fail; unresolvable ones beat failed."""
+class FilterResult(Struct, frozen=True, kw_only=True):
+    """The nodes that an extender accepts, and why others fail; unresolvable overrides failed."""
 
     nodes: Sequence[str] = ()
     failed: Mapping[str, str] = {}
     unresolvable: Mapping[str, str] = {}
 
 
-class Chosen(Struct, frozen=True):
+class ExtenderVictims(Struct, frozen=True):
     """An extender's victims on a node, by UID, and how many budgets their eviction violates."""
 
     uids: tuple[str, ...]
     violations: int = 0
 
 
-class Extender(Protocol):
-    """A service that is asked; every method may raise, and then what the settings say happens."""
+class ExtenderClient(Protocol):
+    """A service to call; every method may raise, and `settings.ignorable` says what follows."""
 
     settings: config.Extender
 
-    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Passed:
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterResult:
         """Which of these nodes may a pod run on?"""
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Iterable[tuple[str, int]]:
         """How good are these nodes for a pod? Names with scores from 0 to 10."""
 
-    def preempt(self, pod: Pod, candidates: Mapping[str, Candidate]) -> Mapping[str, Chosen]:
+    def preempt(
+        self, pod: Pod, candidates: Mapping[str, Candidate]
+    ) -> Mapping[str, ExtenderVictims]:
         """On which of these nodes may pods be evicted for a pod, and which pods?"""
 
 
-def in_turn(asked: Sequence[Call]) -> list[Any]:
-    """Each call's answer, or what it raised."""
-    answers: list[Any] = []
-    for call in asked:
+def sequentially(calls: Sequence[Call]) -> list[Any]:
+    """Each call's result, or the exception that it raised."""
+    results: list[Any] = []
+    for call in calls:
         try:
-            answers.append(call())
-        except Exception as trouble:  # Somebody else's code may raise anything
-            answers.append(trouble)
-    return answers
+            results.append(call())
+        except Exception as error:  # A client's code may raise anything.
+            results.append(error)
+    return results
 
 
-class Extending:
-    """All extenders: those first that may not be ignored, else in the order of the file."""
+class ExtendedVerdicts(Filtered):
+    """The verdicts of filter plugins and, after the last plugin, those of extenders."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(
+        cls, filtered: Filtered, left: Rows, refused: Mapping[int, Status], seen: Rows | None
+    ) -> "ExtendedVerdicts":
+        """Plugins' verdicts with those of extenders; rows that a sample skipped have none."""
+        position = len(filtered._filters)
+        first, book = filtered.first.copy(), calls.Book()
+        if seen is not None:
+            visited = np.zeros(len(first), dtype=np.bool_)
+            visited[seen] = True
+            np.putmask(first, ~visited & (first != NO_NODE), FITS)
+        codes = np.zeros(len(first), dtype=np.int64)
+        for row, status in refused.items():
+            first[row], codes[row] = position, book.code(status)
+        fits = np.zeros(len(first), dtype=np.bool_)
+        fits[left] = True
+        verdicts = Volatile(position, codes, book.status, book.erred, len(left))
+        extended = cls(filtered._filters, filtered._fitting, fits, (*filtered._volatile, verdicts))
+        extended._first, extended._rejected_by = first, tally(first)
+        return extended
+
+    def plugin_at(self, place: int) -> str:
+        return EXTENDER if place == len(self._filters) else Filtered.plugin_at(self, place)
+
+    def status_at(self, place: int, row: int) -> Status:
+        if place != len(self._filters):
+            return Filtered.status_at(self, place, row)
+        # Without a plugin name: the cycle adds EXTENDER to the diagnosis, whatever the statuses.
+        verdicts = self._volatile[-1]
+        return verdicts.status_of(int(verdicts.codes[row]))
+
+
+class Extenders:
+    """All extenders: those that are not ignorable first, else in the order of the file."""
 
     def __init__(
         self,
-        extenders: Iterable[Extender],
+        extenders: Iterable[ExtenderClient],
         cluster: Cluster,
-        at_once: AtOnce = in_turn,
+        at_once: RunCalls = sequentially,
     ) -> None:
         self._extenders = sorted(extenders, key=lambda each: each.settings.ignorable)
         self._cluster = cluster
         self._at_once = at_once
 
     def register(self, profiles: Iterable[Profile]) -> None:
-        """See to it that pods which extenders refused are tried again after any change."""
+        """Requeue pods that extenders rejected after any cluster event."""
         for profile in profiles:
             profile.hints.add(EXTENDER, EVERYTHING)
 
     @property
     def looks_at_all(self) -> bool:
-        """Whether one feasible node is not enough: somebody refuses, or prefers, nodes."""
+        """Whether one feasible node is not enough: some extender filters or scores nodes."""
         settings = [each.settings for each in self._extenders]
         return any(each.filter_verb or each.prioritize_verb for each in settings)
 
-    def _asked(self, pod: Pod, verb: str) -> list[Extender]:
+    def _interested(self, pod: Pod, verb: str) -> list[ExtenderClient]:
         return [
             each
             for each in self._extenders
             if getattr(each.settings, verb) and is_interested(each.settings, pod)
         ]
 
+    def _in_order(self, fits: Mask) -> Rows:
+        order = self._cluster.table.order.rows()
+        rows: Rows = order[fits[order]]
+        return rows
+
     # Filter
 
     def filter(self, pod: Pod, filtered: Filtered, fits: Mask, seen: Rows | None) -> Filtered:
-        """What is left of the rows that fit; the very same answer if nobody refuses any.
+        """The verdicts after all extenders; the same object if no extender rejects a row.
 
-        `seen` are the refused rows that a sampling walk met: nothing is said of other rows then.
+        `seen` are the rejected rows that a sampling walk visited; only those keep a verdict then.
         """
-        asked = self._asked(pod, "filter_verb")
-        table = self._cluster.table
-        before = left = _in_order(table.order.rows(), fits)
+        before = left = self._in_order(fits)
         refused: dict[int, Status] = {}
-        for extender in asked:
+        for extender in self._interested(pod, "filter_verb"):
             if not len(left):
                 break
-            left = self._ask(extender, pod, left, refused)
+            left = self._filter(extender, pod, left, refused)
         if len(left) == len(before):
             return filtered
-        return Extended.of(filtered, left, refused, seen)
+        return ExtendedVerdicts.of(filtered, left, refused, seen)
 
     def accepts(self, pod: Pod, filtered: Filtered, only: Mask) -> bool:
-        """Whether nobody refuses the one node that was promised to the pod; trouble counts as no.
+        """Whether all extenders accept the pod's nominated node; an error counts as a rejection.
 
-        All nodes are asked about then, and trouble that lasts shows there.
+        The cycle then asks about all nodes, and an error that lasts is reported there.
         """
         try:
             return bool(self.filter(pod, filtered, only, None).fits[only].any())
         except PluginError:
             return False
 
-    def _ask(self, extender: Extender, pod: Pod, rows: Rows, refused: dict[int, Status]) -> Rows:
-        """The rows that one extender leaves."""
+    def _filter(
+        self, extender: ExtenderClient, pod: Pod, rows: Rows, refused: dict[int, Status]
+    ) -> Rows:
+        """The rows that one extender accepts."""
         table, settings = self._cluster.table, extender.settings
         nodes = {node.name: node for row in rows if (node := table.nodes[row]) is not None}
         try:
             answer = extender.filter(pod, list(nodes.values()))
             for name in answer.nodes:
                 if name not in nodes:
-                    raise LookupError(_not_asked(settings, name))
-        except Exception as trouble:
+                    raise LookupError(_unexpected_node(settings, name))
+        except Exception as error:
             if settings.ignorable:
                 return rows
-            raise PluginError(EXTENDER, calls.describe(trouble)) from trouble
+            raise PluginError(EXTENDER, calls.describe(error)) from error
         left = dict.fromkeys(table.row_of[name] for name in answer.nodes)
         for row in rows.tolist():
             if row not in left:
-                refused[row] = _refusal(answer, table.name(row))
+                refused[row] = _rejection(answer, table.name(row))
         return np.array(list(left), dtype=np.intp)
 
     # Prioritize
 
     def prioritize(self, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         """The scores with what extenders add to them."""
-        asked = self._asked(pod, "prioritize_verb")
-        if not asked:
+        extenders = self._interested(pod, "prioritize_verb")
+        if not extenders:
             return scored
-        table = self._cluster.table
-        rows = _in_order(table.order.rows(), fits)
+        table, rows = self._cluster.table, self._in_order(fits)
         nodes = [node for row in rows if (node := table.nodes[row]) is not None]
-        answers = self._at_once([partial(each.prioritize, pod, nodes) for each in asked])
+        answers = self._at_once([partial(each.prioritize, pod, nodes) for each in extenders])
         totals, parts = scored.totals.astype(np.int64), list(scored.parts.all)
-        for extender, answer in zip(asked, answers, strict=True):
+        for extender, answer in zip(extenders, answers, strict=True):
             if not isinstance(answer, Exception):
                 points = self._points(extender.settings, answer, fits)
                 totals += points
                 parts.append((f"{EXTENDER} {extender.settings.url_prefix}", 1, points))
-        # A total may be anything, so that of a row that does not fit is less than anything.
+        # Extenders may add negative scores, so an infeasible row gets the lowest possible total.
         totals[~fits] = LOWEST
         return Scored(totals, Parts(parts), Leaders())
 
@@ -203,19 +248,19 @@ class Extending:
 
     @property
     def reviewers(self) -> list[Reviewer]:
-        """Those who have a word in preemption."""
-        wanted = [each for each in self._extenders if each.settings.preempt_verb]
-        return [PreemptionReview(each, self._cluster) for each in wanted]
+        """The extenders that take part in preemption."""
+        preempting = [each for each in self._extenders if each.settings.preempt_verb]
+        return [PreemptionReview(each, self._cluster) for each in preempting]
 
     def binders(self, pod: Pod) -> list["ExtenderBinder"]:
-        """Those who want to bind a pod themselves."""
-        return [ExtenderBinder(each.settings) for each in self._asked(pod, "bind_verb")]
+        """The extenders that bind a pod in place of the bind plugins."""
+        return [ExtenderBinder(each.settings) for each in self._interested(pod, "bind_verb")]
 
 
 class PreemptionReview:
-    """An extender's word in preemption."""
+    """An extender as a reviewer of preemption candidates."""
 
-    def __init__(self, extender: Extender, cluster: Cluster) -> None:
+    def __init__(self, extender: ExtenderClient, cluster: Cluster) -> None:
         self.ignorable = extender.settings.ignorable
         self._extender = extender
         self._cluster = cluster
@@ -228,7 +273,7 @@ class PreemptionReview:
         return {node: self._candidate(node, chosen, candidates) for node, chosen in answer.items()}
 
     def _candidate(
-        self, node: str, chosen: Chosen, candidates: Mapping[str, Candidate]
+        self, node: str, chosen: ExtenderVictims, candidates: Mapping[str, Candidate]
     ) -> Candidate:
         row = self._cluster.table.row_of.get(node)
         if row is None:
@@ -248,7 +293,7 @@ class PreemptionReview:
 
 
 class ExtenderBinder:
-    """An extender in the place of a bind plugin."""
+    """An extender used as a bind plugin."""
 
     def __init__(self, settings: config.Extender) -> None:
         self.name = settings.url_prefix
@@ -259,7 +304,7 @@ class ExtenderBinder:
 
 
 def is_interested(settings: config.Extender, pod: Pod) -> bool:
-    """Whether an extender looks after such a pod: it asks for a resource of the extender's."""
+    """Whether an extender is called for a pod: the pod requests one of its managed resources."""
     if not settings.managed_resources:
         return True
     managed = {resource.name for resource in settings.managed_resources}
@@ -271,18 +316,13 @@ def is_interested(settings: config.Extender, pod: Pod) -> bool:
     )
 
 
-def _in_order(order: Rows, fits: Mask) -> Rows:
-    chosen: Rows = order[fits[order]]
-    return chosen
-
-
-def _refusal(answer: Passed, name: str) -> Status:
+def _rejection(answer: FilterResult, name: str) -> Status:
     if name in answer.unresolvable:
         return unresolvable(answer.unresolvable[name])
-    return unschedulable(answer.failed[name]) if name in answer.failed else UNSAID
+    return unschedulable(answer.failed[name]) if name in answer.failed else NO_REASON
 
 
-def _not_asked(settings: config.Extender, name: str) -> str:
+def _unexpected_node(settings: config.Extender, name: str) -> str:
     return (
         f'extender "{settings.url_prefix}" claims a filtered node "{name}" which is not found in '
         "the input node list"
@@ -290,5 +330,5 @@ def _not_asked(settings: config.Extender, name: str) -> str:
 
 
 def _wrapped(number: int) -> int:
-    """As 64 bits hold it; kube-scheduler adds without looking, too."""
+    """As a 64-bit integer overflows, in kube-scheduler too."""
     return (number + 2**63) % 2**64 - 2**63
