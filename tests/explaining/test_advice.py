@@ -224,3 +224,58 @@ def test_what_most_nodes_say_comes_first():
 
 def test_a_pod_that_fits_needs_none():
     assert explain([pod(), node("n"), node("m", taints=[GPU])], "p").advice == []
+
+
+USERS_PLUGIN = """
+from moorage import plugin as mp
+
+FULL = mp.unschedulable("node(s) were full")
+
+
+class Limit:
+    name = "Limit"
+
+    def pre_filter(self, state, pod):
+        return mp.only_nodes(["n"]) if pod.labels.get("only") else mp.SUCCESS
+
+    def filter(self, state, pod, node):
+        return mp.SUCCESS if pod.labels.get("only") else FULL
+
+    def explain_rejection(self, rejection):
+        if rejection.pod.labels.get("broken"):
+            raise RuntimeError("out of words")
+        names = [node.name for node in rejection.nodes]
+        return f"{rejection.pod.key} on {', '.join(names)}; {len(rejection.all_nodes)} in all."
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param(
+            {}, ["node(s) were full: default/p on m, n; 2 in all."], id="a reason of its filter"
+        ),
+        pytest.param(
+            {"only": "yes"},
+            ["node(s) didn't satisfy plugin(s) [Limit]: default/p on m; 2 in all."],
+            id="nodes that its pre_filter excluded",
+        ),
+        pytest.param(
+            {"broken": "yes"},
+            ['node(s) were full: running ExplainRejection plugin "Limit": out of words'],
+            id="an exception is shown, and the explanation goes on",
+        ),
+    ],
+)
+def test_a_users_plugin_explains_its_rejections(labels, expected, tmp_path):
+    (tmp_path / "limit.py").write_text(USERS_PLUGIN)
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: limit.py:Limit}]}}}]\n"
+    )
+    asked = pod()
+    asked["metadata"]["labels"] = labels
+    nodes = [node("m"), node("n", cordoned=bool(labels.get("only")))]
+    found = explain([asked, *nodes], "p", config=config).advice
+    assert [line for line in found if "unschedulable" not in line] == expected

@@ -3,9 +3,10 @@
 For reading only: amounts of memory are rounded, lists are cut short. Programs get exact figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from moorage.api import quantity
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement
 
 _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 
@@ -55,3 +56,28 @@ def listed(names: Sequence[str], width: int) -> str:
 def _cut(names: Sequence[str], said: int) -> str:
     rest = len(names) - said
     return f"{', '.join(names[:said])} and {rest:,} more" if rest else ", ".join(names)
+
+
+def counted(counts: Mapping[str, int], noun: str, width: int) -> str:
+    """`a (3 nodes), b (1 node)`: the most frequent first."""
+    often_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return listed([f"{text} ({count(number, noun)})" for text, number in often_first], width)
+
+
+def requirements(expressions: Iterable[LabelSelectorRequirement]) -> str:
+    """`zone In [a, b] and disk Exists`."""
+    return " and ".join(
+        f"{each.key} {each.operator} [{', '.join(each.values)}]"
+        if each.values
+        else f"{each.key} {each.operator}"
+        for each in expressions
+    )
+
+
+def pods_with(selector: LabelSelector | None) -> str:
+    """The pods that a label selector selects: `pods with app=web and tier Exists`."""
+    if selector is None:
+        return "no pods at all"
+    parts = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    parts += [requirements((each,)) for each in selector.match_expressions]
+    return f"pods with {' and '.join(parts)}" if parts else "pods of any kind"

@@ -52,7 +52,7 @@ class Explanation:
         if decision.post_filter is not None:
             told._tell_preemption(decision.post_filter)
         if not told.picked:
-            told.advice = advice.of(told.pod, decision.state.cluster, told.rejected)
+            told.advice = advice.of(decision, told.rejected)
         if not told.unschedulable_plugins:
             told.unschedulable_plugins = sorted({s.plugin for s in told.rejected.values()} - {""})
         return told

@@ -53,7 +53,8 @@ def _ask(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
         return _of_another_scheduler(scheduler, pod, runs_on)
     gate = profile.run_pre_enqueue(pod)
     if gate is not None:
-        return Explanation(pod, runs_on=runs_on, gate=gate, advice=advice.of_gates(pod))
+        lines = advice.of_gate(profile, pod, gate)
+        return Explanation(pod, runs_on=runs_on, gate=gate, advice=lines)
     decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
     return Explanation.of(decision, runs_on)
 

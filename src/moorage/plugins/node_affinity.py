@@ -112,6 +112,24 @@ class NodeAffinity:
             scores += np.int64(weight) * mp.node_terms.matching(term, table)
         return scores
 
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        if rejection.reason in (*NOT_ENFORCED.reasons, *CONFLICT.reasons):
+            return ""
+        nodes, texts = rejection.all_nodes, []
+        for key, value in (rejection.pod.spec.node_selector or {}).items():
+            number = sum(node.labels.get(key) == value for node in nodes)
+            texts.append(f"{key}={value}, which {_have(number, len(nodes))}")
+        required = _node_affinity(rejection.pod).required
+        if required is not None and required.node_selector_terms:
+            matcher = mp.selectors.compile_node_selector(required)
+            number = sum(matcher.matches(node.labels, node.name) for node in nodes)
+            terms = " or ".join(
+                mp.texts.requirements((*term.match_expressions, *term.match_fields))
+                for term in required.node_selector_terms
+            )
+            texts.append(f"{terms}, which {_have(number, len(nodes))}")
+        return f"the pod requires {'; and '.join(texts)}." if texts else ""
+
     def events_to_register(self) -> mp.Events:
         return {
             mp.ClusterEvent.NODE_ADD: self.now_matches,
@@ -136,6 +154,12 @@ _NOTHING_SAID = mp.NodeAffinity()
 def _node_affinity(pod: mp.Pod) -> mp.NodeAffinity:
     affinity = pod.spec.affinity
     return (affinity and affinity.node_affinity) or _NOTHING_SAID
+
+
+def _have(number: int, nodes: int) -> str:
+    if number == 0:
+        return "no node has"
+    return f"{number:,} of {mp.texts.count(nodes, 'node')} {'has' if number == 1 else 'have'}"
 
 
 def _node_selector(pod: mp.Pod) -> tuple[tuple[str, str], ...] | None:

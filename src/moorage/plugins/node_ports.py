@@ -33,6 +33,17 @@ class NodePorts:
         wanted = state[WANTED]
         return mp.Verdicts(fits=~table.conflicting(wanted), otherwise=TAKEN)
 
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        wanted = mp.requests.host_ports(rejection.pod)
+        ports = ", ".join(f"{port}/{protocol}" for _, protocol, port in wanted)
+        holders = [
+            f"{placed.pod.key} on {node.name}"
+            for node in rejection.nodes
+            for placed in node.placed().values()
+            if mp.ports.conflict(wanted, set(placed.usage.ports))
+        ]
+        return f"the pod wants {ports}, held by {mp.texts.listed(holders, 60)}."
+
     def events_to_register(self) -> mp.Events:
         return {mp.ClusterEvent.POD_DELETE: frees_a_port, mp.ClusterEvent.NODE_ADD: None}
 

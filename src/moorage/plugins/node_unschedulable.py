@@ -41,6 +41,10 @@ class NodeUnschedulable:
         fits = np.ones(len(table), dtype=np.bool_) if tolerates(pod) else ~table[UNSCHEDULABLE]
         return mp.Verdicts(fits=fits, otherwise=CORDONED)
 
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        names = mp.texts.listed([node.name for node in rejection.nodes], 60)
+        return f"cordoned, until somebody runs `kubectl uncordon`: {names}."
+
     def events_to_register(self) -> mp.Events:
         return {
             mp.ClusterEvent.NODE_ADD: uncordoned,

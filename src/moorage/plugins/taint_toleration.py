@@ -4,6 +4,7 @@ Taints with effect NoSchedule and NoExecute rule a node out. Those with PreferNo
 score: the fewer of them the pod does not tolerate, the better. Other effects are ignored.
 """
 
+from collections import Counter
 from functools import lru_cache
 
 import numpy as np
@@ -68,6 +69,16 @@ class TaintToleration:
         tolerations = state[SOFT_TOLERATIONS]
         counts = [annoyances(taints, tolerations) for taints in table.taint_sets]
         return table.per_taint_set(np.array(counts, dtype=np.int64))
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        tolerations = rejection.pod.spec.tolerations
+        counts = Counter(
+            f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+            for node in rejection.nodes
+            for taint in node.taints
+            if taint.effect in HARD and not mp.selectors.tolerates_any(tolerations, taint)
+        )
+        return f"the pod has no toleration for {mp.texts.counted(counts, 'node', 120)}."
 
     def events_to_register(self) -> mp.Events:
         return {

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from moorage import plugin as mp
+from moorage.plugins import claim_advice
 
 NO_DISK = mp.unschedulable("node(s) had no available disk")
 CLAIM_IN_USE = mp.unschedulable(
@@ -85,6 +86,30 @@ class VolumeRestrictions:
         codes[codes == 0] = otherwise
         return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__)
 
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        if rejection.reason in NO_DISK.reasons:
+            volumes = rejection.pod.spec.volumes
+            wanted = {use for volume in volumes for use in mp.volumes.in_conflict(volume)}
+            held = [
+                f"{' '.join(use[:2])} by {other.key} on {node.name}"
+                for node in rejection.nodes
+                for other in node.pods
+                for use in mp.volumes.uses_of(other)
+                if use in wanted
+            ]
+            return f"in use: {mp.texts.listed(held, 140)}."
+        if rejection.reason not in CLAIM_IN_USE.reasons:
+            return claim_advice.missing(rejection)
+        parts = []
+        for name, claim, _ in claim_advice.used(rejection):
+            if claim is not None and ONE_POD_ONLY in claim.spec.access_modes:
+                pods = _users(rejection.cluster.table, rejection.pod.namespace, name)
+                users = [f"{pod.key} on {pod.node_name}" for pod in pods]
+                if users:
+                    text = mp.texts.listed(users, 140)
+                    parts.append(f"claim {name} is for one pod at a time, now {text}")
+        return claim_advice.sentence(parts)
+
     def events_to_register(self) -> mp.Events:
         return {
             mp.ClusterEvent.POD_DELETE: frees_a_volume,
@@ -106,6 +131,13 @@ def _is_used(table: mp.NodeTable, namespace: str, claim: str) -> bool:
     """Whether a pod on some node uses a claim; one whose node is gone is not seen."""
     rows = table.volumes.rows(mp.volumes.claim_use(namespace, claim))
     return any(table.nodes[row] is not None for row in rows)
+
+
+def _users(table: mp.NodeTable, namespace: str, claim: str) -> list[mp.Pod]:
+    """The pods on nodes that use a claim."""
+    rows = table.volumes.rows(mp.volumes.claim_use(namespace, claim))
+    pods = (pod for row in sorted(rows) for pod in table.volumes.pods(row).values())
+    return [pod for pod in pods if claim in mp.claims.names_of(pod)]
 
 
 def _shared(wanted: Wanted, other: mp.Pod) -> int:

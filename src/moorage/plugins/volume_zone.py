@@ -5,9 +5,12 @@ of the four labels is taken at its word: such a cluster has no zones. A volume's
 is also looked for under the node's new one, but not the other way round.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 
 from moorage import plugin as mp
+from moorage.plugins import claim_advice
+from moorage.plugins.claim_advice import ZONES
 
 Requirement = mp.selectors.Requirement
 
@@ -85,6 +88,23 @@ class VolumeZone:
                 zoneless = zoneless & table.meets(absent)
             fits = fits | zoneless
         return mp.Verdicts(fits=fits, otherwise=ELSEWHERE)
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        if rejection.reason.startswith('persistentvolume "'):
+            return claim_advice.volume_lost(rejection)
+        if rejection.reason not in ELSEWHERE.reasons:
+            return claim_advice.missing(rejection)
+        parts = [
+            f"claim {name} is bound to {volume.name}{zones}"
+            for name, _, volume in claim_advice.used(rejection)
+            if volume is not None and (zones := claim_advice.zones(volume))
+        ]
+        counts = Counter(
+            " and ".join(f"{key}={node.labels[key]}" for key in ZONES if key in node.labels)
+            for node in rejection.nodes
+        )
+        here = f"here it is {mp.texts.counted(counts, 'node', 140)}"
+        return claim_advice.sentence([*parts, here]) if parts else ""
 
     def events_to_register(self) -> mp.Events:
         return {

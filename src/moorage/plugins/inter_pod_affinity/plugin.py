@@ -9,7 +9,7 @@ the term's topology key. Nothing is counted here: the placements keep count.
 from collections.abc import Hashable
 
 from moorage import plugin as mp
-from moorage.plugins.inter_pod_affinity import hints
+from moorage.plugins.inter_pod_affinity import advice, hints
 from moorage.plugins.inter_pod_affinity.filtering import Counts, Told
 from moorage.plugins.inter_pod_affinity.incoming import NAME, Incoming, ScoreViews
 from moorage.plugins.inter_pod_affinity.scoring import MinMax, Points
@@ -120,6 +120,9 @@ class InterPodAffinity:
 
     def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.FewRows | None:
         return state[POINTS].few
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        return advice.explain(rejection)
 
     # Requeueing
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from moorage import plugin as mp
-from moorage.plugins.node_resources_fit import hints, strategies
+from moorage.plugins.node_resources_fit import advice, hints, strategies
 from moorage.plugins.node_resources_fit.needs import Needs
 from moorage.plugins.node_resources_fit.shares import Scale, Scored, Shares
 from moorage.plugins.node_resources_fit.strategies import Strategy
@@ -161,6 +161,9 @@ class NodeResourcesFit:
         )
         scale = Scale.of(tuple(scored for scored, _ in each))
         return Shares(scale, tuple(amount for _, amount in each), each)
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        return advice.explain(rejection)
 
     # Requeueing
 

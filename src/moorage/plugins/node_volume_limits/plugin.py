@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moorage import plugin as mp
-from moorage.plugins.node_volume_limits import attachable, hints
+from moorage.plugins.node_volume_limits import advice, attachable, hints
 from moorage.plugins.node_volume_limits.attachable import Attachable, ClaimMissing, Names
 from moorage.plugins.node_volume_limits.attached import AttachedVolumes
 
@@ -86,6 +86,9 @@ class NodeVolumeLimits:
         if isinstance(new.with_csi, dict):
             return _exceeding(new.with_csi, attached, table)
         return _hopeless(new, table.take(attached.has_csi_node))
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        return advice.explain(rejection) if rejection.reason in TOO_MANY.reasons else ""
 
     def events_to_register(self) -> mp.Events:
         return {

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 import msgspec
 
 from moorage import plugin as mp
+from moorage.plugins.pod_topology_spread import advice
 from moorage.plugins.pod_topology_spread.constraints import HARD, SOFT, SYSTEM_DEFAULTS, Stated
 from moorage.plugins.pod_topology_spread.filtering import Spread, Spreads, Told
 from moorage.plugins.pod_topology_spread.hints import Hints
@@ -106,6 +107,9 @@ class PodTopologySpread:
 
     def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.ByKind | None:
         return state[POINTS].by_kind
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        return advice.explain(rejection)
 
     # Requeueing
 

@@ -14,7 +14,7 @@ their storage would be.
 from collections.abc import Hashable, Sequence
 
 from moorage import plugin as mp
-from moorage.plugins.volume_binding import assuming, finding, hints, pre_bind, scoring
+from moorage.plugins.volume_binding import advice, assuming, finding, hints, pre_bind, scoring
 from moorage.plugins.volume_binding.assuming import Record
 from moorage.plugins.volume_binding.pod_claims import PodClaims, VolumeError, sort_out
 from moorage.plugins.volume_binding.pre_bind import Answer, Progress
@@ -122,6 +122,9 @@ class VolumeBinding:
             until = state.now + self._timeout_seconds
             state[PROGRESS] = Progress(written, until)
         return pre_bind.await_binding(state.cluster, record, node, until, state.now)
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        return advice.explain(rejection)
 
     def events_to_register(self) -> mp.Events:
         return hints.EVENTS
