@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from moorage.serve import refusals
 from moorage.serve.catalog import Catalog
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import names
 from moorage.serve.patches import apply
 from moorage.serve.patches.apply import Manager

@@ -7,7 +7,8 @@ show one storage; there is no conversion between them but the `apiVersion`.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from moorage.serve.change_log import DELETED, Change, Object
+from moorage.serve.change_log import DELETED, Change
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import BUILT_IN, CLUSTER, DEFINITIONS, NAMESPACED, Resource
 
 GroupVersion = tuple[str, str]

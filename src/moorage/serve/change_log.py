@@ -1,12 +1,10 @@
 """The latest changes of one resource, for watches that come back and lists that go on."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from moorage.serve import refusals
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import Resource
-
-Object = dict[str, Any]
-"""A whole Kubernetes object. Nobody changes one that is in the store: make another."""
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 

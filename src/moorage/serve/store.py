@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from moorage.serve import refusals
-from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, ChangeLog, Object, Stored
+from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, ChangeLog, Stored
+from moorage.serve.controllers.objects import Object
 from moorage.serve.refusals import TooLarge, Unavailable
 from moorage.serve.resources import Resource
 

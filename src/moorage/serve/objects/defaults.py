@@ -6,7 +6,7 @@ may be dropped, so the dict of the request is filled in place.
 
 from collections.abc import Callable
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import pod_defaults
 from moorage.serve.resources import Resource
 

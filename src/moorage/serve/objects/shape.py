@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.api import admission, labels
 from moorage.api.meta import KubeObject, ObjectMeta
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import complaints, names, rules
 from moorage.serve.objects.structs import struct_of
 from moorage.serve.refusals import BadRequest, Cause

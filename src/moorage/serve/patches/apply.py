@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.patches import field_sets, list_rules
 from moorage.serve.patches.field_sets import ABSENT, Path
 from moorage.serve.refusals import BadRequest, Cause, Conflict

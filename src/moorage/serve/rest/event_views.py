@@ -1,6 +1,6 @@
 """Events through their two doors: `v1`, as they are kept, and `events.k8s.io/v1`."""
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 
 # events.k8s.io/v1 -> v1; what is not listed has one name in both.
 _NAMES = {

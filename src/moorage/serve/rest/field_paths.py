@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.api import selectors
 from moorage.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.refusals import BadRequest
 from moorage.serve.resources import EVENTS, EVENTS_V1, Resource
 

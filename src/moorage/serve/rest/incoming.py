@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import bodies, protobuf
 from moorage.serve.refusals import BadRequest, TooLarge, UnsupportedMedia
 from moorage.serve.resources import Resource

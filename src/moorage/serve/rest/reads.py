@@ -5,7 +5,8 @@ from random import Random
 from aiohttp import web
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.change_log import Object, Stored
+from moorage.serve.change_log import Stored
+from moorage.serve.controllers.objects import Object
 from moorage.serve.rest import answers, field_paths, lists, negotiation, query, views
 from moorage.serve.rest.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, Form
 from moorage.serve.rest.paths import Place

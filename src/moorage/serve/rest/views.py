@@ -3,7 +3,8 @@
 Most often just as it is kept: then its bytes, encoded once, serve every list and every watch.
 """
 
-from moorage.serve.change_log import Object, Stored
+from moorage.serve.change_log import Stored
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import EVENTS, EVENTS_V1, Resource
 from moorage.serve.rest import event_views
 from moorage.serve.store import encode

@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.refusals import BadRequest, MethodNotAllowed
 from moorage.serve.resources import NAMESPACES, PODS, Resource
 from moorage.serve.rest import answers, field_paths, incoming, query, views

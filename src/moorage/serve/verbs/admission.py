@@ -12,7 +12,7 @@ from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
 from moorage.errors import ManifestError
 from moorage.serve import refusals
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import PODS, PRIORITY_CLASSES, STORAGE_CLASSES
 from moorage.serve.store import Store
 

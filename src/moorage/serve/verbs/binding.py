@@ -6,7 +6,7 @@ import msgspec
 
 from moorage.api.meta import ObjectMeta
 from moorage.serve import refusals
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import complaints
 from moorage.serve.refusals import BadRequest
 from moorage.serve.resources import PODS, Resource

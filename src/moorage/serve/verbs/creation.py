@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from moorage.serve import refusals
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import complaints, defaults, pod_defaults, shape
 from moorage.serve.refusals import BadRequest, Cause, Forbidden
 from moorage.serve.resources import (

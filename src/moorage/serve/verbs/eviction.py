@@ -7,7 +7,7 @@ import msgspec
 from moorage.api import selectors
 from moorage.api.meta import LabelSelector
 from moorage.serve import refusals
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.refusals import Cause, Refusal, TooManyRequests
 from moorage.serve.resources import DISRUPTION_BUDGETS, PODS
 from moorage.serve.store import Store

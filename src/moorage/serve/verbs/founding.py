@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moorage.api.admission import SYSTEM_PRIORITIES
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import DEFINITIONS
 from moorage.serve.store import Store
 from moorage.serve.verbs import conditions

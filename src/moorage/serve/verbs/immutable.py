@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import complaints
 from moorage.serve.refusals import Invalid
 from moorage.serve.resources import PODS, Resource

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import bodies
 from moorage.serve.patches import apply, json_patch, merge_patch, strategic
 from moorage.serve.patches.apply import Manager

@@ -3,7 +3,8 @@
 from typing import Any
 
 from moorage.serve import refusals
-from moorage.serve.change_log import Object, Stored
+from moorage.serve.change_log import Stored
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import complaints, defaults, shape
 from moorage.serve.resources import NAMESPACES, NODES, PODS, Resource
 from moorage.serve.verbs import immutable

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import DEFINITIONS, Resource
 from moorage.serve.rest.tables import cells, others
 from moorage.serve.rest.tables.cells import Column

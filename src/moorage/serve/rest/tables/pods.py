@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import NONE, UNKNOWN, Column, at, maps, number, text, wide
 

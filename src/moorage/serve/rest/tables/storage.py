@@ -3,7 +3,7 @@
 from typing import Any
 
 from moorage.api.defaults import IS_DEFAULT_CLASS
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import UNSET, Column, at, text, wide
 

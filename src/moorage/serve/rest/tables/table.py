@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from moorage.serve.change_log import Object
+from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import Resource
 from moorage.serve.rest import views
 from moorage.serve.rest.tables import custom, others, pods, storage, workloads
