@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from moorage.api import config, manifests
-from moorage.serve import kubeconfig, seeding, server
+from moorage.serve import access, initial_objects, server
 
 
 def complaint(got):
@@ -142,48 +142,51 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
         yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     )
     api = server.open_api(None)
-    assert seeding.add(api, manifests.load_whole(["dump.yaml"])) == 4
+    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])) == 4
     by_name = {
-        obj["metadata"]["name"]: obj for place in api.catalog for obj in api.store.each(place)
+        obj["metadata"]["name"]: obj for place in api.registry for obj in api.store.each(place)
     }
     (kept,) = by_name["p0"]["metadata"]["ownerReferences"]
     assert kept["uid"] == by_name["r"]["metadata"]["uid"] != "1"
     assert "ownerReferences" not in by_name["p1"]["metadata"]
     assert "uid" not in by_name["v"]["spec"]["claimRef"]
     assert "shop" in by_name
-    assert seeding.add(api, manifests.load_whole(["dump.yaml"])) == 0
+    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])) == 0
 
 
 def test_nodes_of_its_own_lie_in_three_zones():
-    zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in seeding.nodes(4)]
+    zones = [
+        node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+        for node in initial_objects.default_nodes(4)
+    ]
     assert zones == ["zone-a", "zone-b", "zone-c", "zone-a"]
 
 
 def test_the_demo_can_be_served():
     api = server.open_api(None)
-    assert seeding.add(api, manifests.load_whole(["examples/demo"])) > 10
+    assert initial_objects.add_objects(api, manifests.load_whole(["examples/demo"])) > 10
 
 
 def test_a_kubeconfig_for_everybody_and_one_with_secrets():
-    plain = yaml.safe_load(kubeconfig.text("http://127.0.0.1:1"))
+    plain = yaml.safe_load(access.kubeconfig_text("http://127.0.0.1:1"))
     assert plain["users"] == [{"name": "moorage", "user": {}}]
-    guarded = yaml.safe_load(kubeconfig.text("https://h:1", token="t", authority=b"pem"))
+    guarded = yaml.safe_load(access.kubeconfig_text("https://h:1", token="t", authority=b"pem"))
     assert guarded["users"][0]["user"] == {"token": "t"}
     assert guarded["clusters"][0]["cluster"]["certificate-authority-data"] == "cGVt"
 
 
 def test_a_kubeconfig_leaves_pipes_and_links_what_they_are(tmp_path, pipe):
-    kubeconfig.write(pipe, "kind: Config")
+    access.write_kubeconfig(pipe, "kind: Config")
     assert pipe.is_fifo()  # A device would be gone likewise.
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "kept")
-    kubeconfig.write(link, "kind: Config")
+    access.write_kubeconfig(link, "kind: Config")
     assert link.is_symlink()
     assert (tmp_path / "kept").read_text() == "kind: Config"
 
 
 def test_without_a_configuration_nobody_schedules(tmp_path):
-    plan = server.Plan(access=None, kubeconfig=tmp_path)
+    plan = server.ServeOptions(access=None, kubeconfig=tmp_path)
     assert server.scheduler(plan) is None
-    plan = server.Plan(access=None, kubeconfig=tmp_path, configuration=config.load(None))
+    plan = server.ServeOptions(access=None, kubeconfig=tmp_path, configuration=config.load(None))
     assert "default-scheduler" in server.scheduler(plan).profiles

@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.serve.objects import protobuf
-from moorage.serve.refusals import BadRequest, UnsupportedMedia
+from moorage.serve.status_errors import BadRequestError, UnsupportedMediaTypeError
 
 
 def varint(number):
@@ -103,19 +103,22 @@ def test_what_is_read(sent, read):
 @pytest.mark.parametrize(
     ("sent", "error", "text"),
     [
-        pytest.param(b"{}", BadRequest, "is not Kubernetes protobuf", id="something else"),
-        pytest.param(body("v1", "Pod", META)[:-20], BadRequest, "not readable", id="cut off"),
+        pytest.param(b"{}", BadRequestError, "is not Kubernetes protobuf", id="something else"),
+        pytest.param(body("v1", "Pod", META)[:-20], BadRequestError, "not readable", id="cut off"),
         pytest.param(
-            body("v1", "Odd", META), UnsupportedMedia, "Odd is not read as protobuf", id="a kind"
+            body("v1", "Odd", META),
+            UnsupportedMediaTypeError,
+            "Odd is not read as protobuf",
+            id="a kind",
         ),
         pytest.param(
             body("v1", "Pod", META, field(2, [field(18, "x")])),
-            UnsupportedMedia,
+            UnsupportedMediaTypeError,
             "field 18 of PodSpec is not read as protobuf; send JSON",
             id="a field, rather than half an object",
         ),
         pytest.param(
-            body("v1", "Pod", META, field(2, 5)), BadRequest, "not readable", id="a wrong type"
+            body("v1", "Pod", META, field(2, 5)), BadRequestError, "not readable", id="a wrong type"
         ),
     ],
 )

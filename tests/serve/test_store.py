@@ -7,9 +7,16 @@ import sqlite3
 import pytest
 
 from moorage.errors import InputError
-from moorage.serve.refusals import AlreadyExists, Conflict, Gone, NotFound, TooLarge, Unavailable
 from moorage.serve.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, PODS
-from moorage.serve.sqlite import LEAP, SqliteJournal
+from moorage.serve.sqlite import VERSION_GAP, SqliteJournal
+from moorage.serve.status_errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ExpiredError,
+    NotFoundError,
+    TooLargeError,
+    UnavailableError,
+)
 from moorage.serve.store import OBJECT_LIMIT, Store
 
 
@@ -50,7 +57,7 @@ def test_names_are_taken_per_namespace_and_resource(store):
     store.create(CONFIG_MAPS, cm("a"))
     store.create(CONFIG_MAPS, cm("a", "other"))
     store.create(PODS, cm("a"))
-    with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
+    with pytest.raises(AlreadyExistsError, match='configmaps "a" already exists'):
         store.create(CONFIG_MAPS, cm("a"))
     assert len(store.list(CONFIG_MAPS, "other")[0]) == 1
 
@@ -65,9 +72,9 @@ def test_an_update_needs_the_version_it_was_made_from(store):
     first = store.create(CONFIG_MAPS, cm("a"))
     version = first["metadata"]["resourceVersion"]
     store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}}, expect_version=version)
-    with pytest.raises(Conflict, match="the object has been modified"):
+    with pytest.raises(ConflictError, match="the object has been modified"):
         store.update(CONFIG_MAPS, {**first, "data": {"x": "2"}}, expect_version=version)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         store.update(CONFIG_MAPS, cm("b"))
 
 
@@ -81,11 +88,13 @@ def test_an_update_that_changes_nothing_is_none(store):
 
 def test_a_deletion_has_a_version_of_its_own(store):
     first = store.create(CONFIG_MAPS, cm("a"))
-    with pytest.raises(Conflict, match="UID in precondition: other, UID in object meta: uid-1"):
+    with pytest.raises(
+        ConflictError, match="UID in precondition: other, UID in object meta: uid-1"
+    ):
         store.delete(CONFIG_MAPS, "default", "a", uid="other")
     last = store.delete(CONFIG_MAPS, "default", "a", uid="uid-1")
     assert int(last["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         store.delete(CONFIG_MAPS, "default", "a")
 
 
@@ -119,7 +128,7 @@ def test_old_changes_are_forgotten_one_resource_at_a_time():
     store.create(PODS, cm("p"))
     for number in range(10):
         store.create(CONFIG_MAPS, cm(f"c{number}"))
-    with pytest.raises(Gone, match="too old resource version"):
+    with pytest.raises(ExpiredError, match="too old resource version"):
         store.changes_since(CONFIG_MAPS, begin)
     assert names(each.object for each in store.changes_since(PODS, begin)) == ["p"]
     assert len(store.changes_since(CONFIG_MAPS, store.version - 3)) == 3
@@ -144,7 +153,7 @@ def test_events_have_two_doors_and_one_storage(store):
 
 def test_what_is_too_large_does_not_get_in(store):
     before = store.version
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeError):
         store.create(CONFIG_MAPS, cm("a", x="x" * OBJECT_LIMIT))
     assert (store.version, store.count(CONFIG_MAPS)) == (before, 0)
 
@@ -189,8 +198,8 @@ def test_all_of_it_is_there_again(tmp_path):
 
 def test_versions_grow_over_restarts_and_leap_after_a_crash(tmp_path):
     _, version = write(tmp_path, fill, clean=False)
-    assert write(tmp_path, lambda store: store.version) == version + LEAP
-    assert write(tmp_path, lambda store: store.version) == version + LEAP
+    assert write(tmp_path, lambda store: store.version) == version + VERSION_GAP
+    assert write(tmp_path, lambda store: store.version) == version + VERSION_GAP
 
 
 def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
@@ -198,7 +207,7 @@ def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
     resumed = write(tmp_path, lambda store: list(store.changes_since(CONFIG_MAPS, version)))
     assert resumed == []
     write(tmp_path, lambda store: store.create(CONFIG_MAPS, cm("d")), clean=False)
-    with pytest.raises(Gone):
+    with pytest.raises(ExpiredError):
         write(tmp_path, lambda store: store.changes_since(CONFIG_MAPS, version + 1))
 
 
@@ -235,9 +244,9 @@ def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
         store = make_store(Failing(tmp_path))
         store.start()
         store.create(CONFIG_MAPS, cm("a"))
-        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
+        with pytest.raises(UnavailableError, match="cannot be written: disk is full"):
             await store.settled()
-        with pytest.raises(Unavailable, match="cannot be written: disk is full"):
+        with pytest.raises(UnavailableError, match="cannot be written: disk is full"):
             await store.settled()  # And so it stays.
         store._journal._database.close()
 

@@ -92,8 +92,8 @@ def serve(
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
     default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"
-    plan = server.Plan(
-        access=access.read(bind_address, port, token_file, tls_cert, tls_key),
+    plan = server.ServeOptions(
+        access=access.read_options(bind_address, port, token_file, tls_cert, tls_key),
         node_count=node_count,
         found=found,
         configuration=configuration,

@@ -15,13 +15,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from moorage.serve import refusals
-from moorage.serve.catalog import Catalog
+from moorage.serve import status_errors
 from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import names
+from moorage.serve.objects import validation
 from moorage.serve.patches import apply
-from moorage.serve.patches.apply import Manager
-from moorage.serve.refusals import BadRequest
+from moorage.serve.patches.apply import FieldManager
 from moorage.serve.resources import (
     DEFINITIONS,
     DISRUPTION_BUDGETS,
@@ -29,11 +27,13 @@ from moorage.serve.resources import (
     PODS,
     PRIORITY_CLASSES,
     Resource,
+    ResourceRegistry,
 )
-from moorage.serve.store import Store, encode
-from moorage.serve.verbs import binding, creation, deletion, eviction, founding, updating
+from moorage.serve.status_errors import BadRequestError
+from moorage.serve.store import DELETED, Change, Store, encode
+from moorage.serve.verbs import binding, create, delete, eviction, update
 from moorage.serve.verbs.binding import Binding
-from moorage.serve.verbs.deletion import DeleteOptions
+from moorage.serve.verbs.delete import DeleteOptions
 
 Managed = list[dict[str, Any]] | None
 _TRIES = 8  # of a generated name
@@ -46,16 +46,16 @@ class ApiServer:
         self.store = store
         self.now = now
         self.random = random
-        self.catalog = Catalog(store.each(DEFINITIONS))
-        store.subscribe(self.catalog.observe)
+        self.registry = ResourceRegistry(store.each(DEFINITIONS))
+        store.subscribe(self._observe_definition)
         self._found()
 
     def resource_of(self, obj: Object) -> Resource:
-        """Where an object belongs, by its apiVersion and kind; raises BadRequest."""
-        found = self.catalog.of(obj)
+        """Where an object belongs, by its apiVersion and kind; raises BadRequestError."""
+        found = self.registry.of(obj)
         if found is None:
             kind, version = obj.get("kind"), obj.get("apiVersion")
-            raise BadRequest(f'no matches for kind "{kind}" in version "{version}"')
+            raise BadRequestError(f'no matches for kind "{kind}" in version "{version}"')
         return found
 
     def create(
@@ -68,19 +68,21 @@ class ApiServer:
             meta.setdefault("namespace", "default")
         prefix = "" if meta.get("name") else meta.get("generateName", "")
         if not isinstance(prefix, str):
-            raise BadRequest("metadata.generateName has to be a text", resource)
+            raise BadRequestError("metadata.generateName has to be a text", resource)
         for _ in range(_TRIES if prefix else 0):
-            meta["name"] = names.generate(prefix, self.random)
+            meta["name"] = validation.generate_name(prefix, self.random)
             if self.store.find(resource, meta.get("namespace", ""), meta["name"]) is None:
                 break
-        obj = creation.prepare(self.store, self.random, resource, obj)
+        obj = create.prepare(self.store, self.random, resource, obj)
         if managed:
             obj["metadata"]["managedFields"] = managed
         if dry_run:
             self._check_free(resource, obj)
-            return founding.as_if_born(self.store, obj)
+            return create.with_identity(self.store, obj)
         created = self.store.create(resource, obj)
-        return founding.established(self.store, created) if resource is DEFINITIONS else created
+        return (
+            create.establish_definition(self.store, created) if resource is DEFINITIONS else created
+        )
 
     def update(
         self,
@@ -98,21 +100,21 @@ class ApiServer:
         """
         meta = obj["metadata"]
         before = self.store.stored(resource, meta.get("namespace", ""), meta["name"])
-        updating.check_precondition(resource, before, obj)
+        update.check_precondition(resource, before, obj)
         match subresource:
             case "status":
-                new = updating.status(resource, before.object, obj)
+                new = update.update_status(resource, before.object, obj)
             case "finalize":
-                new = updating.finalize(resource, before.object, obj)
+                new = update.update_finalizers(resource, before.object, obj)
             case "resize":
-                new = updating.resize(resource, before.object, obj)
+                new = update.update_resources(resource, before.object, obj)
             case _:
-                new = updating.main(resource, before.object, own_copy(obj))
+                new = update.update_object(resource, before.object, own_copy(obj))
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
         elif "managedFields" in before.object["metadata"]:
-            who = Manager(manager or "unknown", "Update", subresource)
-            new = apply.book(before.object, new, who, self.store.clock())
+            who = FieldManager(manager or "unknown", "Update", subresource)
+            new = apply.record_update(before.object, new, who, self.store.clock())
         return new if dry_run else self._write(resource, new)
 
     def put(self, resource: Resource, obj: Object, *, expect_version: str | None = None) -> Object:
@@ -122,11 +124,11 @@ class ApiServer:
         """
         meta = obj["metadata"]
         before = self.store.stored(resource, meta.get("namespace", ""), meta["name"])
-        updating.check_precondition(resource, before, obj)
+        update.check_precondition(resource, before, obj)
         if expect_version is not None:
             expected = {**obj, "metadata": {**meta, "resourceVersion": expect_version}}
-            updating.check_precondition(resource, before, expected)
-        return self._write(resource, updating.whole(before.object, obj))
+            update.check_precondition(resource, before, expected)
+        return self._write(resource, update.replace_object(before.object, obj))
 
     def delete(
         self,
@@ -139,7 +141,7 @@ class ApiServer:
     ) -> tuple[Object, bool]:
         """Delete an object as its kind, finalizers and the options say; whether it is gone."""
         obj = self.store.get(resource, namespace, name)
-        ending = deletion.end(resource, obj, options or DeleteOptions(), self.now())
+        ending = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
         if dry_run:
             return ending.marked, ending.gone
         if ending.gone:
@@ -164,7 +166,7 @@ class ApiServer:
     ) -> None:
         """Delete a pod if its disruption budget can spare it; raises TooManyRequests."""
         pod = self.store.get(PODS, namespace, name)
-        deletion.end(PODS, pod, options or DeleteOptions(), self.now())  # for its refusals
+        delete.delete_object(PODS, pod, options or DeleteOptions(), self.now())  # for its refusals
         verdict = eviction.judge(self.store, pod)
         if dry_run:
             return
@@ -178,15 +180,23 @@ class ApiServer:
             self.store.update(PODS, eviction.leaving(pod, self.store.clock()))
         self.delete(PODS, namespace, name, options)
 
+    def _observe_definition(self, change: Change) -> None:
+        if change.resource is not DEFINITIONS:
+            return
+        if change.type == DELETED:
+            self.registry.forget(change.object["metadata"]["name"])
+        else:
+            self.registry.define(change.object)
+
     def _write(self, resource: Resource, new: Object) -> Object:
         meta = new["metadata"]
-        if updating.is_finished(resource, new):
+        if update.is_finished(resource, new):
             return self.store.delete(resource, meta.get("namespace", ""), meta["name"])
         return self.store.update(resource, new)
 
     def _delete_defined(self, definition: Object) -> None:
         """What a definition defines goes with it, whatever its finalizers say."""
-        for resource in self.catalog.defined_by(definition)[:1]:  # All versions share a shelf.
+        for resource in self.registry.defined_by(definition)[:1]:  # All versions share a shelf.
             for each in list(self.store.each(resource)):
                 meta = each["metadata"]
                 self.store.delete(resource, meta.get("namespace", ""), meta["name"])
@@ -194,12 +204,12 @@ class ApiServer:
     def _check_free(self, resource: Resource, obj: Object) -> None:
         meta = obj["metadata"]
         if self.store.find(resource, meta.get("namespace", ""), meta["name"]) is not None:
-            raise refusals.already_exists(resource, meta["name"])
+            raise status_errors.already_exists(resource, meta["name"])
 
     def _found(self) -> None:
         for resource, objects in (
-            (NAMESPACES, founding.namespaces()),
-            (PRIORITY_CLASSES, founding.priority_classes()),
+            (NAMESPACES, create.initial_namespaces()),
+            (PRIORITY_CLASSES, create.initial_priority_classes()),
         ):
             for obj in objects:
                 if self.store.find(resource, "", obj["metadata"]["name"]) is None:

@@ -1,10 +1,16 @@
-"""What the API serves: one row per resource.
+"""The resources that the API serves: one row per built-in kind, and the registry of all of them.
 
-A resource is a place in the API (`apps/v1 deployments`); a kind is what lies there (`Deployment`).
-Custom resources are rows too, made when their definition arrives; `catalog.py` finds them all.
+A resource is an endpoint of the API (`apps/v1 deployments`); a kind is the type of its objects
+(`Deployment`). To serve another built-in kind, add a row and list it in `BUILT_IN`. A
+CustomResourceDefinition adds rows at run time, one per served version. All versions share one
+storage; the only conversion between them is the `apiVersion`.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from moorage.serve.controllers.objects import Object
 
 NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the words of CustomResourceDefinitions
 
@@ -175,3 +181,86 @@ BUILT_IN: tuple[Resource, ...] = (
     DEVICE_CLASSES,
     DEFINITIONS,
 )
+
+
+GroupVersion = tuple[str, str]
+
+
+class ResourceRegistry:
+    """Resources by place and by kind."""
+
+    def __init__(self, definitions: Iterable[Object] = ()) -> None:
+        self._by_place: dict[tuple[str, str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str], Resource] = {}
+        self._custom: dict[str, list[Resource]] = {}
+        for resource in BUILT_IN:
+            self._add(resource)
+        for definition in definitions:
+            self.define(definition)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._by_place.values())
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource at a place of the API."""
+        return self._by_place.get((group, version, plural))
+
+    def of(self, obj: Object) -> Resource | None:
+        """The resource of an object."""
+        return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))
+
+    def defined_by(self, definition: Object) -> list[Resource]:
+        """The resources that a definition adds, one per version."""
+        return self._custom.get(definition["metadata"]["name"], [])
+
+    def versions(self) -> dict[GroupVersion, list[Resource]]:
+        """All group versions with their resources, in the order of their coming."""
+        found: dict[GroupVersion, list[Resource]] = {}
+        for resource in self:
+            found.setdefault((resource.group, resource.version), []).append(resource)
+        return found
+
+    def _add(self, resource: Resource) -> None:
+        self._by_place[resource.group, resource.version, resource.plural] = resource
+        self._by_kind[resource.api_version, resource.kind] = resource
+
+    def forget(self, name: str) -> None:
+        for resource in self._custom.pop(name, ()):
+            self._by_place.pop((resource.group, resource.version, resource.plural), None)
+            self._by_kind.pop((resource.api_version, resource.kind), None)
+
+    def define(self, definition: Object) -> None:
+        """Serve the resources of a new or changed definition."""
+        self.forget(definition["metadata"]["name"])
+        rows = list(_rows(definition))
+        built_in = {resource.api_version for resource in BUILT_IN}
+        rows = [row for row in rows if row.api_version not in built_in]
+        self._custom[definition["metadata"]["name"]] = rows
+        for row in rows:
+            self._add(row)
+
+
+def _rows(definition: Object) -> Iterator[Resource]:
+    """The resources that a definition, already checked, describes."""
+    spec = definition["spec"]
+    names = spec["names"]
+    for version in spec["versions"]:
+        if version.get("served"):
+            yield Resource(
+                spec["group"],
+                version["name"],
+                names["kind"],
+                names["plural"],
+                NAMESPACED if spec["scope"] == NAMESPACED else CLUSTER,
+                tuple(names.get("shortNames", ())),
+                tuple(_subresources(version)),
+                tuple(names.get("categories", ())),
+                stored_as=f"{names['plural']}.{spec['group']}",
+                custom=True,
+            )
+
+
+def _subresources(version: dict[str, Any]) -> Iterator[str]:
+    declared = version.get("subresources") or {}
+    if "status" in declared:
+        yield "status"

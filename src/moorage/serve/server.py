@@ -17,13 +17,14 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.serve import kubeconfig, seeding, times
-from moorage.serve.access import Access
+from moorage.serve import access as serve_access
+from moorage.serve import initial_objects, timestamps
+from moorage.serve.access import ServerAccess
 from moorage.serve.api_server import ApiServer
-from moorage.serve.app import Settings, make_app
-from moorage.serve.playground import Playground, steady_clock
+from moorage.serve.control_plane import ControlPlane, steady_clock
+from moorage.serve.initial_objects import SourceObject
 from moorage.serve.resources import NODES
-from moorage.serve.seeding import Found
+from moorage.serve.rest.app import AppSettings, make_app
 from moorage.serve.sqlite import SqliteJournal
 from moorage.serve.store import Store
 
@@ -35,22 +36,22 @@ FACTS_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ServeOptions:
     """What is to be served, to whom, and where it is kept."""
 
-    access: Access
+    access: ServerAccess
     kubeconfig: Path
     node_count: int | None = None  # None: as many as usual, if there are no others
-    found: list[Found] = field(default_factory=list)
+    found: list[SourceObject] = field(default_factory=list)
     configuration: SchedulerConfiguration | None = None  # None: somebody else schedules
     data_dir: Path | None = None
 
 
-async def serve(plan: Plan, say: Callable[[str], None]) -> None:
+async def serve(plan: ServeOptions, say: Callable[[str], None]) -> None:
     """Serve until a signal says that it is enough; raises InputError if it cannot begin."""
     api = open_api(plan.data_dir)
     access = plan.access
-    app = make_app(api, Settings(token=access.token))
+    app = make_app(api, AppSettings(token=access.token))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FAREWELL_SECONDS)
     enough = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -59,12 +60,12 @@ async def serve(plan: Plan, say: Callable[[str], None]) -> None:
     try:
         await runner.setup()
         _fill(api, plan)
-        playground = Playground(api, scheduler(plan), stopwatch=time.perf_counter)
+        playground = ControlPlane(api, scheduler(plan), stopwatch=time.perf_counter)
         await api.store.settled()
         port = await _listen(runner, access)
         url = access.url(port)
-        config = kubeconfig.text(url, token=access.token, authority=access.certificate)
-        kubeconfig.write(plan.kubeconfig, config)
+        config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)
+        serve_access.write_kubeconfig(plan.kubeconfig, config)
         say(greeting(api, plan, url))
         _spare_the_collector()
         await _live(playground, enough)
@@ -77,29 +78,29 @@ def open_api(data_dir: Path | None) -> ApiServer:
     now = steady_clock()
     random = Random()
     store = Store(
-        clock=lambda: times.text(now()),
+        clock=lambda: timestamps.to_text(now()),
         uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
         journal=None if data_dir is None else SqliteJournal(data_dir),
     )
     return ApiServer(store, now=now, random=random)
 
 
-def _fill(api: ApiServer, plan: Plan) -> None:
-    seeding.add(api, plan.found)
+def _fill(api: ApiServer, plan: ServeOptions) -> None:
+    initial_objects.add_objects(api, plan.found)
     count = plan.node_count
     if count is None:
         count = 0 if api.store.count(NODES) else DEFAULT_NODES
-    seeding.add_nodes(api, count)
+    initial_objects.add_nodes(api, count)
 
 
-def scheduler(plan: Plan) -> Scheduler | None:
+def scheduler(plan: ServeOptions) -> Scheduler | None:
     """The scheduler that the plan asks for."""
     if plan.configuration is None:
         return None
     return Scheduler(plan.configuration, journal=Journal(limit=FACTS_KEPT))
 
 
-async def _listen(runner: web.AppRunner, access: Access) -> int:
+async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
     """Begin to listen; the port is of interest where any would do."""
     site = web.TCPSite(runner, access.address, access.port, ssl_context=access.context())
     try:
@@ -115,7 +116,7 @@ async def _listen(runner: web.AppRunner, access: Access) -> int:
     return port
 
 
-async def _live(playground: Playground, enough: asyncio.Event) -> None:
+async def _live(playground: ControlPlane, enough: asyncio.Event) -> None:
     """Let it live until somebody has enough, or it dies of something."""
     life = asyncio.create_task(playground.run())
     end = asyncio.create_task(enough.wait())
@@ -133,7 +134,7 @@ def _spare_the_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def greeting(api: ApiServer, plan: Plan, url: str) -> str:
+def greeting(api: ApiServer, plan: ServeOptions, url: str) -> str:
     """How to connect."""
     nodes = api.store.count(NODES)
     kept = "in memory" if plan.data_dir is None else f"kept in {plan.data_dir}"

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moorage.errors import InputError
-from moorage.serve.store import Row
+from moorage.serve.store import JournalRow
 
 # After a crash, versions go on beyond any that was given out but never written.
-LEAP = 1_000_000
+VERSION_GAP = 1_000_000
 FORMAT = 1
 
 _SCHEMA = """
@@ -46,12 +46,12 @@ class SqliteJournal:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{folder}: cannot be used to store data: {reason}") from None
         self._changed = threading.Condition()
-        self._rows: list[Row] = []
+        self._rows: list[JournalRow] = []
         self._closing = False
         self._thread: threading.Thread | None = None
         self._notify: Callable[[int, Exception | None], None] = lambda version, failure: None
 
-    def load(self) -> tuple[list[Row], int, int]:
+    def load(self) -> tuple[list[JournalRow], int, int]:
         """All objects, the last version written, and the one to go on from."""
         facts = dict(self._database.execute("SELECT name, value FROM facts"))
         if facts.get("format", FORMAT) != FORMAT:
@@ -59,13 +59,13 @@ class SqliteJournal:
                 f"the data folder has format {facts['format']}, this Moorage knows {FORMAT}"
             )
         rows = [
-            Row(version, shelf, namespace, name, body)
+            JournalRow(version, shelf, namespace, name, body)
             for shelf, namespace, name, version, body in self._database.execute(
                 "SELECT shelf, namespace, name, version, body FROM objects"
             )
         ]
         last = facts.get("version", 1)
-        go_on = last if facts.get("clean", 1) else last + LEAP
+        go_on = last if facts.get("clean", 1) else last + VERSION_GAP
         with self._database:
             self._database.execute("BEGIN")
             self._remember(format=FORMAT, version=go_on, clean=0)
@@ -77,7 +77,7 @@ class SqliteJournal:
         self._thread = threading.Thread(target=self._run, name="moorage-journal", daemon=True)
         self._thread.start()
 
-    def write(self, row: Row) -> None:
+    def write(self, row: JournalRow) -> None:
         """Have a change written soon."""
         with self._changed:
             self._rows.append(row)
@@ -111,7 +111,7 @@ class SqliteJournal:
                 return
             self._notify(rows[-1].version, None)
 
-    def _commit(self, rows: list[Row]) -> None:
+    def _commit(self, rows: list[JournalRow]) -> None:
         with self._database:
             self._database.execute("BEGIN")
             # Only the last change of each object matters, and its deletion must not be undone.

@@ -1,11 +1,11 @@
-"""Objects by name, each change under one ever-growing version, remembered for a while.
+"""The store: objects by name, a version per change, and a log of the latest changes.
 
-The store keeps whole objects: plain dicts that nobody changes once they are here, with their JSON
-beside them, encoded once for every list, watch and journal that shows them. It is used from one
-thread and answers at once. A journal makes changes durable a little later; `settled` waits for
-that, and so does whoever acknowledges a write to somebody outside.
+The store keeps whole objects as plain dicts that nothing modifies in place, each with its JSON,
+which is encoded once for all lists, watches and journal rows. It runs in one thread and never
+blocks. A journal makes changes durable a little later; `wait_until_durable` waits for it, and so
+does every handler that acknowledges a write to a client.
 
-What an object may look like is not known here. `verbs/` knows the API server's manners.
+The store does not validate objects: `verbs/` implements the API server's rules.
 """
 
 import asyncio
@@ -15,13 +15,81 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from moorage.serve import refusals
-from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, ChangeLog, Stored
+from moorage.serve import status_errors
 from moorage.serve.controllers.objects import Object
-from moorage.serve.refusals import TooLarge, Unavailable
 from moorage.serve.resources import Resource
+from moorage.serve.status_errors import TooLargeError, UnavailableError
 
-Place = tuple[str, str]
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+
+class StoredObject(NamedTuple):
+    """An object, its JSON, and the version of its last change."""
+
+    object: Object
+    body: bytes
+    version: int
+
+
+class Change(NamedTuple):
+    """One thing that happened. A deletion's object is the last one, under the new version."""
+
+    type: str
+    resource: Resource
+    object: Object
+    before: Object | None
+    version: int
+    stored: StoredObject
+    stored_before: StoredObject | None
+
+
+class ChangeLog:
+    """Changes in order of version; old ones are forgotten."""
+
+    def __init__(self, size: int, floor: int) -> None:
+        self.floor = floor  # changes up to this version are no longer here
+        self.first = 0  # the position of the oldest change, counted from the beginning of time
+        self._size = size
+        self._changes: list[Change] = []
+
+    @property
+    def end(self) -> int:
+        """The position that the next change will have."""
+        return self.first + len(self._changes)
+
+    def append(self, change: Change) -> None:
+        self._changes.append(change)
+        if len(self._changes) > 2 * self._size:  # In bulk: a list's head is costly to cut.
+            self.floor = self._changes[self._size - 1].version
+            self.first += self._size
+            del self._changes[: self._size]
+
+    def position_after(self, version: int) -> int:
+        """Where the changes after that version begin; raises Gone if some are forgotten."""
+        if version < self.floor:
+            raise status_errors.too_old(version, self.floor)
+        low, high = 0, len(self._changes)
+        while low < high:
+            middle = (low + high) // 2
+            if self._changes[middle].version <= version:
+                low = middle + 1
+            else:
+                high = middle
+        return self.first + low
+
+    def at(self, position: int) -> Change | None:
+        """The change at a position; None if that is not there yet. Forgotten ones raise Gone."""
+        index = position - self.first
+        if index < 0:
+            raise status_errors.too_old(0, self.floor)
+        return self._changes[index] if index < len(self._changes) else None
+
+    def since(self, version: int) -> list[Change]:
+        """The changes after that version."""
+        return self._changes[self.position_after(version) - self.first :]
+
+
+ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
 LOG_SIZE = 16_384
@@ -31,7 +99,7 @@ OBJECT_LIMIT = 1_500_000
 encode = msgspec.json.Encoder().encode
 
 
-class Row(NamedTuple):
+class JournalRow(NamedTuple):
     """One change as a journal keeps it; no body means that the object is gone."""
 
     version: int
@@ -41,14 +109,14 @@ class Row(NamedTuple):
     body: bytes | None
 
 
-class Journal(Protocol):
+class StoreJournal(Protocol):
     """Where changes become durable; `notify(version, failure)` may come from another thread."""
 
-    def load(self) -> tuple[list[Row], int, int]:
+    def load(self) -> tuple[list[JournalRow], int, int]:
         """All objects, the last version written, and the first that may be given out now."""
 
     def start(self, notify: Callable[[int, Exception | None], None]) -> None: ...
-    def write(self, row: Row) -> None: ...
+    def write(self, row: JournalRow) -> None: ...
     def close(self) -> None: ...
 
 
@@ -60,15 +128,15 @@ class Store:
         *,
         clock: Callable[[], str],
         uid: Callable[[], str],
-        journal: Journal | None = None,
+        journal: StoreJournal | None = None,
         log_size: int = LOG_SIZE,
     ) -> None:
         self.clock = clock  # the time as objects state it: 2026-01-31T12:00:00Z
         self.uid = uid
         self.version = 1
         self.durable_version = 1
-        self.failure: Unavailable | None = None
-        self._shelves: dict[str, dict[Place, Stored]] = {}
+        self.failure: UnavailableError | None = None
+        self._shelves: dict[str, dict[ObjectKey, StoredObject]] = {}
         self._logs: dict[str, ChangeLog] = {}
         self._log_size = log_size
         self._floor = 1
@@ -90,11 +158,11 @@ class Store:
         found = self._shelf(resource).get((namespace, name))
         return None if found is None else found.object
 
-    def stored(self, resource: Resource, namespace: str, name: str) -> Stored:
+    def stored(self, resource: Resource, namespace: str, name: str) -> StoredObject:
         """The object with its JSON; raises NotFound."""
         found = self._shelf(resource).get((namespace, name))
         if found is None:
-            raise refusals.not_found(resource, name)
+            raise status_errors.not_found(resource, name)
         return found
 
     def list(self, resource: Resource, namespace: str | None = None) -> tuple[list[Object], int]:
@@ -112,7 +180,7 @@ class Store:
 
     def snapshot(
         self, resource: Resource, namespace: str | None = None, at_version: int | None = None
-    ) -> Sequence[tuple[Place, Stored]]:
+    ) -> Sequence[tuple[ObjectKey, StoredObject]]:
         """What there is, or was at a version that is still remembered, in order of place."""
         shelf = self._shelf(resource)
         if at_version is not None and at_version < self.version:
@@ -133,7 +201,7 @@ class Store:
         meta = obj["metadata"]
         place = (meta.get("namespace", ""), meta["name"])
         if place in self._shelf(resource):
-            raise refusals.already_exists(resource, meta["name"])
+            raise status_errors.already_exists(resource, meta["name"])
         born = {"uid": self.uid(), "creationTimestamp": self.clock()}
         return self._put(resource, place, {**obj, "metadata": {**meta, **born}}, None)
 
@@ -165,12 +233,12 @@ class Store:
         before = self.stored(resource, namespace, name)
         found = before.object["metadata"]["uid"]
         if uid is not None and uid != found:
-            raise refusals.uid_differs(resource, name, uid, found)
+            raise status_errors.uid_differs(resource, name, uid, found)
         _check_version(resource, before, expect_version)
         self.version += 1
         last = _at_version(before.object, self.version)
         del self._shelf(resource)[namespace, name]
-        self._tell(DELETED, resource, Stored(last, encode(last), self.version), before)
+        self._tell(DELETED, resource, StoredObject(last, encode(last), self.version), before)
         return last
 
     # Hearing of changes.
@@ -202,7 +270,7 @@ class Store:
         return lambda: self._on_durable.remove(callback)
 
     async def settled(self) -> None:
-        """Wait until all that has happened so far would survive a crash; raises Unavailable."""
+        """Wait until all changes so far are durable; raises UnavailableError."""
         if self.failure is not None:
             raise self.failure
         if self.version > self.durable_version:
@@ -228,28 +296,32 @@ class Store:
 
     # Inside.
 
-    def _load(self, journal: Journal) -> None:
+    def _load(self, journal: StoreJournal) -> None:
         rows, self._floor, self.version = journal.load()
         self.durable_version = self.version
         for row in rows:
             assert row.body is not None
-            stored = Stored(msgspec.json.decode(row.body), row.body, row.version)
+            stored = StoredObject(msgspec.json.decode(row.body), row.body, row.version)
             self._shelves.setdefault(row.shelf, {})[row.namespace, row.name] = stored
 
-    def _shelf(self, resource: Resource) -> dict[Place, Stored]:
+    def _shelf(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
         return self._shelves.setdefault(resource.storage_key, {})
 
-    def _put(self, resource: Resource, place: Place, obj: Object, before: Stored | None) -> Object:
+    def _put(
+        self, resource: Resource, place: ObjectKey, obj: Object, before: StoredObject | None
+    ) -> Object:
         obj = _at_version(obj, self.version + 1)
-        stored = Stored(obj, encode(obj), self.version + 1)
+        stored = StoredObject(obj, encode(obj), self.version + 1)
         if len(stored.body) > OBJECT_LIMIT:
-            raise TooLarge(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
+            raise TooLargeError(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
         self.version += 1
         self._shelf(resource)[place] = stored
         self._tell(ADDED if before is None else MODIFIED, resource, stored, before)
         return obj
 
-    def _tell(self, type_: str, resource: Resource, after: Stored, before: Stored | None) -> None:
+    def _tell(
+        self, type_: str, resource: Resource, after: StoredObject, before: StoredObject | None
+    ) -> None:
         change = Change(
             type_,
             resource,
@@ -266,7 +338,9 @@ class Store:
             body = None if type_ == DELETED else after.body
             meta = after.object["metadata"]
             namespace, name = meta.get("namespace", ""), meta["name"]
-            self._journal.write(Row(self.version, resource.storage_key, namespace, name, body))
+            self._journal.write(
+                JournalRow(self.version, resource.storage_key, namespace, name, body)
+            )
         for subscriber in tuple(self._subscribers):
             subscriber(change)
         if self._journal is None:
@@ -274,7 +348,7 @@ class Store:
 
     def _settle(self, version: int, failure: Exception | None) -> None:
         if failure is not None:
-            self.failure = Unavailable(f"the journal cannot be written: {failure}")
+            self.failure = UnavailableError(f"the journal cannot be written: {failure}")
         self.durable_version = max(version, self.durable_version)
         still_waiting = []
         for wanted, future in self._waiting:
@@ -294,7 +368,7 @@ class Store:
             callback()
 
 
-def _by_place(item: tuple[Place, Stored]) -> Place:
+def _by_place(item: tuple[ObjectKey, StoredObject]) -> ObjectKey:
     return item[0]
 
 
@@ -302,9 +376,9 @@ def _at_version(obj: Object, version: int) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
 
 
-def _check_version(resource: Resource, before: Stored, expected: str | int | None) -> None:
+def _check_version(resource: Resource, before: StoredObject, expected: str | int | None) -> None:
     if expected is not None and str(expected) != str(before.version):
-        raise refusals.modified(resource, before.object["metadata"]["name"])
+        raise status_errors.modified(resource, before.object["metadata"]["name"])
 
 
 def _same(new: Object, old: Object) -> bool:
@@ -320,7 +394,7 @@ def _telling(meta: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in meta.items() if k != "resourceVersion"}
 
 
-def _undo(shelf: dict[Place, Stored], change: Change) -> None:
+def _undo(shelf: dict[ObjectKey, StoredObject], change: Change) -> None:
     meta = change.object["metadata"]
     place = (meta.get("namespace", ""), meta["name"])
     if change.stored_before is None:

@@ -6,15 +6,11 @@ from random import Random
 import pytest
 
 from moorage.core.scheduler import Scheduler
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.api_server import ApiServer
-from moorage.serve.playground import Playground
-from moorage.serve.refusals import NotFound
-from moorage.serve.resources import (
-    BUILT_IN,
-    NODES,
-    PODS,
-)
+from moorage.serve.control_plane import ControlPlane
+from moorage.serve.resources import BUILT_IN, NODES, PODS
+from moorage.serve.status_errors import NotFoundError
 from moorage.serve.store import Store
 
 NOON = 1_800_000_000.0
@@ -27,13 +23,15 @@ class World:
     def __init__(self) -> None:
         self.now = NOON
         uids = itertools.count(1)
-        self.store = Store(clock=lambda: times.text(self.now), uid=lambda: f"uid-{next(uids)}")
+        self.store = Store(
+            clock=lambda: timestamps.to_text(self.now), uid=lambda: f"uid-{next(uids)}"
+        )
         self.api = ApiServer(self.store, now=lambda: self.now, random=Random(1))
         self.begin()
 
     def begin(self) -> None:
         """Controllers and scheduler start, on whatever the store has."""
-        self.playground = Playground(self.api, Scheduler(), stopwatch=lambda: 0.0)
+        self.playground = ControlPlane(self.api, Scheduler(), stopwatch=lambda: 0.0)
         self.settle()
 
     def settle(self) -> None:
@@ -76,7 +74,7 @@ class World:
     def exists(self, kind: str, name: str, namespace: str = "default") -> bool:
         try:
             self.get(kind, name, namespace)
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

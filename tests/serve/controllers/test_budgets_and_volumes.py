@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.serve.refusals import TooManyRequests
+from moorage.serve.status_errors import TooManyRequestsError
 
 WEB = {"app": "web"}
 
@@ -50,7 +50,7 @@ def test_an_eviction_is_refused_until_the_last_one_is_made_up_for(world):
     world.run(5)
     first, second, _ = (pod["metadata"]["name"] for pod in world.running(**WEB))
     world.api.evict("default", first)
-    with pytest.raises(TooManyRequests):
+    with pytest.raises(TooManyRequestsError):
         world.api.evict("default", second)
     world.run(5)
     assert len(world.running(**WEB)) == 3

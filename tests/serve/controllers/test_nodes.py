@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.serve.verbs.deletion import DeleteOptions
+from moorage.serve.verbs.delete import DeleteOptions
 
 SMALL = {"containers": [{"name": "c", "image": "a", "resources": {"requests": {"cpu": "1"}}}]}
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

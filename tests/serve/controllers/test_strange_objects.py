@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from moorage.serve.refusals import Refusal
+from moorage.serve.status_errors import StatusError
 
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}
@@ -129,7 +129,7 @@ def test_no_controller_stumbles(world, kind, caplog):
         obj = OBJECTS[kind] if number == 0 else spoilt(OBJECTS[kind], random)
         try:
             world.create(kind, f"o{number}", **obj)
-        except Refusal:
+        except StatusError:
             continue
         let_in += 1
         world.run(3)

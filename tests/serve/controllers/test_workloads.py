@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.serve.verbs.deletion import DeleteOptions
+from moorage.serve.verbs.delete import DeleteOptions
 
 
 def template(labels, image="web:1", **spec):

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from moorage.serve.patches import apply, json_patch, merge_patch, strategic
-from moorage.serve.patches.apply import Manager
-from moorage.serve.refusals import BadRequest, Conflict, Refusal
+from moorage.serve.patches import apply, json_patch, strategic_merge
+from moorage.serve.patches.apply import FieldManager
+from moorage.serve.status_errors import BadRequestError, ConflictError, StatusError
 
 TARGET = {"a": {"b": [1, 2, {"c": "d"}]}, "e": "f", "g/h": 1}
 
@@ -54,10 +54,10 @@ TARGET = {"a": {"b": [1, 2, {"c": "d"}]}, "e": "f", "g/h": 1}
 def test_json_patch(operations, result):
     before = copy.deepcopy(TARGET)
     if result is None:
-        with pytest.raises(Refusal):
-            json_patch.apply(TARGET, operations)
+        with pytest.raises(StatusError):
+            json_patch.apply_json_patch(TARGET, operations)
     else:
-        assert json_patch.apply(TARGET, operations) == result
+        assert json_patch.apply_json_patch(TARGET, operations) == result
     assert before == TARGET
 
 
@@ -71,7 +71,7 @@ def test_json_patch(operations, result):
     ],
 )
 def test_merge_patch(patch, result):
-    assert merge_patch.apply(TARGET, patch) == result
+    assert json_patch.apply_merge_patch(TARGET, patch) == result
 
 
 def pod(*containers, **spec):
@@ -127,14 +127,14 @@ A, B = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
 def test_strategic_merge(target, patch, result):
     before = copy.deepcopy(target)
     if result is None:
-        with pytest.raises(BadRequest):
-            strategic.apply(target, patch)
+        with pytest.raises(BadRequestError):
+            strategic_merge.apply(target, patch)
     else:
-        assert strategic.apply(target, patch) == result
+        assert strategic_merge.apply(target, patch) == result
     assert before == target
 
 
-ME, YOU = Manager("me", "Apply"), Manager("you", "Apply")
+ME, YOU = FieldManager("me", "Apply"), FieldManager("you", "Apply")
 
 
 def deploy(replicas=None, image=None, labels=None):
@@ -168,13 +168,13 @@ def test_what_others_applied_stays():
 
 def test_another_value_for_a_field_of_somebody_else_is_a_conflict():
     live = applied(None, deploy(replicas=2, image="x"))
-    with pytest.raises(Conflict, match=r'conflict with "me": \.spec\.replicas') as refused:
+    with pytest.raises(ConflictError, match=r'conflict with "me": \.spec\.replicas') as refused:
         applied(live, deploy(replicas=3), YOU)
     assert refused.value.causes[0].reason == "FieldManagerConflict"
     live = applied(live, deploy(replicas=3), YOU, force=True)
     # Now it is yours: mine leaves it alone, and cannot change it.
     assert applied(live, deploy(image="x"))["spec"]["replicas"] == 3
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         applied(live, deploy(replicas=4, image="x"))
 
 
@@ -202,13 +202,13 @@ def test_items_of_lists_have_owners_too():
 def test_other_writes_are_booked_once_somebody_applies():
     live = applied(None, deploy(replicas=2))
     changed = {**live, "spec": {"replicas": 5}}
-    live = apply.book(live, changed, Manager("scaler", "Update"), "later")
-    with pytest.raises(Conflict, match='conflict with "scaler"'):
+    live = apply.record_update(live, changed, FieldManager("scaler", "Update"), "later")
+    with pytest.raises(ConflictError, match='conflict with "scaler"'):
         applied(live, deploy(replicas=2))
     plain = deploy(replicas=2)
-    assert apply.book(plain, deploy(replicas=3), Manager("scaler", "Update"), "x") == deploy(
-        replicas=3
-    )
+    assert apply.record_update(
+        plain, deploy(replicas=3), FieldManager("scaler", "Update"), "x"
+    ) == deploy(replicas=3)
 
 
 def test_applying_the_same_again_changes_nothing():

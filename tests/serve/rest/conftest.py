@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.api_server import ApiServer
-from moorage.serve.app import Settings, make_app
+from moorage.serve.rest.app import AppSettings, make_app
 from moorage.serve.store import Store
 
 START = 1_800_000_000.0
@@ -38,13 +38,13 @@ class Served:
         self.now = START
         random = Random(7)
         self.store = Store(
-            clock=lambda: times.text(self.now),
+            clock=lambda: timestamps.to_text(self.now),
             uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
             journal=journal,
             log_size=log_size,
         )
         self.api = ApiServer(self.store, now=lambda: self.now, random=random)
-        self._settings = settings or Settings()
+        self._settings = settings or AppSettings()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from moorage.serve.app import Settings
+from moorage.serve.rest.app import AppSettings
 from moorage.serve.sqlite import SqliteJournal
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -480,7 +480,7 @@ def test_discovery(server):
 
 
 def test_a_token_is_asked_for(serve):
-    server = serve(settings=Settings(token="secret-token"))
+    server = serve(settings=AppSettings(token="secret-token"))
     refused(server.get("/api"), 401, "Unauthorized")
     refused(server.get("/api", Authorization="Bearer other"), 401, "Unauthorized")
     assert server.get("/api", Authorization="Bearer secret-token").status == 200

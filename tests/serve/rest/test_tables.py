@@ -2,10 +2,10 @@
 
 import pytest
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.rest.tables import cells, others, pods, storage, workloads
 
-NOW = times.seconds("2026-01-01T01:00:00Z")
+NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
 
 

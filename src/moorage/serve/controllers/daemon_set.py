@@ -13,9 +13,15 @@ from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import NodeSelector, Toleration
 from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
 
 KIND = "apps/DaemonSet"
 REVISION_LABEL = "controller-revision-hash"
@@ -32,7 +38,7 @@ _TOLERATED = (
 )
 
 
-def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(workload: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the set's pods and all nodes, and decide."""
     orphans = view.orphans("Pod", objects.namespace(workload))
     owned = view.controlled("Pod", objects.uid(workload))
@@ -66,15 +72,15 @@ def _on_node(
     active = [pod for pod in here if pods.is_active(pod)]
     for pod in here:
         if pods.is_ended(pod) and not objects.is_terminating(pod):
-            yield Delete(pod)
+            yield DeleteObject(pod)
     if should_run and not here:
-        yield Create(pod_for(workload, node))
+        yield CreateObject(pod_for(workload, node))
     elif not should_stay:
         for pod in active:
-            yield Delete(pod)
+            yield DeleteObject(pod)
     else:
         for pod in sorted(active, key=pods.created_at)[1:]:
-            yield Delete(pod)
+            yield DeleteObject(pod)
 
 
 def _replaced(
@@ -103,7 +109,7 @@ def _replaced(
         if well and missing >= budget:
             return
         missing += well
-        yield Delete(pod)
+        yield DeleteObject(pod)
 
 
 # Nodes and pods --------------------------------------------------------------------------------
@@ -220,7 +226,7 @@ def _status(
         observedGeneration=workload["metadata"].get("generation", 0),
     )
     if changed != workload:
-        yield Update(changed)
+        yield UpdateObject(changed)
     at = pods.available_next_at(running, min_ready, now)
     if at is not None:
-        yield Again(at)
+        yield RequeueAt(at)

@@ -7,18 +7,18 @@ or for two minutes.
 
 from collections.abc import Iterator, Sequence
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Update, Write
+from moorage.serve.controllers.writes import RequeueAt, UpdateObject, Write
 
 KIND = "policy/PodDisruptionBudget"
 EVICTION_SECONDS = 120.0
 SCALED = ("apps/ReplicaSet", "apps/StatefulSet", "apps/Deployment", "ReplicationController")
 
 
-def reconcile(budget: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(budget: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the pods that the budget covers, and decide."""
     selector = objects.selector(budget)
     everybody = view.all("Pod", objects.namespace(budget))
@@ -26,7 +26,7 @@ def reconcile(budget: Object, view: View, now: float) -> Iterator[Write]:
     yield from decide(budget, covered, expected(covered, view), now)
 
 
-def expected(covered: Sequence[Object], view: View) -> int:
+def expected(covered: Sequence[Object], view: ObjectIndex) -> int:
     """How many pods the controllers of these pods ask for, and those without one."""
     wanted: dict[str, int] = {}
     alone = 0
@@ -40,7 +40,7 @@ def expected(covered: Sequence[Object], view: View) -> int:
     return alone + sum(wanted.values())
 
 
-def _top(pod: Object, view: View) -> Object | None:
+def _top(pod: Object, view: ObjectIndex) -> Object | None:
     """The scalable object that a pod's number comes from."""
     found = None
     owner = view.by_uid(ownership.controller_uid(pod))
@@ -80,7 +80,7 @@ def decide(
     enough = allowed > 0
     changed = objects.with_condition(
         changed,
-        times.text(now),
+        timestamps.to_text(now),
         type="DisruptionAllowed",
         status="True" if enough else "False",
         reason="SufficientPods" if enough else "InsufficientPods",
@@ -88,9 +88,11 @@ def decide(
         observedGeneration=budget["metadata"].get("generation", 0),
     )
     if changed != budget:
-        yield Update(changed)
+        yield UpdateObject(changed)
     if granted:
-        yield Again(min(times.seconds(at) for at in granted.values()) + EVICTION_SECONDS)
+        yield RequeueAt(
+            min(timestamps.to_seconds(at) for at in granted.values()) + EVICTION_SECONDS
+        )
 
 
 def _granted(budget: Object, covered: Sequence[Object], now: float) -> dict[str, str]:
@@ -100,5 +102,5 @@ def _granted(budget: Object, covered: Sequence[Object], now: float) -> dict[str,
     return {
         name: at
         for name, at in noted.items()
-        if name in there and times.seconds(at, now) + EVICTION_SECONDS > now
+        if name in there and timestamps.to_seconds(at, now) + EVICTION_SECONDS > now
     }

@@ -8,11 +8,17 @@ rises. That is Kubernetes' own protocol.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
 
 KIND = "batch/Job"
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -21,7 +27,7 @@ BACKOFF_SECONDS = 10.0
 LONGEST_BACKOFF_SECONDS = 600.0
 
 
-def reconcile(job: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(job: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the Job's pods, and decide."""
     orphans = view.orphans("Pod", objects.namespace(job))
     owned = view.controlled("Pod", objects.uid(job))
@@ -34,7 +40,7 @@ def reconcile(job: Object, view: View, now: float) -> Iterator[Write]:
 def decide(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
     """The pods to make and to delete, what to count, and the status."""
     if objects.is_terminating(job):
-        yield from (Update(objects.without_finalizer(pod, FINALIZER)) for pod in _held(mine))
+        yield from (UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in _held(mine))
         return
     if is_finished(job):
         yield from _after_the_end(job, mine, now)
@@ -49,21 +55,21 @@ def decide(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
         status = _finished(job, type_, reason, message, now)
     else:
         new, doomed, again = _wanted(job, mine, active, now)
-        yield from map(Create, new)
+        yield from map(CreateObject, new)
         if again is not None:
-            yield Again(again)
+            yield RequeueAt(again)
         status = job
     for pod in doomed:
-        yield Delete(pod)
+        yield DeleteObject(pod)
     yield from _status(status, len(active) - len(doomed), active, now)
 
 
-def release(pod: Object, view: View, now: float) -> Iterator[Write]:
+def release(pod: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Let a pod go whose Job is no longer there to count it."""
     del now  # Nothing here depends on time.
     owner = view.by_uid(ownership.controller_uid(pod))
     if FINALIZER in objects.finalizers(pod) and owner is None:
-        yield Update(objects.without_finalizer(pod, FINALIZER))
+        yield UpdateObject(objects.without_finalizer(pod, FINALIZER))
 
 
 # Counting --------------------------------------------------------------------------------------
@@ -95,13 +101,13 @@ def _counted(job: Object, mine: Sequence[Object]) -> tuple[Object, list[Write]]:
     writes: list[Write] = []
     if ended:
         note = objects.with_status(job, uncountedTerminatedPods=noted)
-        writes.append(Update(note))
-        writes += [Update(objects.without_finalizer(pod, FINALIZER)) for pod in ended]
+        writes.append(UpdateObject(note))
+        writes += [UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in ended]
     if not any(noted.values()):
         return job, writes
     done = objects.status(job)
     indexes = _indexes(done.get("completedIndexes", ""))
-    indexes |= {index(pod) for pod in mine if pods.phase(pod) == "Succeeded"} - {-1}
+    indexes |= {completion_index(pod) for pod in mine if pods.phase(pod) == "Succeeded"} - {-1}
     return objects.with_status(
         job,
         succeeded=int(done.get("succeeded") or 0) + len(noted["succeeded"]) or None,
@@ -143,7 +149,7 @@ def _wanted(
         return [], [], ready_at
     if not _is_indexed(job):
         return [_pod(job) for _ in range(missing)], [], None
-    taken = {index(pod) for pod in active} | _indexes(
+    taken = {completion_index(pod) for pod in active} | _indexes(
         objects.status(job).get("completedIndexes", "")
     )
     free = [number for number in range(int(completions or 0)) if number not in taken]
@@ -165,7 +171,7 @@ def _ended_at(pod: Object) -> float:
     for each in objects.status(pod).get("containerStatuses") or ():
         finished = ((each.get("state") or {}).get("terminated") or {}).get("finishedAt")
         if finished:
-            return times.seconds(finished)
+            return timestamps.to_seconds(finished)
     return pods.ready_at(pod)
 
 
@@ -192,7 +198,7 @@ def _is_indexed(job: Object) -> bool:
     return objects.spec(job).get("completionMode") == "Indexed"
 
 
-def index(pod: Object) -> int:
+def completion_index(pod: Object) -> int:
     text = objects.annotations(pod).get(INDEX, "")
     return int(text) if text.isdecimal() else -1
 
@@ -234,7 +240,7 @@ def _verdict(job: Object, mine: Sequence[Object], now: float) -> tuple[str, str,
         text = "Job has reached the specified backoff limit"
         return "Failed", "BackoffLimitExceeded", text
     deadline = spec.get("activeDeadlineSeconds")
-    started = times.seconds(objects.status(job).get("startTime"), now)
+    started = timestamps.to_seconds(objects.status(job).get("startTime"), now)
     if deadline is not None and now >= started + int(deadline):
         text = "Job was active longer than specified deadline"
         return "Failed", "DeadlineExceeded", text
@@ -249,26 +255,26 @@ def _verdict(job: Object, mine: Sequence[Object], now: float) -> tuple[str, str,
 
 
 def _finished(job: Object, type_: str, reason: str, message: str, now: float) -> Object:
-    at = times.text(now)
+    at = timestamps.to_text(now)
     job = objects.with_condition(job, at, type=type_, status="True", reason=reason, message=message)
     return objects.with_status(job, completionTime=at) if type_ == "Complete" else job
 
 
 def _after_the_end(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
     """A finished Job keeps its pods to be looked at, until its time to live is over."""
-    yield from (Update(objects.without_finalizer(pod, FINALIZER)) for pod in _over(mine))
+    yield from (UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in _over(mine))
     for pod in mine:
         if pods.is_active(pod):
-            yield Delete(pod)
+            yield DeleteObject(pod)
     kept = objects.spec(job).get("ttlSecondsAfterFinished")
     if kept is None:
         return
     ended = [objects.condition(job, type_) for type_ in ("Complete", "Failed")]
-    at = max(times.seconds(each.get("lastTransitionTime")) for each in ended) + int(kept)
+    at = max(timestamps.to_seconds(each.get("lastTransitionTime")) for each in ended) + int(kept)
     if at <= now:
-        yield Delete(job)
+        yield DeleteObject(job)
     else:
-        yield Again(at)
+        yield RequeueAt(at)
 
 
 def _status(
@@ -280,10 +286,10 @@ def _status(
         "ready": 0 if finished else sum(map(pods.is_ready, active)),
         "terminating": None,
         "startTime": objects.status(job).get("startTime")
-        or (None if objects.spec(job).get("suspend") else times.text(now)),
+        or (None if objects.spec(job).get("suspend") else timestamps.to_text(now)),
     }
     changed = objects.with_status(job, **fields)
     deadline = objects.spec(job).get("activeDeadlineSeconds")
     if deadline is not None and not finished and fields["startTime"]:
-        yield Again(times.seconds(fields["startTime"]) + int(deadline))
-    yield Update(changed)
+        yield RequeueAt(timestamps.to_seconds(fields["startTime"]) + int(deadline))
+    yield UpdateObject(changed)

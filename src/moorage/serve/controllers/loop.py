@@ -11,15 +11,21 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, assert_never
 
-from moorage.serve.controllers import notes, triggers
-from moorage.serve.controllers.notes import Restraint
+from moorage.serve.controllers import events, triggers
+from moorage.serve.controllers.events import EventCorrelator
+from moorage.serve.controllers.index import ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.reconcilers import Reconcilers
 from moorage.serve.controllers.triggers import Task
-from moorage.serve.controllers.view import View, key_of
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
-from moorage.serve.events import Note
-from moorage.serve.refusals import Conflict, NotFound, Refusal
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
+from moorage.serve.event_writer import NewEvent
+from moorage.serve.status_errors import ConflictError, NotFoundError, StatusError
 
 # After a look that took t seconds to decide, the same task rests for so many times t.
 REST_FACTOR = 4
@@ -29,13 +35,13 @@ MOST_WRITES = 100
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 60.0
 
 
-class Hands(Protocol):
+class ObjectWriter(Protocol):
     """How writes reach the store, with the API server's manners."""
 
     def create(self, obj: Object) -> Object: ...
     def update(self, obj: Object) -> None: ...
     def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None: ...
-    def tell(self, obj: Object, note: Note) -> None: ...
+    def tell(self, obj: Object, note: NewEvent) -> None: ...
 
 
 class Noticed(NamedTuple):
@@ -45,18 +51,18 @@ class Noticed(NamedTuple):
     new: Object | None
 
 
-class Loop:
+class ControllerLoop:
     """All controllers on one store."""
 
     def __init__(
-        self, hands: Hands, *, now: Callable[[], float], stopwatch: Callable[[], float]
+        self, hands: ObjectWriter, *, now: Callable[[], float], stopwatch: Callable[[], float]
     ) -> None:
         self._hands = hands
         self._now = now  # the time of day, which objects state
         self._stopwatch = stopwatch  # runs evenly, and measures what things cost
-        self.view = View()
+        self.view = ObjectIndex()
         self._reconcilers = Reconcilers()
-        self._restraint = Restraint()
+        self._restraint = EventCorrelator()
         self._news: deque[Noticed] = deque()
         self._ready: dict[Task, None] = {}
         self._later: list[tuple[float, int, Task]] = []
@@ -167,44 +173,48 @@ class Loop:
                 return failed
             try:
                 self._write(task, write)
-            except (NotFound, Conflict):
-                failed = failed or isinstance(write, Create)  # Else overtaken by other changes.
-            except Refusal as refusal:
-                if isinstance(write, Create) and not failed:
+            except (NotFoundError, ConflictError):
+                failed = failed or isinstance(
+                    write, CreateObject
+                )  # Else overtaken by other changes.
+            except StatusError as refusal:
+                if isinstance(write, CreateObject) and not failed:
                     self._complain(task, refusal)
                 failed = True
         return failed
 
     def _write(self, task: Task, write: Write) -> None:
         match write:
-            case Create(obj):
+            case CreateObject(obj):
                 self._tell(task, write, self._hands.create(obj))
-            case Update(obj):
+            case UpdateObject(obj):
                 self._hands.update(obj)
                 self._tell(task, write, obj)
-            case Delete(obj, grace_seconds, propagation):
+            case DeleteObject(obj, grace_seconds, propagation):
                 self._hands.delete(obj, grace_seconds, propagation)
                 self._tell(task, write, obj)
-            case Again(at):
+            case RequeueAt(at):
                 self._at(at, task)
             case _:
                 assert_never(write)
 
-    def _tell(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
+    def _tell(
+        self, task: Task, write: CreateObject | UpdateObject | DeleteObject, written: Object
+    ) -> None:
         """Let people know what a workload's controller did; the view is still as it was before."""
         name, key = task
         owner = self.view.get(*key) if name == triggers.WORKLOAD else None
         if owner is None:
             return
-        note = notes.note_of(owner, write, written, self.view.get(*key_of(written)))
+        note = events.event_for_write(owner, write, written, self.view.get(*key_of(written)))
         if note is not None:
             note = self._restraint.hold(owner, note, self._now())
         if note is not None:
             self._hands.tell(owner, note)
 
-    def _complain(self, task: Task, refusal: Refusal) -> None:
+    def _complain(self, task: Task, refusal: StatusError) -> None:
         owner = self.view.get(*task[1])
         if owner is not None:
             note = f"Error creating: {refusal}"
-            complaint = Note("Warning", "FailedCreate", note, notes.reporter(owner))
+            complaint = NewEvent("Warning", "FailedCreate", note, events.reporter(owner))
             self._hands.tell(owner, complaint)

@@ -17,11 +17,11 @@ import msgspec
 from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Delete, Update, Write
+from moorage.serve.controllers.writes import DeleteObject, RequeueAt, UpdateObject, Write
 
 KIND = "Node"
 LEASE = "coordination.k8s.io/Lease"
@@ -40,7 +40,7 @@ PRESSURES = {
 }
 
 
-def reconcile(node: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(node: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the node's lease and pods, and decide."""
     lease = view.get(LEASE, LEASE_NAMESPACE, objects.name(node))
     here = view.pods_on(objects.name(node))
@@ -57,11 +57,11 @@ def decide(
     changed = _silent(node, now) if silent_at <= now else node
     changed = tainted(changed, now)
     if changed != node:
-        yield Update(changed)
+        yield UpdateObject(changed)
     if silent_at > now and objects.condition(node, "Ready"):
-        yield Again(silent_at)
+        yield RequeueAt(silent_at)
     if objects.condition(changed, "Ready").get("status", "True") != "True":
-        yield from (Update(_unready(pod, now)) for pod in here if pods.is_ready(pod))
+        yield from (UpdateObject(_unready(pod, now)) for pod in here if pods.is_ready(pod))
     for pod in here:
         yield from evicted(pod, objects.spec(changed).get("taints") or [], now)
 
@@ -71,10 +71,10 @@ def decide(
 
 def heard_at(node: Object, lease: Object | None) -> float:
     """When the node's kubelet last gave a sign."""
-    beats = [times.seconds(objects.condition(node, "Ready").get("lastHeartbeatTime"))]
-    beats.append(times.seconds(node["metadata"].get("creationTimestamp")))
+    beats = [timestamps.to_seconds(objects.condition(node, "Ready").get("lastHeartbeatTime"))]
+    beats.append(timestamps.to_seconds(node["metadata"].get("creationTimestamp")))
     if lease is not None:
-        beats.append(times.seconds(objects.spec(lease).get("renewTime")))
+        beats.append(timestamps.to_seconds(objects.spec(lease).get("renewTime")))
     return max(beats)
 
 
@@ -87,7 +87,7 @@ def _silent(node: Object, now: float) -> Object:
     """The node as it is known after a long silence."""
     return objects.with_condition(
         node,
-        times.text(now),
+        timestamps.to_text(now),
         type="Ready",
         status="Unknown",
         reason="NodeStatusUnknown",
@@ -96,7 +96,7 @@ def _silent(node: Object, now: float) -> Object:
 
 
 def _unready(pod: Object, now: float) -> Object:
-    return objects.with_condition(pod, times.text(now), type="Ready", status="False")
+    return objects.with_condition(pod, timestamps.to_text(now), type="Ready", status="False")
 
 
 # Taints ----------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _dated(taint: dict[str, Any], now: float) -> dict[str, Any]:
     """A taint that makes pods leave tells since when, whoever put it there."""
     if taint.get("effect") != "NoExecute" or taint.get("timeAdded"):
         return taint
-    return {**taint, "timeAdded": times.text(now)}
+    return {**taint, "timeAdded": timestamps.to_text(now)}
 
 
 def _pair(taint: dict[str, Any]) -> tuple[str, str]:
@@ -157,9 +157,9 @@ def evicted(pod: Object, taints: Sequence[dict[str, Any]], now: float) -> Iterat
     moments = [leave_at(pod, taint, now) for taint in taints if taint.get("effect") == "NoExecute"]
     at = min((moment for moment in moments if moment is not None), default=None)
     if at is not None and at <= now:
-        yield Delete(pod)
+        yield DeleteObject(pod)
     elif at is not None:
-        yield Again(at)
+        yield RequeueAt(at)
 
 
 def leave_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
@@ -169,7 +169,7 @@ def leave_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
     matching = [each for each in told if selectors.tolerates(each, wanted)]
     # Whoever came after the taint has all of its time still before it.
     arrived = objects.condition(pod, "PodScheduled").get("lastTransitionTime")
-    since = max(times.seconds(taint.get("timeAdded"), now), times.seconds(arrived))
+    since = max(timestamps.to_seconds(taint.get("timeAdded"), now), timestamps.to_seconds(arrived))
     if not matching:
         return since
     limits = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]

@@ -1,6 +1,6 @@
-"""Objects as plain dicts that nobody changes in place: a changed object is a new one.
+"""Objects as plain dicts that nothing modifies in place: fields, conditions, selectors, hashes.
 
-A kind is written with its group, `apps/ReplicaSet`, or bare where the group is the core one.
+A kind is written with its group, `apps/ReplicaSet`, or without one for the core group.
 """
 
 import hashlib
@@ -192,3 +192,25 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
         return value
     share = int(value.removesuffix("%") or 0) * total
     return -(-share // 100) if round_up else share // 100
+
+
+Condition = dict[str, Any]
+
+
+def set_condition(conditions: list[Condition], new: Condition, at: str) -> list[Condition]:
+    """The conditions with one set; its transition time moves only when its status does."""
+    for index, old in enumerate(conditions):
+        if old.get("type") == new["type"]:
+            same = old.get("status") == new["status"]
+            since = old.get("lastTransitionTime", at) if same else at
+            changed = {**new, "lastTransitionTime": since}
+            return [*conditions[:index], changed, *conditions[index + 1 :]]
+    return [*conditions, {**new, "lastTransitionTime": at}]
+
+
+def is_condition_true(status: dict[str, Any], type_: str) -> bool:
+    """Whether a condition holds."""
+    return any(
+        each.get("type") == type_ and each.get("status") == "True"
+        for each in status.get("conditions", ())
+    )

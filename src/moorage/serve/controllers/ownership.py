@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from moorage.api.selectors import Selector
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import Update, Write
+from moorage.serve.controllers.writes import UpdateObject, Write
 
 
 def reference(owner: Object) -> Object:
@@ -51,11 +51,11 @@ def claim(
         if selector.matches(objects.labels(obj)) or objects.is_terminating(obj):
             mine.append(obj)
         else:
-            writes.append(Update(released(obj, objects.uid(owner))))
+            writes.append(UpdateObject(released(obj, objects.uid(owner))))
     for obj in adoptable(owner, selector, orphans):
         adopted = objects.with_metadata(obj, ownerReferences=[*owners(obj), reference(owner)])
         mine.append(adopted)
-        writes.append(Update(adopted))
+        writes.append(UpdateObject(adopted))
     return mine, writes
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects, ownership
 from moorage.serve.controllers.objects import Object
 
@@ -31,11 +31,11 @@ def is_ready(pod: Object) -> bool:
 
 def ready_at(pod: Object) -> float:
     """Since when it has been ready, or has not."""
-    return times.seconds(objects.condition(pod, "Ready").get("lastTransitionTime"))
+    return timestamps.to_seconds(objects.condition(pod, "Ready").get("lastTransitionTime"))
 
 
 def created_at(pod: Object) -> float:
-    return times.seconds(pod["metadata"].get("creationTimestamp"))
+    return timestamps.to_seconds(pod["metadata"].get("creationTimestamp"))
 
 
 def is_available(pod: Object, min_ready_seconds: int, now: float) -> bool:

@@ -3,14 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
 
 KINDS = ("apps/ReplicaSet", "ReplicationController")
 
 
-def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(workload: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the set's pods, and decide."""
     orphans = view.orphans("Pod", objects.namespace(workload))
     owned = view.controlled("Pod", objects.uid(workload))
@@ -19,7 +25,7 @@ def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
     yield from decide(workload, mine, kin(workload, view), now)
 
 
-def kin(workload: Object, view: View) -> Iterator[Object]:
+def kin(workload: Object, view: ObjectIndex) -> Iterator[Object]:
     """The pods of all sets of the same owner: they crowd nodes for each other."""
     owner = ownership.controller_uid(workload)
     siblings = view.controlled("apps/ReplicaSet", owner) if owner else [workload]
@@ -36,11 +42,11 @@ def decide(
     if not objects.is_terminating(workload):
         template = objects.spec(workload).get("template")
         for _ in range(wanted - len(active)):
-            yield Create(pods.from_template(workload, template))
+            yield CreateObject(pods.from_template(workload, template))
         if len(active) > wanted:
             surplus = pods.dispensable_first(active, related)[: len(active) - wanted]
             for pod in surplus:
-                yield Delete(pod)
+                yield DeleteObject(pod)
             gone = {objects.uid(pod) for pod in surplus}
             active = [pod for pod in active if objects.uid(pod) not in gone]
     yield from _status(workload, active, now)
@@ -62,10 +68,10 @@ def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[
         observedGeneration=workload["metadata"].get("generation", 0),
     )
     if changed["status"] != objects.status(workload):
-        yield Update(changed)
+        yield UpdateObject(changed)
     at = pods.available_next_at(ready, min_ready, now)
     if at is not None:
-        yield Again(at)
+        yield RequeueAt(at)
 
 
 def replicas(workload: Object) -> int:

@@ -11,9 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moorage.serve.controllers import objects, ownership, pods, replica_set
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
 
 KIND = "apps/StatefulSet"
 REVISION_LABEL = "controller-revision-hash"
@@ -22,7 +28,7 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 CLAIM = "PersistentVolumeClaim"
 
 
-def reconcile(workload: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(workload: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """Gather the set's pods and claims, and decide."""
     namespace = objects.namespace(workload)
     orphans = [pod for pod in view.orphans("Pod", namespace) if ordinal(workload, pod) is not None]
@@ -53,13 +59,13 @@ def _steps(
         if pod is None:
             yield from _made(workload, number, claims)
         elif pods.is_ended(pod) and not objects.is_terminating(pod):
-            yield Delete(pod)  # Made anew when it is gone.
+            yield DeleteObject(pod)  # Made anew when it is gone.
         if in_order and (pod is None or not is_healthy(workload, pod, now)):
             return
     surplus = sorted((number for number in there if number not in wanted), reverse=True)
     for number in surplus:
         if not objects.is_terminating(there[number]):
-            yield Delete(there[number])
+            yield DeleteObject(there[number])
         if in_order:
             return
     if not surplus:
@@ -78,7 +84,7 @@ def _replaced(workload: Object, there: Mapping[int, Object], now: float) -> Iter
         if number < partition or pod is None:
             return
         if revision_of(pod) != current and not objects.is_terminating(pod):
-            yield Delete(pod)
+            yield DeleteObject(pod)
             return
         if not is_healthy(workload, pod, now):
             return
@@ -119,8 +125,8 @@ def _made(workload: Object, number: int, claims: set[str]) -> Iterator[Write]:
     for template in templates:
         claim = _claim(workload, template, number)
         if objects.name(claim) not in claims:
-            yield Create(claim)
-    yield Create(pod_of(workload, number))
+            yield CreateObject(claim)
+    yield CreateObject(pod_of(workload, number))
 
 
 def pod_of(workload: Object, number: int) -> Object:
@@ -188,7 +194,7 @@ def _status(workload: Object, mine: Sequence[Object], now: float) -> Iterator[Wr
         collisionCount=0,
     )
     if changed != workload:
-        yield Update(changed)
+        yield UpdateObject(changed)
     at = pods.available_next_at(staying, min_ready, now)
     if at is not None:
-        yield Again(at)
+        yield RequeueAt(at)

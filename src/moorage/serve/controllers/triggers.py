@@ -10,9 +10,8 @@ from moorage.serve.controllers import (
     daemon_set,
     deployment,
     disruption_budget,
-    ephemeral_claims,
+    garbage_collection,
     job,
-    namespaces,
     objects,
     ownership,
     pods,
@@ -20,8 +19,8 @@ from moorage.serve.controllers import (
     stateful_set,
     volumes,
 )
+from moorage.serve.controllers.index import Key, ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import Key, View, key_of
 
 Task = tuple[str, Key]
 
@@ -39,7 +38,7 @@ OWN_PODS = (
 WORKLOADS = (*OWN_PODS, deployment.KIND)
 
 
-def of_change(old: Object | None, new: Object | None, view: View) -> Iterator[Task]:
+def of_change(old: Object | None, new: Object | None, view: ObjectIndex) -> Iterator[Task]:
     """The tasks that a change calls for; the view shows the cluster after it."""
     obj = new or old
     assert obj is not None, "a change is about an object"
@@ -62,7 +61,7 @@ def of_change(old: Object | None, new: Object | None, view: View) -> Iterator[Ta
             pass
 
 
-def _of_anything(obj: Object, new: Object | None, view: View) -> Iterator[Task]:
+def _of_anything(obj: Object, new: Object | None, view: ObjectIndex) -> Iterator[Task]:
     """Ownership and namespaces concern every kind."""
     if ownership.owners(obj):
         if new is not None:
@@ -75,12 +74,14 @@ def _of_anything(obj: Object, new: Object | None, view: View) -> Iterator[Task]:
         yield GARBAGE, key_of(obj)
         for dependent in view.dependents(objects.uid(obj)):
             yield GARBAGE, key_of(dependent)
-    home = view.get(namespaces.KIND, "", objects.namespace(obj))
+    home = view.get(garbage_collection.NAMESPACE, "", objects.namespace(obj))
     if home is not None and objects.is_terminating(home):
         yield NAMESPACE, key_of(home)
 
 
-def _of_workload(obj: Object, old: Object | None, new: Object | None, view: View) -> Iterator[Task]:
+def _of_workload(
+    obj: Object, old: Object | None, new: Object | None, view: ObjectIndex
+) -> Iterator[Task]:
     yield WORKLOAD, key_of(obj)
     for version in (old, new):
         if version is not None:
@@ -93,13 +94,13 @@ def _of_workload(obj: Object, old: Object | None, new: Object | None, view: View
             yield BUDGET, key_of(budget)
 
 
-def _controller(obj: Object, view: View) -> Iterator[Task]:
+def _controller(obj: Object, view: ObjectIndex) -> Iterator[Task]:
     owner = view.by_uid(ownership.controller_uid(obj))
     if owner is not None and objects.kind_of(owner) in WORKLOADS:
         yield WORKLOAD, key_of(owner)
 
 
-def _possible_owners(obj: Object, kinds: tuple[str, ...], view: View) -> Iterator[Task]:
+def _possible_owners(obj: Object, kinds: tuple[str, ...], view: ObjectIndex) -> Iterator[Task]:
     labels = objects.labels(obj)
     for kind in kinds:
         for workload in view.all(kind, objects.namespace(obj)):
@@ -107,7 +108,9 @@ def _possible_owners(obj: Object, kinds: tuple[str, ...], view: View) -> Iterato
                 yield WORKLOAD, key_of(workload)
 
 
-def _of_pod(obj: Object, old: Object | None, new: Object | None, view: View) -> Iterator[Task]:
+def _of_pod(
+    obj: Object, old: Object | None, new: Object | None, view: ObjectIndex
+) -> Iterator[Task]:
     for version in (old, new):
         if version is not None:
             yield from _controller(version, view)
@@ -123,7 +126,7 @@ def _of_pod(obj: Object, old: Object | None, new: Object | None, view: View) -> 
             wanted = objects.selector(budget)
             if any(v is not None and wanted.matches(objects.labels(v)) for v in (old, new)):
                 yield BUDGET, key_of(budget)
-    if new is not None and ephemeral_claims.volumes(new):
+    if new is not None and volumes.ephemeral_volumes(new):
         yield CLAIMS, key_of(new)
     if new is not None and owner is None and job.FINALIZER in objects.finalizers(new):
         yield RELEASE, key_of(new)
@@ -133,7 +136,7 @@ def _of_pod(obj: Object, old: Object | None, new: Object | None, view: View) -> 
             yield from _of_arrival(new, view)
 
 
-def _of_arrival(pod: Object, view: View) -> Iterator[Task]:
+def _of_arrival(pod: Object, view: ObjectIndex) -> Iterator[Task]:
     """A pod has come to its node."""
     node = view.get("Node", "", pods.node_name(pod))
     if node is None:
@@ -154,7 +157,9 @@ def _counts(pod: Object) -> tuple[object, ...]:
     )
 
 
-def _of_node(obj: Object, old: Object | None, new: Object | None, view: View) -> Iterator[Task]:
+def _of_node(
+    obj: Object, old: Object | None, new: Object | None, view: ObjectIndex
+) -> Iterator[Task]:
     here = view.pods_on(objects.name(obj))
     if new is None:
         for pod in here:
@@ -179,7 +184,7 @@ def _telling(node: Object) -> tuple[object, ...]:
     )
 
 
-def _of_storage(obj: Object, view: View) -> Iterator[Task]:
+def _of_storage(obj: Object, view: ObjectIndex) -> Iterator[Task]:
     """A claim concerns its pods; a volume or a class, all claims that wait."""
     kind = objects.kind_of(obj)
     if kind != volumes.CLASS:

@@ -1,23 +1,29 @@
-"""Claims find their volumes, or have them made.
+"""Volumes: bind claims to volumes, provision volumes, create claims of ephemeral volumes.
 
-    a volume that fits, Immediate                bound at once
-    a class with a provisioner, Immediate        a volume is made after a short delay, and bound
+    a matching volume, Immediate                 bind at once
+    a class with a provisioner, Immediate        create a volume after a short delay, then bind
     WaitForFirstConsumer                         the same, once a node is selected for a consumer
-    the claim is gone                            its volume is deleted, or Released
+    the claim is gone                            delete its volume, or set it to Released
 
-A node is selected by the scheduler's annotation on the claim, or by a consumer that is on a node
-already. A volume that is made for a node carries that node's zone, if it has one.
+The scheduler selects a node by an annotation on the claim; a consumer that already has a node
+selects it too. A volume that is provisioned for a node gets the zone of that node.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.api import quantity
-from moorage.serve import times
-from moorage.serve.controllers import objects, pods
+from moorage.serve import timestamps
+from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.view import View
-from moorage.serve.controllers.writes import Again, Create, Delete, Update, Write
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
 
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "storage.k8s.io/StorageClass"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -30,12 +36,12 @@ ZONE = "topology.kubernetes.io/zone"
 PROVISION_SECONDS = 0.5
 
 
-def reconcile(obj: Object, view: View, now: float) -> Iterator[Write]:
+def reconcile(obj: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     """A claim looks for a volume; a volume looks for its claim."""
     if objects.kind_of(obj) == VOLUME:
-        yield from _of_volume(obj, view)
+        yield from _reconcile_volume(obj, view)
     elif not objects.is_terminating(obj) and not _is_bound(obj):
-        yield from _of_claim(obj, view, now)
+        yield from _reconcile_claim(obj, view, now)
 
 
 def _is_bound(claim: Object) -> bool:
@@ -45,29 +51,29 @@ def _is_bound(claim: Object) -> bool:
 # Claims ----------------------------------------------------------------------------------------
 
 
-def _of_claim(claim: Object, view: View, now: float) -> Iterator[Write]:
+def _reconcile_claim(claim: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
     named = objects.spec(claim).get("volumeName")
     if named:
         volume = view.get(VOLUME, "", named)
-        if volume is not None and _may_have(volume, claim):
-            yield from bound(claim, volume)
+        if volume is not None and _is_available_to(volume, claim):
+            yield from bind(claim, volume)
         return
     class_ = view.get(CLASS, "", objects.spec(claim).get("storageClassName") or "")
     node = selected_node(claim, view)
-    if class_ is not None and is_late(class_) and not node:
+    if class_ is not None and waits_for_consumer(class_) and not node:
         return
-    volume = smallest(claim, view.all(VOLUME))
+    volume = best_volume(claim, view.all(VOLUME))
     if volume is not None:
-        yield from bound(claim, volume)
+        yield from bind(claim, volume)
     elif class_ is not None and class_.get("provisioner") != NO_PROVISIONER:
-        yield from _made(claim, class_, view.get("Node", "", node), now)
+        yield from _provision(claim, class_, view.get("Node", "", node), now)
 
 
-def is_late(class_: Object) -> bool:
+def waits_for_consumer(class_: Object) -> bool:
     return class_.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
-def selected_node(claim: Object, view: View) -> str:
+def selected_node(claim: Object, view: ObjectIndex) -> str:
     """The node for which a claim is to be bound, if anybody has said so."""
     said = objects.annotations(claim).get(SELECTED_NODE, "")
     if said:
@@ -89,27 +95,27 @@ def claims_of(pod: Object) -> list[str]:
     return found
 
 
-def smallest(claim: Object, volumes: Sequence[Object]) -> Object | None:
+def best_volume(claim: Object, volumes: Sequence[Object]) -> Object | None:
     """The volume that fits best: the one meant for the claim, else the smallest large enough."""
-    fitting = [volume for volume in volumes if _fits(claim, volume)]
+    fitting = [volume for volume in volumes if _matches(claim, volume)]
     meant = [volume for volume in fitting if objects.spec(volume).get("claimRef")]
     return min(meant or fitting, key=lambda v: (size(v), objects.name(v)), default=None)
 
 
-def _fits(claim: Object, volume: Object) -> bool:
+def _matches(claim: Object, volume: Object) -> bool:
     wanted, has = objects.spec(claim), objects.spec(volume)
     return (
-        _may_have(volume, claim)
+        _is_available_to(volume, claim)
         and not objects.is_terminating(volume)
         and (wanted.get("storageClassName") or "") == (has.get("storageClassName") or "")
         and set(wanted.get("accessModes") or ()) <= set(has.get("accessModes") or ())
         and (wanted.get("volumeMode") or "Filesystem") == (has.get("volumeMode") or "Filesystem")
-        and size(volume) >= asked(claim)
+        and size(volume) >= requested_size(claim)
         and ("selector" not in wanted or objects.selector(claim).matches(objects.labels(volume)))
     )
 
 
-def _may_have(volume: Object, claim: Object) -> bool:
+def _is_available_to(volume: Object, claim: Object) -> bool:
     """Whether a volume belongs to nobody, or to this claim."""
     reference = objects.spec(volume).get("claimRef")
     if not reference:
@@ -124,12 +130,12 @@ def size(volume: Object) -> int:
     return quantity.value((objects.spec(volume).get("capacity") or {}).get("storage", 0))
 
 
-def asked(claim: Object) -> int:
+def requested_size(claim: Object) -> int:
     resources = objects.spec(claim).get("resources") or {}
     return quantity.value((resources.get("requests") or {}).get("storage", 0))
 
 
-def bound(claim: Object, volume: Object) -> Iterator[Write]:
+def bind(claim: Object, volume: Object) -> Iterator[Write]:
     """The two of them, pointing at each other."""
     reference = {
         "apiVersion": "v1",
@@ -141,11 +147,11 @@ def bound(claim: Object, volume: Object) -> Iterator[Write]:
     taken = objects.with_spec(volume, claimRef=reference)
     if not objects.spec(volume).get("claimRef"):
         taken = objects.with_annotations(taken, **{BOUND_BY_US: "yes"})
-    yield Update(objects.with_status(taken, phase="Bound"))
+    yield UpdateObject(objects.with_status(taken, phase="Bound"))
     settled = objects.with_spec(claim, volumeName=objects.name(volume))
     settled = objects.with_annotations(settled, **{BIND_COMPLETED: "yes", BOUND_BY_US: "yes"})
     has = objects.spec(volume)
-    yield Update(
+    yield UpdateObject(
         objects.with_status(
             settled,
             phase="Bound",
@@ -158,14 +164,16 @@ def bound(claim: Object, volume: Object) -> Iterator[Write]:
 # Volumes ---------------------------------------------------------------------------------------
 
 
-def _made(claim: Object, class_: Object, node: Object | None, now: float) -> Iterator[Write]:
+def _provision(claim: Object, class_: Object, node: Object | None, now: float) -> Iterator[Write]:
     """A new volume for the claim; when it is there, they are bound."""
-    ready_at = times.seconds(claim["metadata"].get("creationTimestamp"), now) + PROVISION_SECONDS
+    ready_at = (
+        timestamps.to_seconds(claim["metadata"].get("creationTimestamp"), now) + PROVISION_SECONDS
+    )
     if ready_at > now:
-        yield Again(ready_at)
+        yield RequeueAt(ready_at)
         return
     volume = new_volume(claim, class_, node)
-    yield Create(volume)
+    yield CreateObject(volume)
 
 
 def new_volume(claim: Object, class_: Object, node: Object | None) -> Object:
@@ -200,12 +208,12 @@ def new_volume(claim: Object, class_: Object, node: Object | None) -> Object:
     }
 
 
-def _of_volume(volume: Object, view: View) -> Iterator[Write]:
+def _reconcile_volume(volume: Object, view: ObjectIndex) -> Iterator[Write]:
     phase = objects.status(volume).get("phase")
     reference = objects.spec(volume).get("claimRef")
     if not reference:
         if phase != "Available":
-            yield Update(objects.with_status(volume, phase="Available"))
+            yield UpdateObject(objects.with_status(volume, phase="Available"))
         return
     claim = view.get(CLAIM, reference.get("namespace", ""), reference.get("name", ""))
     if claim is not None and reference.get("uid") in (None, "", objects.uid(claim)):
@@ -214,10 +222,40 @@ def _of_volume(volume: Object, view: View) -> Iterator[Write]:
             "",
             objects.name(volume),
         ):
-            yield from bound(claim, volume)
+            yield from bind(claim, volume)
     elif reference.get("uid"):  # It had a claim, which is gone.
         if objects.spec(volume).get("persistentVolumeReclaimPolicy") == "Delete":
             if not objects.is_terminating(volume):
-                yield Delete(volume)
+                yield DeleteObject(volume)
         elif phase != "Released":
-            yield Update(objects.with_status(volume, phase="Released"))
+            yield UpdateObject(objects.with_status(volume, phase="Released"))
+
+
+def reconcile_ephemeral_claims(pod: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
+    """Make the claims that a pod's volumes describe."""
+    del now  # Nothing here depends on time.
+    if objects.is_terminating(pod):
+        return
+    for volume in ephemeral_volumes(pod):
+        claim = ephemeral_claim(pod, volume)
+        if view.get(CLAIM, objects.namespace(pod), objects.name(claim)) is None:
+            yield CreateObject(claim)
+
+
+def ephemeral_volumes(pod: Object) -> list[Object]:
+    """The volumes of a pod that bring their claim along."""
+    return [each for each in objects.spec(pod).get("volumes") or () if each.get("ephemeral")]
+
+
+def ephemeral_claim(pod: Object, volume: Object) -> Object:
+    """The claim of a volume, under the name by which everybody finds it."""
+    template = volume["ephemeral"].get("volumeClaimTemplate") or {}
+    meta = template.get("metadata") or {}
+    metadata = {
+        "name": f"{objects.name(pod)}-{volume.get('name', '')}",
+        "namespace": objects.namespace(pod),
+        "ownerReferences": [ownership.reference(pod)],
+    }
+    metadata |= {key: meta[key] for key in ("labels", "annotations") if meta.get(key)}
+    spec = template.get("spec") or {}
+    return {"apiVersion": "v1", "kind": CLAIM, "metadata": metadata, "spec": spec}

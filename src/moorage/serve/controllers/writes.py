@@ -7,19 +7,19 @@ from moorage.serve.controllers.objects import Object
 BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
 
 
-class Create(NamedTuple):
+class CreateObject(NamedTuple):
     """Make an object; one with a `generateName` gets its name on the way."""
 
     obj: Object
 
 
-class Update(NamedTuple):
+class UpdateObject(NamedTuple):
     """Store an object as it should be; it carries the version that it was made from."""
 
     obj: Object
 
 
-class Delete(NamedTuple):
+class DeleteObject(NamedTuple):
     """Delete an object; a pod with its own grace period, unless another is given.
 
     Without a word on propagation, its dependents go as its finalizers say, or else after it.
@@ -30,10 +30,10 @@ class Delete(NamedTuple):
     propagation: str | None = None
 
 
-class Again(NamedTuple):
+class RequeueAt(NamedTuple):
     """Nothing yet: ask once more at that moment."""
 
     at: float
 
 
-Write = Create | Update | Delete | Again
+Write = CreateObject | UpdateObject | DeleteObject | RequeueAt

@@ -10,7 +10,7 @@ from moorage.api.storage import PersistentVolumeClaimSpec
 from moorage.serve.resources import Resource
 
 
-class PodTemplate(Data):
+class WorkloadPodTemplate(Data):
     """The pods that a workload makes."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -25,7 +25,7 @@ class RollingUpdate(Data):
     partition: Int32 | None = None
 
 
-class Strategy(Data):
+class UpdateStrategy(Data):
     """How pods of an old template are replaced."""
 
     type: str = ""
@@ -38,7 +38,7 @@ class Ordinals(Data):
     start: Int32 = 0
 
 
-class NamedClaim(Data):
+class ClaimTemplate(Data):
     """The claims that a stateful set makes for each of its pods."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -50,7 +50,7 @@ class WorkloadSpec(Data):
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate | None = None
+    template: WorkloadPodTemplate | None = None
     min_ready_seconds: Int32 = 0
     revision_history_limit: Int32 | None = None
     parallelism: Int32 | None = None
@@ -61,15 +61,15 @@ class WorkloadSpec(Data):
     suspend: bool | None = None
     service_name: str = ""
     pod_management_policy: str = ""
-    strategy: Strategy = Strategy()
-    update_strategy: Strategy = Strategy()
+    strategy: UpdateStrategy = UpdateStrategy()
+    update_strategy: UpdateStrategy = UpdateStrategy()
     ordinals: Ordinals = Ordinals()
-    volume_claim_templates: tuple[NamedClaim, ...] = ()
+    volume_claim_templates: tuple[ClaimTemplate, ...] = ()
     paused: bool | None = None
     completion_mode: str | None = None
 
 
-class Workload(KubeObject):
+class WorkloadObject(KubeObject):
     spec: WorkloadSpec = WorkloadSpec()
     status: dict[str, Any] = {}
 
@@ -77,11 +77,11 @@ class Workload(KubeObject):
 class MapSelectorSpec(Data):
     replicas: Int32 | None = None
     selector: dict[str, str] | None = None
-    template: PodTemplate | None = None
+    template: WorkloadPodTemplate | None = None
     min_ready_seconds: Int32 = 0
 
 
-class MapSelectorWorkload(KubeObject):
+class ReplicationControllerObject(KubeObject):
     spec: MapSelectorSpec = MapSelectorSpec()
     status: dict[str, Any] = {}
 
@@ -90,7 +90,7 @@ class BudgetStatus(PodDisruptionBudgetStatus):
     observed_generation: Int64 = 0
 
 
-class Budget(PodDisruptionBudget):
+class DisruptionBudgetObject(PodDisruptionBudget):
     status: BudgetStatus = BudgetStatus()
 
 
@@ -98,12 +98,12 @@ class NamespaceSpec(Data):
     finalizers: tuple[str, ...] = ()
 
 
-class OpenNamespace(KubeObject):
+class NamespaceObject(KubeObject):
     spec: NamespaceSpec = NamespaceSpec()
     status: dict[str, Any] = {}
 
 
-class Names(Data, kw_only=True):
+class DefinitionNames(Data, kw_only=True):
     kind: str
     plural: str
     singular: str = ""
@@ -112,7 +112,7 @@ class Names(Data, kw_only=True):
     categories: tuple[str, ...] = ()
 
 
-class Version(Data, kw_only=True):
+class DefinitionVersion(Data, kw_only=True):
     name: str
     served: bool = False
     storage: bool = False
@@ -121,9 +121,9 @@ class Version(Data, kw_only=True):
 
 class DefinitionSpec(Data, kw_only=True):
     group: str
-    names: Names
+    names: DefinitionNames
     scope: str
-    versions: tuple[Version, ...]
+    versions: tuple[DefinitionVersion, ...]
 
 
 class Definition(KubeObject, kw_only=True):
@@ -131,18 +131,18 @@ class Definition(KubeObject, kw_only=True):
     status: dict[str, Any] = {}
 
 
-class Lease(KubeObject):
+class LeaseObject(KubeObject):
     spec: dict[str, Any] = {}
 
 
-class Plain(KubeObject):
+class AnyObject(KubeObject):
     """Any other object: `spec` and `status`, where there are some, are objects."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
 
 
-class TextData(KubeObject):
+class DataObject(KubeObject):
     data: dict[str, str] = {}
     binary_data: dict[str, str] = {}
     string_data: dict[str, str] = {}
@@ -150,7 +150,7 @@ class TextData(KubeObject):
     immutable: bool = False
 
 
-class Reference(Data):
+class EventReference(Data):
     kind: str = ""
     namespace: str = ""
     name: str = ""
@@ -158,15 +158,15 @@ class Reference(Data):
     field_path: str = ""
 
 
-class Event(KubeObject):
-    involved_object: Reference = Reference()
+class EventObject(KubeObject):
+    involved_object: EventReference = EventReference()
     reason: str = ""
     message: str = ""
     type: str = ""
     count: Int32 = 0
     series: dict[str, Any] | None = None
     source: dict[str, Any] = {}
-    related: Reference | None = None
+    related: EventReference | None = None
     first_timestamp: str | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
@@ -178,20 +178,20 @@ class Event(KubeObject):
 _WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _STRUCTS: dict[str, type[KubeObject]] = (
     {name: kind.struct for name, kind in KINDS.items()}
-    | dict.fromkeys(_WORKLOADS, Workload)
+    | dict.fromkeys(_WORKLOADS, WorkloadObject)
     | {
-        "ReplicationController": MapSelectorWorkload,
+        "ReplicationController": ReplicationControllerObject,
         "CustomResourceDefinition": Definition,
-        "Namespace": OpenNamespace,
-        "PodDisruptionBudget": Budget,
-        "ConfigMap": TextData,
-        "Secret": TextData,
-        "Event": Event,
-        "Lease": Lease,
+        "Namespace": NamespaceObject,
+        "PodDisruptionBudget": DisruptionBudgetObject,
+        "ConfigMap": DataObject,
+        "Secret": DataObject,
+        "Event": EventObject,
+        "Lease": LeaseObject,
     }
 )
 
 
 def struct_of(resource: Resource) -> type[KubeObject]:
     """The struct that an object of this resource has to fit."""
-    return Plain if resource.custom else _STRUCTS.get(resource.kind, Plain)
+    return AnyObject if resource.custom else _STRUCTS.get(resource.kind, AnyObject)

@@ -1,32 +1,46 @@
-"""JSON patch (RFC 6902): add, remove, replace, move, copy, test, one after the other."""
+"""JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
 
 import copy
 from typing import Any
 
-from moorage.serve.refusals import BadRequest, Invalid
+from moorage.serve.status_errors import BadRequestError, InvalidError
 
-MOST_OPERATIONS = 10_000
+
+def apply_merge_patch(target: Any, patch: Any) -> Any:
+    """The target with the patch in it; neither is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = apply_merge_patch(result.get(key), value)
+    return result
+
+
+MAX_OPERATIONS = 10_000
 _MOST_COPIES = 100  # Copies of copies grow fast.
 
 
-def apply(target: Any, operations: Any) -> Any:
+def apply_json_patch(target: Any, operations: Any) -> Any:
     """The target with all operations done; it stays as it is itself."""
     if not isinstance(operations, list):
-        raise BadRequest("a JSON patch is a list of operations")
-    if len(operations) > MOST_OPERATIONS:
-        raise BadRequest(f"a JSON patch has at most {MOST_OPERATIONS} operations")
+        raise BadRequestError("a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise BadRequestError(f"a JSON patch has at most {MAX_OPERATIONS} operations")
     copies = sum(isinstance(each, dict) and each.get("op") == "copy" for each in operations)
     if copies > _MOST_COPIES:
-        raise BadRequest(f"a JSON patch has at most {_MOST_COPIES} copies")
+        raise BadRequestError(f"a JSON patch has at most {_MOST_COPIES} copies")
     document = copy.deepcopy(target)
     for operation in operations:
-        document = _perform(document, operation)
+        document = _apply_operation(document, operation)
     return document
 
 
-def _perform(document: Any, operation: Any) -> Any:
+def _apply_operation(document: Any, operation: Any) -> Any:
     if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-        raise BadRequest("every operation of a JSON patch needs `op` and `path`")
+        raise BadRequestError("every operation of a JSON patch needs `op` and `path`")
     path = _steps(operation["path"])
     match operation.get("op"):
         case "add":
@@ -49,26 +63,26 @@ def _perform(document: Any, operation: Any) -> Any:
             if not _equal(_get(document, path), _value(operation)):
                 raise _cannot("test", operation["path"], "the value differs")
             return document
-    raise BadRequest(f"unknown operation of a JSON patch: {operation.get('op')!r:.60}")
+    raise BadRequestError(f"unknown operation of a JSON patch: {operation.get('op')!r:.60}")
 
 
 def _steps(pointer: str) -> list[str]:
     if not pointer:
         return []
     if not pointer.startswith("/"):
-        raise BadRequest(f"a path of a JSON patch begins with '/': {pointer[:60]!r}")
+        raise BadRequestError(f"a path of a JSON patch begins with '/': {pointer[:60]!r}")
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
 
 
 def _source(operation: dict[str, Any]) -> list[str]:
     if not isinstance(operation.get("from"), str):
-        raise BadRequest(f"the operation {operation['op']} of a JSON patch needs `from`")
+        raise BadRequestError(f"the operation {operation['op']} of a JSON patch needs `from`")
     return _steps(operation["from"])
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise BadRequest(f"the operation {operation['op']} of a JSON patch needs `value`")
+        raise BadRequestError(f"the operation {operation['op']} of a JSON patch needs `value`")
     return operation["value"]
 
 
@@ -115,7 +129,7 @@ def _index(items: list[Any], step: str, *, one_more: bool = False) -> int:
         index = int(step)
         if index < len(items) + one_more:
             return index
-    raise Invalid(f"the server rejected our request: no item {step[:60]!r} in a list")
+    raise InvalidError(f"the server rejected our request: no item {step[:60]!r} in a list")
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -123,10 +137,10 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
-def _missing(path: list[str]) -> Invalid:
+def _missing(path: list[str]) -> InvalidError:
     where = "/" + "/".join(path)
-    return Invalid(f"the server rejected our request: there is nothing at {where[:100]!r}")
+    return InvalidError(f"the server rejected our request: there is nothing at {where[:100]!r}")
 
 
-def _cannot(what: str, path: str, why: str) -> Invalid:
-    return Invalid(f"the server rejected our request: {what} {path[:100]!r}: {why}")
+def _cannot(what: str, path: str, why: str) -> InvalidError:
+    return InvalidError(f"the server rejected our request: {what} {path[:100]!r}: {why}")

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from moorage.serve.change_log import ADDED, DELETED, MODIFIED, Change, Stored
-from moorage.serve.refusals import Gone
 from moorage.serve.resources import Resource
-from moorage.serve.rest.field_paths import Choice
-from moorage.serve.store import Store, encode
+from moorage.serve.rest.lists import ObjectSelector
+from moorage.serve.status_errors import ExpiredError
+from moorage.serve.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
 
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
@@ -24,16 +23,16 @@ CROWD_SECONDS = 0.002
 LOOK_AGAIN_SECONDS = 10.0  # whether the client is still there
 _BATCH = 256  # changes per write: large enough to be cheap, small enough to let others in
 
-Render = Callable[[Stored], bytes]
+Render = Callable[[StoredObject], bytes]
 """How an object looks to this client: as it is, as a Table, as metadata alone."""
 
 
-class Watch(NamedTuple):
+class WatchRequest(NamedTuple):
     """What somebody wants to hear of."""
 
     resource: Resource
     namespace: str | None
-    choice: Choice
+    choice: ObjectSelector
     version: int | None
     bookmarks: bool
     initial_events: bool
@@ -55,14 +54,14 @@ class Watches:
         for woken in self._woken:
             woken.set()
 
-    async def stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+    async def stream(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
         """Answer a watch for as long as it lasts."""
         store = self._store
         await store.settled()
         position: int | None = None
         try:
             lines, position = _beginning(store, watch)
-        except Gone as error:
+        except ExpiredError as error:
             lines = [_line(ERROR, encode(error.to_status()))]
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
@@ -87,7 +86,7 @@ class Watches:
         self,
         request: web.Request,
         response: web.StreamResponse,
-        watch: Watch,
+        watch: WatchRequest,
         position: int,
         woken: asyncio.Event,
     ) -> None:
@@ -105,7 +104,7 @@ class Watches:
                         break
                     position += 1
                     lines += _lines(watch, change)
-            except Gone as error:  # Too slow for the log.
+            except ExpiredError as error:  # Too slow for the log.
                 await response.write(_line(ERROR, encode(error.to_status())))
                 return
             if lines:
@@ -124,12 +123,12 @@ class Watches:
                     await woken.wait()
 
 
-def _beginning(store: Store, watch: Watch) -> tuple[list[bytes], int]:
-    """What is sent at once, and the position in the log to go on from; raises Gone."""
+def _beginning(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
+    """What is sent at once, and the position in the log to go on from; raises ExpiredError."""
     log, upto = store.log(watch.resource), store.durable_version
     wanted = watch.version or 0
     if wanted > upto:
-        raise Gone(f"Too large resource version: {wanted}, current: {upto}")
+        raise ExpiredError(f"Too large resource version: {wanted}, current: {upto}")
     if wanted and not watch.initial_events:
         return [], log.position_after(wanted)
     lines = [
@@ -142,7 +141,7 @@ def _beginning(store: Store, watch: Watch) -> tuple[list[bytes], int]:
     return lines, log.position_after(upto)
 
 
-def _lines(watch: Watch, change: Change) -> Iterator[bytes]:
+def _lines(watch: WatchRequest, change: Change) -> Iterator[bytes]:
     """What one change looks like from here: objects come into view and leave it."""
     meta = change.object["metadata"]
     if watch.namespace is not None and meta.get("namespace") != watch.namespace:
@@ -160,17 +159,19 @@ def _lines(watch: Watch, change: Change) -> Iterator[bytes]:
         assert change.before is not None
         last = {**change.before, "metadata": {**change.before["metadata"]}}
         last["metadata"]["resourceVersion"] = meta["resourceVersion"]
-        yield _line(DELETED, watch.render(Stored(last, encode(last), change.version)))
+        yield _line(DELETED, watch.render(StoredObject(last, encode(last), change.version)))
 
 
 def _line(type_: str, body: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
 
 
-def _bookmark(watch: Watch, version: int, annotations: dict[str, str] | None = None) -> bytes:
+def _bookmark(
+    watch: WatchRequest, version: int, annotations: dict[str, str] | None = None
+) -> bytes:
     resource = watch.resource
     meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
     if annotations:
         meta["annotations"] = annotations
     obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-    return _line(BOOKMARK, watch.render(Stored(obj, encode(obj), version)))
+    return _line(BOOKMARK, watch.render(StoredObject(obj, encode(obj), version)))

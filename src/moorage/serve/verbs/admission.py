@@ -11,7 +11,7 @@ from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
 from moorage.errors import ManifestError
-from moorage.serve import refusals
+from moorage.serve import status_errors
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import PODS, PRIORITY_CLASSES, STORAGE_CLASSES
 from moorage.serve.store import Store
@@ -25,7 +25,7 @@ def pod(store: Store, obj: Object, read: KubeObject) -> None:
         default = _classes(store).default
         computed = default.value if default else 0
         if read.spec.priority != computed:
-            raise refusals.forbidden(
+            raise status_errors.forbidden(
                 PODS,
                 read.name,
                 f"the integer value of priority ({read.spec.priority}) must not be provided in pod "
@@ -36,12 +36,12 @@ def pod(store: Store, obj: Object, read: KubeObject) -> None:
     wanted = read.spec.priority_class_name
     if wanted and wanted not in classes.by_name:
         why = f"no PriorityClass with name {wanted} was found"
-        raise refusals.forbidden(PODS, read.name, why)
+        raise status_errors.forbidden(PODS, read.name, why)
     try:
         name, priority, policy = admission.priority(read, classes)
     except ManifestError as error:
         why = str(error).partition("spec.priorityClassName: ")[2]
-        raise refusals.forbidden(PODS, read.name, why) from None
+        raise status_errors.forbidden(PODS, read.name, why) from None
     if name:
         spec["priorityClassName"] = name
     spec["priority"] = priority
@@ -58,13 +58,13 @@ def priority_class(store: Store, read: KubeObject) -> None:
         admission.check_priority_class(read)
     except ManifestError as error:
         why = str(error).partition(", ")[2]
-        raise refusals.forbidden(PRIORITY_CLASSES, read.name, why) from None
+        raise status_errors.forbidden(PRIORITY_CLASSES, read.name, why) from None
     if read.global_default:
         for other in _priority_classes(store):
             if other.global_default and other.name != read.name:
                 why = f"PriorityClass {other.name} is already marked as default. "
                 why += "Only one default can exist"
-                raise refusals.forbidden(PRIORITY_CLASSES, read.name, why)
+                raise status_errors.forbidden(PRIORITY_CLASSES, read.name, why)
 
 
 def claim(store: Store, obj: Object) -> None:

@@ -6,18 +6,18 @@ import msgspec
 
 from moorage.api import selectors
 from moorage.api.meta import LabelSelector
-from moorage.serve import refusals
+from moorage.serve import status_errors
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.refusals import Cause, Refusal, TooManyRequests
 from moorage.serve.resources import DISRUPTION_BUDGETS, PODS
+from moorage.serve.status_errors import StatusCause, StatusError, TooManyRequestsError
 from moorage.serve.store import Store
-from moorage.serve.verbs import conditions
 
 _MOST_DISRUPTED_PODS = 2000
 _AT_WORK_SECONDS = 10
 
 
-class TwoBudgets(Refusal):
+class TwoBudgets(StatusError):
     """An API server calls this an error of its own; drain gives up on it."""
 
     code = 500
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 
 
 def judge(store: Store, pod: Object) -> Verdict:
-    """Whether a pod may leave; raises TooManyRequests if its budget does not allow it."""
+    """Whether a pod may leave; raises TooManyRequestsError if its budget does not allow it."""
     meta, status = pod["metadata"], pod.get("status", {})
     ended = status.get("phase") in ("Succeeded", "Failed", "Pending")
     if ended or "deletionTimestamp" in meta:
@@ -45,7 +45,7 @@ def judge(store: Store, pod: Object) -> Verdict:
     if not budgets:
         return Verdict(None)
     budget = budgets[0]
-    if not conditions.is_true(status, "Ready") and _may_go_unready(budget):
+    if not objects.is_condition_true(status, "Ready") and _may_go_unready(budget):
         return Verdict(None)
     return Verdict(_spent(budget, meta["name"], store.clock()))
 
@@ -59,7 +59,7 @@ def leaving(pod: Object, at: str) -> Object:
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
-    found = conditions.with_condition(status.get("conditions", []), why, at)
+    found = objects.set_condition(status.get("conditions", []), why, at)
     return {**pod, "status": {**status, "conditions": found}}
 
 
@@ -90,9 +90,11 @@ def _spent(budget: Object, pod: str, at: str) -> Object:
         text = f"The disruption budget {name} is still being processed by the server."
         raise _not_now(text, _AT_WORK_SECONDS)
     if allowed < 0:
-        raise refusals.forbidden(DISRUPTION_BUDGETS, name, "pdb disruptions allowed is negative")
+        raise status_errors.forbidden(
+            DISRUPTION_BUDGETS, name, "pdb disruptions allowed is negative"
+        )
     if len(disrupted) > _MOST_DISRUPTED_PODS:
-        raise refusals.forbidden(
+        raise status_errors.forbidden(
             DISRUPTION_BUDGETS, name, "DisruptedPods map too big - too many evictions not confirmed"
         )
     if allowed == 0:
@@ -108,10 +110,10 @@ def _spent(budget: Object, pod: str, at: str) -> Object:
     return {**budget, "status": spent}
 
 
-def _not_now(why: str, seconds: int = 0) -> TooManyRequests:
-    return TooManyRequests(
+def _not_now(why: str, seconds: int = 0) -> TooManyRequestsError:
+    return TooManyRequestsError(
         "Cannot evict pod as it would violate the pod's disruption budget.",
         PODS,
-        causes=[Cause("DisruptionBudget", why)],
+        causes=[StatusCause("DisruptionBudget", why)],
         retry_after_seconds=seconds,
     )

@@ -3,9 +3,9 @@
 from typing import Any
 
 from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import complaints
-from moorage.serve.refusals import BadRequest
+from moorage.serve.objects import validation
 from moorage.serve.resources import Resource
+from moorage.serve.status_errors import BadRequestError
 
 _MOST = 2**31 - 1
 
@@ -27,18 +27,18 @@ def of(obj: Object) -> Object:
 
 
 def scaled(resource: Resource, obj: Object, scale: Any) -> Object:
-    """The workload with as many replicas as a scale says; raises BadRequest or Invalid."""
+    """The workload with as many replicas as a scale says; raises BadRequestError or Invalid."""
     name = obj["metadata"]["name"]
     spec = scale.get("spec", {}) if isinstance(scale, dict) else None
     meta = scale.get("metadata", {}) if isinstance(scale, dict) else None
     if not isinstance(spec, dict) or not isinstance(meta, dict):
-        raise BadRequest("a Scale is an object with metadata and spec")
+        raise BadRequestError("a Scale is an object with metadata and spec")
     replicas = spec.get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _MOST:
-        raise BadRequest(f"Scale: spec.replicas has to be a whole number, is {replicas!r:.60}")
+        raise BadRequestError(f"Scale: spec.replicas has to be a whole number, is {replicas!r:.60}")
     if replicas < 0:
         rule = "must be greater than or equal to 0"
-        raise complaints.invalid(resource, name, "spec.replicas", replicas, rule)
+        raise validation.invalid(resource, name, "spec.replicas", replicas, rule)
     wanted = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
     return {
         **obj,

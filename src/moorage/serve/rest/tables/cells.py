@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.serve import times
+from moorage.serve import timestamps
 
 Map = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ def condition(obj: Any, type_: str) -> Map:
 
 def age(written: Any, now: float) -> str:
     """How long ago that was."""
-    then = times.seconds(written, otherwise=-1.0)
+    then = timestamps.to_seconds(written, otherwise=-1.0)
     return UNKNOWN if then < 0 else span(now - then)
 
 

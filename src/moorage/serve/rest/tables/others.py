@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers.objects import Object
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import NONE, UNKNOWN, Column, at, maps, number, text, wide
@@ -133,7 +133,7 @@ def event(obj: Object, now: float) -> list[Any]:
         last = at(series, "lastObservedTime") or last
         count = number(series, "count") or count
     first_age = cells.age(first or exact, now)
-    last_age = cells.age(last, now) if times.seconds(last) else first_age
+    last_age = cells.age(last, now) if timestamps.to_seconds(last) else first_age
     source = at(obj, "source") or at(obj, "deprecatedSource") or {}
     reporter = text(obj, "reportingComponent") or text(obj, "reportingController")
     words = [text(source, "component", otherwise=reporter), text(source, "host")]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import Resource
-from moorage.serve.rest import views
+from moorage.serve.rest import responses
 from moorage.serve.rest.tables import custom, others, pods, storage, workloads
 from moorage.serve.rest.tables.cells import Column
 from moorage.serve.store import Store
@@ -59,7 +59,7 @@ def table(
         if obj["metadata"].get("name"):
             shown: Object = {"cells": row(obj, now)}
             if include_object == "Metadata":
-                shown["object"] = views.partial(obj)
+                shown["object"] = responses.partial_metadata(obj)
             elif include_object == "Object":
                 shown["object"] = obj
             rows.append(shown)

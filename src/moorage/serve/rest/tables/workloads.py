@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers.objects import Object
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import NONE, Column, at, number, text, wide
@@ -124,8 +124,8 @@ def job(obj: Object, now: float) -> list[Any]:
     started = at(obj, "status", "startTime")
     duration = ""
     if started:
-        ended = times.seconds(at(obj, "status", "completionTime"), otherwise=now)
-        duration = cells.span(ended - times.seconds(started))
+        ended = timestamps.to_seconds(at(obj, "status", "completionTime"), otherwise=now)
+        duration = cells.span(ended - timestamps.to_seconds(started))
     return [_job_status(obj), completions, duration, _age(obj, now), *_tail(obj)]
 
 

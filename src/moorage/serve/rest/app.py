@@ -1,4 +1,4 @@
-"""The HTTP application: what comes in goes to its room, what goes wrong becomes a Status."""
+"""The HTTP application: middlewares, routing, and errors as `Status` objects."""
 
 import hmac
 import ipaddress
@@ -12,13 +12,18 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.refusals import BadRequest, Forbidden, MethodNotAllowed, Refusal, Unauthorized
 from moorage.serve.resources import PODS
-from moorage.serve.rest import answers, discovery, incoming, negotiation, openapi, paths
-from moorage.serve.rest.negotiation import DISCOVERY_V2
-from moorage.serve.rest.paths import Place
-from moorage.serve.rest.reads import Reads
-from moorage.serve.rest.writes import Writes
+from moorage.serve.rest import discovery, requests, responses
+from moorage.serve.rest.reads import ReadRequests
+from moorage.serve.rest.requests import DISCOVERY_V2, RequestPath
+from moorage.serve.rest.writes import WriteRequests
+from moorage.serve.status_errors import (
+    BadRequestError,
+    ForbiddenError,
+    MethodNotAllowedError,
+    StatusError,
+    UnauthorizedError,
+)
 from moorage.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -27,28 +32,28 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AppSettings:
     """How the application is to behave."""
 
     token: str = ""  # of the bearer; none is asked for without one
     request_limit: int = 3 * 1024 * 1024
 
 
-class Unexpected(Refusal):
+class Unexpected(StatusError):
     """A mistake of ours."""
 
     code = 500
     reason = "InternalError"
 
 
-def make_app(api: ApiServer, settings: Settings | None = None) -> web.Application:
+def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Application:
     """The application that serves an API server's verbs over HTTP."""
-    settings = settings or Settings()
+    settings = settings or AppSettings()
     app = web.Application(
         client_max_size=settings.request_limit,
         middlewares=[_refusals, _origin, _bearer(settings.token)],
     )
-    server = Server(api)
+    server = RequestRouter(api)
     app.router.add_route("*", "/{path:.*}", server.answer)
 
     async def start(app: web.Application) -> None:
@@ -73,21 +78,21 @@ def make_app(api: ApiServer, settings: Settings | None = None) -> web.Applicatio
 async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Refusal as error:
-        return answers.refusal(error)
+    except StatusError as error:
+        return responses.error(error)
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return answers.refusal(BadRequest(error.reason, code=error.status))
+        return responses.error(BadRequestError(error.reason, code=error.status))
     except RecursionError:
-        return answers.refusal(BadRequest("the request is nested too deeply"))
+        return responses.error(BadRequestError("the request is nested too deeply"))
     except msgspec.MsgspecError as error:
-        return answers.refusal(BadRequest(f"the request cannot be read: {error}"))
+        return responses.error(BadRequestError(f"the request cannot be read: {error}"))
     except ConnectionError:
         raise
     except Exception:
         _log.exception("%s %s", request.method, request.path)
-        return answers.refusal(Unexpected("an internal error; the server's log has more"))
+        return responses.error(Unexpected("an internal error; the server's log has more"))
 
 
 @web.middleware
@@ -101,7 +106,7 @@ async def _origin(request: web.Request, handler: Handler) -> web.StreamResponse:
     if origin is not None:
         host = urlsplit(origin).netloc
         if host != request.host or not _is_address(host):
-            raise Forbidden(f"a page of {origin[:100]!r} may not ask anything here")
+            raise ForbiddenError(f"a page of {origin[:100]!r} may not ask anything here")
     return await handler(request)
 
 
@@ -123,19 +128,19 @@ def _bearer(token: str) -> Middleware:
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if token and not hmac.compare_digest(given, expected):
-            raise Unauthorized("Unauthorized")
+            raise UnauthorizedError("Unauthorized")
         return await handler(request)
 
     return check
 
 
-class Server:
+class RequestRouter:
     """Sends each request where it belongs."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
-        self._reads = Reads(api)
-        self._writes = Writes(api)
+        self._reads = ReadRequests(api)
+        self._writes = WriteRequests(api)
 
     def close(self) -> None:
         """End what would go on for long."""
@@ -148,7 +153,7 @@ class Server:
             return told
         if path.rstrip("/").endswith("/bindings") and request.method == "POST":
             return await self._bindings(request, path)
-        place = paths.find(self._api.catalog, path)
+        place = requests.parse_path(self._api.registry, path)
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, place)
@@ -160,60 +165,60 @@ class Server:
                 return await self._writes.patch(request, place)
             case "DELETE":
                 return await self._writes.delete(request, place)
-        raise MethodNotAllowed(f"the server does not know the method {request.method[:20]!r}")
+        raise MethodNotAllowedError(f"the server does not know the method {request.method[:20]!r}")
 
     async def _bindings(self, request: web.Request, path: str) -> web.StreamResponse:
         """The old way to bind: the pod's name is in the body."""
         match path.strip("/").split("/"):
             case ["api", "v1", "namespaces", namespace, "bindings"]:
-                body = await incoming.value(request)
+                body = await requests.read_value(request)
                 if not isinstance(body, dict):
-                    raise BadRequest("a Binding has to be an object")
-                incoming.check_metadata(body.get("metadata", {}))
+                    raise BadRequestError("a Binding has to be an object")
+                requests.check_metadata(body.get("metadata", {}))
                 name = body.get("metadata", {}).get("name", "")
-                place = Place(PODS, namespace, name, "binding")
+                place = RequestPath(PODS, namespace, name, "binding")
                 return await self._writes.post(request, place)
-        raise paths.nowhere()
+        raise requests.unknown_path()
 
     def _tell(self, request: web.Request, path: str) -> web.Response | None:
         """What can be told without looking at any object."""
-        catalog = self._api.catalog
+        registry = self._api.registry
         match path.strip("/").split("/"):
             case ["healthz" | "livez" | "readyz"]:
                 if self._api.store.failure is not None:
                     raise self._api.store.failure
                 return web.Response(text="ok")
             case ["version"]:
-                return answers.json(version())
+                return responses.json(version())
             case ["api" | "apis" as root]:
                 accept = request.headers.get("Accept", "")
-                if negotiation.wanted(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
-                    shown = answers.json(discovery.aggregated(catalog, core=root == "api"))
+                if requests.accepted_format(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
+                    shown = responses.json(discovery.aggregated(registry, core=root == "api"))
                     shown.headers["Content-Type"] = (
                         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
                     )
                     return shown
                 if root == "api":
-                    return answers.json(discovery.api_versions())
-                return answers.json(discovery.groups(catalog))
+                    return responses.json(discovery.api_versions())
+                return responses.json(discovery.groups(registry))
             case ["api", "v1"]:
-                return answers.json(discovery.resources(catalog, "", "v1"))
+                return responses.json(discovery.resources(registry, "", "v1"))
             case ["apis", group]:
-                return answers.json(discovery.group(catalog, group))
+                return responses.json(discovery.group(registry, group))
             case ["apis", group, name]:
-                return answers.json(discovery.resources(catalog, group, name))
+                return responses.json(discovery.resources(registry, group, name))
             case ["openapi", "v2"]:
-                if openapi.PROTOBUF in request.headers.get("Accept", ""):
-                    found = openapi.protobuf()
-                    return web.Response(body=found, content_type=openapi.PROTOBUF_ANSWER)
-                negotiation.wanted(request.headers.get("Accept", ""), ())
-                return answers.json(openapi.swagger(catalog))
+                if discovery.PROTOBUF in request.headers.get("Accept", ""):
+                    found = discovery.openapi_protobuf()
+                    return web.Response(body=found, content_type=discovery.PROTOBUF_RESPONSE)
+                requests.accepted_format(request.headers.get("Accept", ""), ())
+                return responses.json(discovery.openapi_v2(registry))
             case ["openapi", "v3"]:
-                return answers.json(openapi.index(catalog))
+                return responses.json(discovery.openapi_index(registry))
             case ["openapi", "v3", *rest]:
-                return answers.json(openapi.document(catalog, "/".join(rest)))
+                return responses.json(discovery.openapi_document(registry, "/".join(rest)))
             case [""]:
-                return answers.json({"paths": ["/api", "/apis", "/healthz", "/version"]})
+                return responses.json({"paths": ["/api", "/apis", "/healthz", "/version"]})
         return None
 
 

@@ -1,4 +1,4 @@
-"""Performer: what the scheduler or a controller wants done -> what the API does about it."""
+"""LocalClient: the API for controllers and the scheduler in this process, without HTTP."""
 
 from collections.abc import Callable
 from typing import Any, assert_never
@@ -20,28 +20,23 @@ from moorage.framework.effects import (
     PodRef,
     Request,
 )
-from moorage.serve import refusals
+from moorage.serve import status_errors
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.events import Events, Note
-from moorage.serve.resources import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-    Resource,
-)
-from moorage.serve.verbs.binding import Binding, Target
-from moorage.serve.verbs.deletion import DeleteOptions, Preconditions
+from moorage.serve.event_writer import EventWriter, NewEvent
+from moorage.serve.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from moorage.serve.verbs.binding import Binding, BindingTarget
+from moorage.serve.verbs.delete import DeleteOptions, Preconditions
 
 
-class Performer:
+class LocalClient:
     """Carries out the wishes of those who live in the same process."""
 
     def __init__(self, api: ApiServer, now: Callable[[], float]) -> None:
         self._api = api
         self._now = now
-        self.events = Events(api.store)
+        self.events = EventWriter(api.store)
 
     # For controllers
 
@@ -63,7 +58,7 @@ class Performer:
         where = (objects.namespace(obj), objects.name(obj))
         self._api.delete(self._api.resource_of(obj), *where, options)
 
-    def tell(self, obj: Object, note: Note) -> None:
+    def tell(self, obj: Object, note: NewEvent) -> None:
         """Write an Event about an object."""
         self.events.tell(obj, note, self._now())
 
@@ -73,7 +68,7 @@ class Performer:
         """Carry out a scheduler's request; raises a Refusal."""
         match request:
             case BindPod(pod=ref, node=node):
-                binding = Binding(Target("Node", node), ObjectMeta(uid=ref.uid))
+                binding = Binding(BindingTarget("Node", node), ObjectMeta(uid=ref.uid))
                 self._api.bind(ref.namespace, ref.name, binding)
             case PatchPodStatus():
                 self._patch(request)
@@ -96,7 +91,7 @@ class Performer:
     def _pod(self, ref: PodRef) -> Object:
         pod = self._api.store.get(PODS, ref.namespace, ref.name)
         if objects.uid(pod) != ref.uid:
-            raise refusals.not_found(PODS, ref.name)  # A namesake is left alone.
+            raise status_errors.not_found(PODS, ref.name)  # A namesake is left alone.
         return pod
 
     def _patch(self, request: PatchPodStatus) -> None:
@@ -124,13 +119,15 @@ class Performer:
         """Set annotations and parts of the spec, if the object is still of the wanted version."""
         obj = self._api.store.get(resource, namespace, name)
         if objects.uid(obj) != request.uid:
-            raise refusals.not_found(resource, name)  # As above.
+            raise status_errors.not_found(resource, name)  # As above.
         meta = {**obj["metadata"], "annotations": request.annotations}
         changed = {**obj, "metadata": meta, "spec": {**obj.get("spec", {}), **spec}}
         self._api.put(resource, changed, expect_version=request.version)
 
     def _emit(self, request: EmitEvent, ref: PodRef) -> None:
-        note = Note(request.type, request.reason, request.note, request.reporter, request.action)
+        note = NewEvent(
+            request.type, request.reason, request.note, request.reporter, request.action
+        )
         about = {
             "apiVersion": "v1",
             "kind": "Pod",

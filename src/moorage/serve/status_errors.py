@@ -1,21 +1,4 @@
-"""What the API says when it will not: code, reason and text, as a `Status` object tells them.
-
-Refusal
-├── BadRequest        400   cannot be understood
-├── Unauthorized      401   no token, or a wrong one
-├── Forbidden         403   admission is against it
-├── NotFound          404   no such object
-├── MethodNotAllowed  405   not with this verb
-├── NotAcceptable     406   not in this format
-├── AlreadyExists     409   there is one by that name
-├── Conflict          409   not, or no longer, what the request takes it for
-├── Gone              410   the version asked for is no longer remembered
-├── TooLarge          413   more than anybody needs to send
-├── UnsupportedMedia  415   a body in a format that is not read here
-├── Invalid           422   a field that does not hold; names the field
-├── TooManyRequests   429   a disruption budget is in the way
-└── Unavailable       503   nothing can be made durable any more
-"""
+"""The errors of the API: HTTP code, reason and message, rendered as a `Status` object."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +7,7 @@ from moorage.errors import InputError
 from moorage.serve.resources import Resource
 
 
-class Cause(NamedTuple):
+class StatusCause(NamedTuple):
     """One thing that is wrong: what sort, which text, and where."""
 
     reason: str
@@ -32,7 +15,7 @@ class Cause(NamedTuple):
     field: str = ""
 
 
-class Refusal(InputError):
+class StatusError(InputError):
     """A request that was turned down; nothing changed."""
 
     code: ClassVar[int] = 400
@@ -44,7 +27,7 @@ class Refusal(InputError):
         resource: Resource | None = None,
         name: str = "",
         *,
-        causes: Iterable[Cause] = (),
+        causes: Iterable[StatusCause] = (),
         retry_after_seconds: int = 0,
         code: int = 0,
     ) -> None:
@@ -85,123 +68,123 @@ class Refusal(InputError):
         return status
 
 
-def _cause(cause: Cause) -> dict[str, str]:
+def _cause(cause: StatusCause) -> dict[str, str]:
     told = {"reason": cause.reason, "message": cause.message}
     return told | {"field": cause.field} if cause.field else told
 
 
-class BadRequest(Refusal):
+class BadRequestError(StatusError):
     """A request that cannot be understood."""
 
 
-class Unauthorized(Refusal):
+class UnauthorizedError(StatusError):
     """No token, or a wrong one."""
 
     code = 401
     reason = "Unauthorized"
 
 
-class Forbidden(Refusal):
+class ForbiddenError(StatusError):
     """Admission is against it."""
 
     code = 403
     reason = "Forbidden"
 
 
-class NotFound(Refusal):
+class NotFoundError(StatusError):
     """There is no such object, or no such place."""
 
     code = 404
     reason = "NotFound"
 
 
-class MethodNotAllowed(Refusal):
+class MethodNotAllowedError(StatusError):
     """The place is there, but not for this verb."""
 
     code = 405
     reason = "MethodNotAllowed"
 
 
-class NotAcceptable(Refusal):
+class NotAcceptableError(StatusError):
     """The client takes no format that is spoken here."""
 
     code = 406
     reason = "NotAcceptable"
 
 
-class AlreadyExists(Refusal):
+class AlreadyExistsError(StatusError):
     """There is one by that name."""
 
     code = 409
     reason = "AlreadyExists"
 
 
-class Conflict(Refusal):
+class ConflictError(StatusError):
     """The object is not, or no longer, what the request takes it for."""
 
     code = 409
     reason = "Conflict"
 
 
-class Gone(Refusal):
+class ExpiredError(StatusError):
     """The version asked for is no longer remembered; list again."""
 
     code = 410
     reason = "Expired"
 
 
-class TooLarge(Refusal):
+class TooLargeError(StatusError):
     """More than anybody needs to send."""
 
     code = 413
     reason = "RequestEntityTooLarge"
 
 
-class UnsupportedMedia(Refusal):
+class UnsupportedMediaTypeError(StatusError):
     """A body in a format that is not read here."""
 
     code = 415
     reason = "UnsupportedMediaType"
 
 
-class Invalid(Refusal):
+class InvalidError(StatusError):
     """A field that does not hold."""
 
     code = 422
     reason = "Invalid"
 
 
-class TooManyRequests(Refusal):
+class TooManyRequestsError(StatusError):
     """Not now: a disruption budget is in the way."""
 
     code = 429
     reason = "TooManyRequests"
 
 
-class Unavailable(Refusal):
+class UnavailableError(StatusError):
     """The journal cannot be written: nothing can be acknowledged any more."""
 
     code = 503
     reason = "ServiceUnavailable"
 
 
-def not_found(resource: Resource, name: str) -> NotFound:
+def not_found(resource: Resource, name: str) -> NotFoundError:
     """As kubectl prints it."""
-    return NotFound(f'{resource.key} "{name}" not found', resource, name)
+    return NotFoundError(f'{resource.key} "{name}" not found', resource, name)
 
 
-def already_exists(resource: Resource, name: str) -> AlreadyExists:
+def already_exists(resource: Resource, name: str) -> AlreadyExistsError:
     """As kubectl prints it."""
-    return AlreadyExists(f'{resource.key} "{name}" already exists', resource, name)
+    return AlreadyExistsError(f'{resource.key} "{name}" already exists', resource, name)
 
 
-def conflict(resource: Resource, name: str, why: str) -> Conflict:
+def conflict(resource: Resource, name: str, why: str) -> ConflictError:
     """As the API server words every conflict."""
     text = f'Operation cannot be fulfilled on {resource.key} "{name}": {why}'
-    return Conflict(text, resource, name)
+    return ConflictError(text, resource, name)
 
 
-def modified(resource: Resource, name: str) -> Conflict:
+def modified(resource: Resource, name: str) -> ConflictError:
     """Somebody else was quicker."""
     return conflict(
         resource,
@@ -211,17 +194,17 @@ def modified(resource: Resource, name: str) -> Conflict:
     )
 
 
-def uid_differs(resource: Resource, name: str, wanted: str, found: str) -> Conflict:
+def uid_differs(resource: Resource, name: str, wanted: str, found: str) -> ConflictError:
     """A namesake is meant."""
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     return conflict(resource, name, why)
 
 
-def forbidden(resource: Resource, name: str, why: str) -> Forbidden:
+def forbidden(resource: Resource, name: str, why: str) -> ForbiddenError:
     """As admission words it."""
-    return Forbidden(f'{resource.key} "{name}" is forbidden: {why}', resource, name)
+    return ForbiddenError(f'{resource.key} "{name}" is forbidden: {why}', resource, name)
 
 
-def too_old(version: int, oldest: int) -> Gone:
+def too_old(version: int, oldest: int) -> ExpiredError:
     """As the API server's watches say it."""
-    return Gone(f"too old resource version: {version} ({oldest})")
+    return ExpiredError(f"too old resource version: {version} ({oldest})")

@@ -1,13 +1,9 @@
-"""What controllers tell about what they did, in Kubernetes' words: `kubectl describe` shows it.
-
-A set of thousands of pods would bury everything else. As with Kubernetes' recorders, notes that
-are alike are summed up from the tenth on, and an object that much is told about falls silent.
-"""
+"""The Events that controllers emit about their writes, in Kubernetes' words."""
 
 from moorage.serve.controllers import deployment, job, objects, replica_set, stateful_set
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import Create, Delete, Update
-from moorage.serve.events import Note
+from moorage.serve.controllers.writes import CreateObject, DeleteObject, UpdateObject
+from moorage.serve.event_writer import NewEvent
 
 REPORTERS = {
     "ReplicaSet": "replicaset-controller",
@@ -24,16 +20,19 @@ SINGLE, PAUSE_SECONDS = 9, 600.0
 BURST, REFILL_SECONDS = 25, 300.0
 
 
-def note_of(
-    owner: Object, write: Create | Update | Delete, written: Object, before: Object | None
-) -> Note | None:
+def event_for_write(
+    owner: Object,
+    write: CreateObject | UpdateObject | DeleteObject,
+    written: Object,
+    before: Object | None,
+) -> NewEvent | None:
     """What there is to tell about a write that succeeded; `before` is what it replaced."""
     kind, name = objects.kind_of(owner), objects.name(written)
     if kind == deployment.KIND:
-        return None if isinstance(write, Delete) else _scaled(owner, written, before)
-    if isinstance(write, Update):
-        return _finished(written, before) if objects.kind_of(written) == job.KIND else None
-    verb = "Create" if isinstance(write, Create) else "Delete"
+        return None if isinstance(write, DeleteObject) else _scaling_event(owner, written, before)
+    if isinstance(write, UpdateObject):
+        return _job_event(written, before) if objects.kind_of(written) == job.KIND else None
+    verb = "Create" if isinstance(write, CreateObject) else "Delete"
     parent = objects.name(owner)
     match objects.kind_of(written):
         case "Pod" if kind == stateful_set.KIND:
@@ -45,7 +44,7 @@ def note_of(
             text = f"{verb} Claim {name} Pod {pod} in StatefulSet {parent} success"
         case _:
             return None
-    return Note("Normal", f"Successful{verb}", text, reporter(owner))
+    return NewEvent("Normal", f"Successful{verb}", text, reporter(owner))
 
 
 def reporter(owner: Object) -> str:
@@ -53,7 +52,7 @@ def reporter(owner: Object) -> str:
     return REPORTERS.get(owner["kind"], f"{owner['kind'].lower()}-controller")
 
 
-def _scaled(owner: Object, written: Object, before: Object | None) -> Note | None:
+def _scaling_event(owner: Object, written: Object, before: Object | None) -> NewEvent | None:
     if objects.kind_of(written) not in replica_set.KINDS:
         return None
     was = 0 if before is None else replica_set.replicas(before)
@@ -62,26 +61,26 @@ def _scaled(owner: Object, written: Object, before: Object | None) -> Note | Non
         return None
     way = "up" if size > was else "down"
     text = f"Scaled {way} replica set {objects.name(written)} from {was} to {size}"
-    return Note("Normal", "ScalingReplicaSet", text, reporter(owner))
+    return NewEvent("Normal", "ScalingReplicaSet", text, reporter(owner))
 
 
-def _finished(written: Object, before: Object | None) -> Note | None:
+def _job_event(written: Object, before: Object | None) -> NewEvent | None:
     if not job.is_finished(written) or (before is not None and job.is_finished(before)):
         return None
     failure = objects.condition(written, "Failed")
     if failure.get("status") == "True":
-        return Note("Warning", failure["reason"], failure["message"], reporter(written))
-    return Note("Normal", "Completed", "Job completed", reporter(written))
+        return NewEvent("Warning", failure["reason"], failure["message"], reporter(written))
+    return NewEvent("Normal", "Completed", "Job completed", reporter(written))
 
 
-class Restraint:
+class EventCorrelator:
     """How much is told about each object."""
 
     def __init__(self) -> None:
         self._texts: dict[str, dict[str, tuple[float, set[str]]]] = {}
         self._spent: dict[str, tuple[float, float]] = {}
 
-    def hold(self, about: Object, note: Note, now: float) -> Note | None:
+    def hold(self, about: Object, note: NewEvent, now: float) -> NewEvent | None:
         """The note, or one that stands for many, or None when enough was told."""
         uid = objects.uid(about)
         last, texts = self._texts.setdefault(uid, {}).get(note.reason, (now, set[str]()))

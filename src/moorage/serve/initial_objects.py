@@ -1,19 +1,19 @@
-"""What a playground begins with: nodes of its own, and objects from files.
+"""The objects that a server starts with: default nodes, and objects from files.
 
-Objects may come from a repository or from a dump of another cluster. Those of a dump carry UIDs
-that mean nothing here: references to owners follow them to their new ones, and references to
-owners that did not come along are dropped, lest the garbage collector takes the object for lost.
+Objects may come from a repository or from a dump of another cluster. The UIDs of a dump are not
+valid here: owner references are rewritten to the new UIDs. References to owners that are not in
+the input are dropped; otherwise the garbage collector would delete the object.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.errors import ManifestError
-from moorage.serve import refusals
+from moorage.serve import status_errors
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.objects import Object
-from moorage.serve.refusals import Refusal
 from moorage.serve.resources import NAMESPACES, NODES
+from moorage.serve.status_errors import StatusError
 
 # What others refer to comes first.
 FIRST = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
@@ -22,10 +22,10 @@ LEFT_OUT = ("Event", "Lease")
 ZONES = 3
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
-Found = tuple[str, Object]
+SourceObject = tuple[str, Object]
 
 
-def nodes(count: int) -> Iterator[Object]:
+def default_nodes(count: int) -> Iterator[Object]:
     """Nodes that look like those of a small cluster, in three zones."""
     for number in range(1, count + 1):
         name = f"node-{number}"
@@ -35,12 +35,12 @@ def nodes(count: int) -> Iterator[Object]:
 
 def add_nodes(api: ApiServer, count: int) -> None:
     """Create so many nodes; those that a data folder brought along stay as they are."""
-    for node in nodes(count):
+    for node in default_nodes(count):
         if api.store.find(NODES, "", node["metadata"]["name"]) is None:
             api.create(NODES, node)
 
 
-def add(api: ApiServer, found: Iterable[Found]) -> int:
+def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
     """Create the objects; says how many. Those that are there already are left as they are."""
     waiting = sorted(
         (each for each in found if each[1]["kind"] not in LEFT_OUT),
@@ -71,8 +71,8 @@ def _add_one(api: ApiServer, origin: str, obj: Object, known: dict[str, str]) ->
         if resource.namespaced:
             _add_namespace(api, str(meta.get("namespace") or "default"))
         there = api.store.find(resource, _place(resource.namespaced, meta), meta.get("name", ""))
-        new = there or api.create(resource, at_home(obj, known))
-    except Refusal as refusal:
+        new = there or api.create(resource, with_new_references(obj, known))
+    except StatusError as refusal:
         raise ManifestError(f"{origin}: {refusal}") from None
     known[_uid(obj)] = new["metadata"]["uid"]
     return 0 if there else 1
@@ -85,11 +85,11 @@ def _place(namespaced: bool, meta: Object) -> str:  # noqa: FBT001
 def _add_namespace(api: ApiServer, name: str) -> None:
     try:
         api.store.get(NAMESPACES, "", name)
-    except refusals.NotFound:
+    except status_errors.NotFoundError:
         api.create(NAMESPACES, {"metadata": {"name": name}})
 
 
-def at_home(obj: Object, known: dict[str, str]) -> Object:
+def with_new_references(obj: Object, known: dict[str, str]) -> Object:
     """The object with references that mean something here."""
     meta = dict(obj["metadata"])
     owners = [

@@ -1,7 +1,7 @@
 """Strategic merge patch: lists of containers, ports, conditions merge item by item.
 
 $patch: replace | delete | merge     in an object, or in an item of a list
-$deleteFromPrimitiveList/FIELD       items to take out of a set
+$deleteFromPrimitiveList/FIELD       items to remove from a set
 $setElementOrder/FIELD               the order of the merged list
 $retainKeys                          drop all other keys of the object
 """
@@ -9,7 +9,7 @@ $retainKeys                          drop all other keys of the object
 from typing import Any
 
 from moorage.serve.patches import list_rules
-from moorage.serve.refusals import BadRequest
+from moorage.serve.status_errors import BadRequestError
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
@@ -22,20 +22,24 @@ Map = dict[str, Any]
 def apply(target: Map, patch: Any) -> Map:
     """The target with the patch in it; neither is changed."""
     if not isinstance(patch, dict):
-        raise BadRequest("a strategic merge patch is an object")
-    return _map(target, patch, ())
+        raise BadRequestError("a strategic merge patch is an object")
+    return _merge_map(target, patch, ())
 
 
-def _map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
+def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
     match patch.get(_PATCH):
         case "replace":
-            return {key: _plain(value) for key, value in patch.items() if not key.startswith("$")}
+            return {
+                key: _without_directives(value)
+                for key, value in patch.items()
+                if not key.startswith("$")
+            }
         case "delete":
             return {}
         case None | "merge":
             pass
         case other:
-            raise BadRequest(f"unknown $patch directive: {other!r:.60}")
+            raise BadRequestError(f"unknown $patch directive: {other!r:.60}")
     result = dict(target)
     if _RETAIN in patch:
         retained = _list(patch[_RETAIN], _RETAIN)
@@ -49,7 +53,7 @@ def _map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
             result.pop(key, None)
         else:
             order = patch.get(f"{_ORDER}{key}")
-            result[key] = _value(result.get(key), value, order, (*path, key))
+            result[key] = _merge_value(result.get(key), value, order, (*path, key))
     for key in patch:
         field = key.removeprefix(_ORDER)
         if field != key and field not in patch and isinstance(result.get(field), list):
@@ -58,41 +62,41 @@ def _map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
     return result
 
 
-def _value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> Any:
+def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> Any:
     if isinstance(patch, dict):
-        return _map(target if isinstance(target, dict) else {}, patch, path)
+        return _merge_map(target if isinstance(target, dict) else {}, patch, path)
     if isinstance(patch, list):
         rule = list_rules.rule(path)
         if rule.is_set:
-            merged = _merged_set(target, patch)
+            merged = _merge_set(target, patch)
         elif rule.keys and all(isinstance(each, dict) for each in patch):
-            merged = _merged_items(target, patch, rule.key, path)
+            merged = _merge_items(target, patch, rule.key, path)
         else:
-            return [_plain(each) for each in patch]
+            return [_without_directives(each) for each in patch]
         return merged if order is None else _ordered(merged, _list(order, _ORDER), rule)
     return patch
 
 
-def _merged_set(target: Any, patch: list[Any]) -> list[Any]:
+def _merge_set(target: Any, patch: list[Any]) -> list[Any]:
     there = target if isinstance(target, list) else []
     return [*there, *(each for each in patch if each not in there)]
 
 
-def _merged_items(target: Any, patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
+def _merge_items(target: Any, patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
     items = list(target) if isinstance(target, list) else []
     if any(each.get(_PATCH) == "replace" for each in patch):
-        return [_plain(each) for each in patch if _PATCH not in each]
+        return [_without_directives(each) for each in patch if _PATCH not in each]
     for each in patch:
         if key not in each:
-            raise BadRequest(f"map: {path[-1]} does not contain declared merge key: {key}")
+            raise BadRequestError(f"map: {path[-1]} does not contain declared merge key: {key}")
         at = next((i for i, item in enumerate(items) if _has(item, key, each[key])), None)
         if each.get(_PATCH) == "delete":
             if at is not None:
                 del items[at]
         elif at is None:
-            items.append(_map({}, each, path))
+            items.append(_merge_map({}, each, path))
         else:
-            items[at] = _map(items[at], each, path)
+            items[at] = _merge_map(items[at], each, path)
     return items
 
 
@@ -121,18 +125,18 @@ def _delete_from(result: Map, field: str, unwanted: list[Any]) -> None:
         result[field] = [each for each in there if each not in unwanted]
 
 
-def _plain(value: Any) -> Any:
+def _without_directives(value: Any) -> Any:
     """A value that is new here: its directives have nothing to work on, nulls nothing to remove."""
     if isinstance(value, dict):
         return {
-            key: _plain(each)
+            key: _without_directives(each)
             for key, each in value.items()
             if each is not None and not key.startswith("$")
         }
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [_without_directives(each) for each in value] if isinstance(value, list) else value
 
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise BadRequest(f"{name} has to be a list")
+        raise BadRequestError(f"{name} has to be a list")
     return value

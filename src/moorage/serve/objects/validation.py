@@ -1,27 +1,185 @@
-"""What must hold within an object of each kind: (field, value, rule) for what does not."""
+"""Validation: types of fields, quantities, names, labels, and the rules of each kind.
 
+A kind that the scheduler or a controller reads is validated through its struct. Other fields are
+stored as they are: unknown fields are accepted, as with `kubectl --validate=ignore`. Messages are
+worded as the API server words them.
+"""
+
+import re
 from collections.abc import Callable, Iterable, Iterator
+from random import Random
 from typing import Any
 
 import msgspec
 
 from moorage.api import admission, labels, quantity, selectors
-from moorage.api.meta import KubeObject, LabelSelector
+from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import SelectorError
-from moorage.serve.objects import names
+from moorage.serve.controllers.objects import Object
 from moorage.serve.objects.structs import (
     Definition,
-    MapSelectorWorkload,
-    Workload,
+    ReplicationControllerObject,
+    WorkloadObject,
     WorkloadSpec,
+    struct_of,
 )
+from moorage.serve.resources import NAMESPACES, SERVICES, Resource
+from moorage.serve.status_errors import BadRequestError, InvalidError, StatusCause
 
-Problems = Iterable[tuple[str, Any, str]]
+
+def invalid(resource: Resource, name: str, field: str, value: Any, rule: str) -> InvalidError:
+    """The refusal of one field's value."""
+    return invalid_object(resource, name, [cause(field, value, rule)])
 
 
-def _pod(read: KubeObject) -> Problems:
+def required(resource: Resource, name: str, field: str, rule: str = "") -> InvalidError:
+    """The refusal of a field's absence."""
+    text = f"Required value: {rule}" if rule else "Required value"
+    return invalid_object(resource, name, [StatusCause("FieldValueRequired", text, field)])
+
+
+def may_not_change(
+    resource: Resource, name: str, field: str, rule: str = "field is immutable"
+) -> InvalidError:
+    """The refusal of a change."""
+    return invalid_object(
+        resource, name, [StatusCause("FieldValueForbidden", f"Forbidden: {rule}", field)]
+    )
+
+
+def invalid_object(resource: Resource, name: str, causes: list[StatusCause]) -> InvalidError:
+    """One refusal for everything that is wrong."""
+    lines = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+    return InvalidError(
+        f'{resource.qualified_kind} "{name}" is invalid: {text}', resource, name, causes=causes
+    )
+
+
+def cause(field: str, value: Any, rule: str) -> StatusCause:
+    """One thing that is wrong; without a rule, that it is missing."""
+    if not rule:
+        return StatusCause("FieldValueRequired", "Required value", field)
+    shown = msgspec.json.encode(value).decode() if value not in ("", None) else '""'
+    return StatusCause("FieldValueInvalid", f"Invalid value: {shown[:200]}: {rule}", field)
+
+
+# Letters and digits that do not easily make words.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_is_label = re.compile(_LABEL).fullmatch
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    f"for validation is '{_LABEL}')"
+)
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    f"regex used for validation is '{_LABEL_1035}')"
+)
+_LONGEST_LABEL = 63
+
+
+def _name_errors(resource: Resource, name: str) -> tuple[str, ...]:
+    """What is wrong with an object's name."""
+    if resource is NAMESPACES:
+        return _dns_label_errors(name)
+    if resource is SERVICES:
+        return _label_errors(name, _is_label_1035, _LABEL_1035_RULE)
+    return labels.subdomain_problems(name)
+
+
+def _dns_label_errors(name: str) -> tuple[str, ...]:
+    """What is wrong with a DNS label, the rule for namespaces and containers."""
+    return _label_errors(name, _is_label, _LABEL_RULE)
+
+
+def _label_errors(name: str, is_label: Callable[[str], object], rule: str) -> tuple[str, ...]:
+    found = []
+    if len(name) > _LONGEST_LABEL:
+        found.append(f"must be no more than {_LONGEST_LABEL} characters")
+    if not is_label(name):
+        found.append(rule)
+    return tuple(found)
+
+
+def generate_name(prefix: str, random: Random) -> str:
+    """A name from a `generateName`."""
+    suffix = "".join(random.choices(_LETTERS, k=_SUFFIX_LENGTH))
+    return prefix[:_LONGEST_PREFIX] + suffix
+
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+
+
+def validate(resource: Resource, obj: Object) -> KubeObject:
+    """The object as its struct; raises BadRequestError or InvalidError."""
+    try:
+        for part in ("spec", "status"):  # Structs that do not know a part do not look at it.
+            if not isinstance(obj.get(part, {}), dict):
+                raise msgspec.ValidationError(f"Expected `object` - at `$.{part}`")
+        read = msgspec.convert(obj, struct_of(resource))
+    except msgspec.ValidationError as error:
+        raise BadRequestError(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+            f"{resource.kind}: {error}"
+        ) from None
+    causes = list(_metadata_causes(read.metadata))
+    if (fault := admission.bad_quantity(read)) is not None:
+        causes.append(cause(fault[0], "", fault[1]))
+    elif not resource.custom and (rule := _RULES.get(resource.kind)) is not None:
+        causes += [cause(*each) for each in rule(read)]
+    if causes:
+        raise invalid_object(resource, read.name, causes)
+    return read
+
+
+def validate_name(resource: Resource, name: str) -> None:
+    """Refuse a name that is none."""
+    wrong = _name_errors(resource, name)
+    if wrong:
+        raise invalid(resource, name, "metadata.name", name, "; ".join(wrong))
+
+
+def _metadata_causes(meta: ObjectMeta) -> Iterator[StatusCause]:
+    for key, value in meta.labels.items():
+        for wrong in labels.key_problems(key):
+            yield cause("metadata.labels", key, wrong)
+        for wrong in labels.value_problems(value):
+            yield cause("metadata.labels", value, wrong)
+    for key in meta.annotations:
+        for wrong in labels.key_problems(key.lower()):
+            yield cause("metadata.annotations", key, wrong)
+    if sum(len(k) + len(v) for k, v in meta.annotations.items()) > _ANNOTATIONS_LIMIT:
+        rule = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
+        yield StatusCause("FieldValueTooLong", f"Too long: {rule}", "metadata.annotations")
+    for finalizer in meta.finalizers:
+        for wrong in labels.key_problems(finalizer):
+            yield cause("metadata.finalizers", finalizer, wrong)
+    for i, owner in enumerate(meta.owner_references):
+        place = f"metadata.ownerReferences[{i}]"
+        for field, value in (
+            ("apiVersion", owner.api_version),
+            ("kind", owner.kind),
+            ("name", owner.name),
+            ("uid", owner.uid),
+        ):
+            if not value:
+                yield cause(f"{place}.{field}", "", "must not be empty")
+
+
+FieldErrors = Iterable[tuple[str, Any, str]]
+
+
+def _pod(read: KubeObject) -> FieldErrors:
     assert isinstance(read, Pod)
     return _pod_spec(read.spec, "spec")
 
@@ -38,7 +196,7 @@ def _pod_spec(spec: PodSpec, path: str) -> Iterator[tuple[str, Any, str]]:
             place = f"{path}.{field}[{i}]"
             if not container.name:
                 yield f"{place}.name", "", ""
-            for wrong in names.label_problems(container.name) if container.name else ():
+            for wrong in _dns_label_errors(container.name) if container.name else ():
                 yield f"{place}.name", container.name, wrong
             if container.name in seen:
                 yield f"{place}.name", container.name, "names of containers must differ"
@@ -84,7 +242,7 @@ def _resources(
 
 
 def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, Workload | MapSelectorWorkload)
+    assert isinstance(read, WorkloadObject | ReplicationControllerObject)
     spec = read.spec
     if spec.replicas is not None and spec.replicas < 0:
         yield "spec.replicas", spec.replicas, "must be greater than or equal to 0"
@@ -118,7 +276,7 @@ def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
 
 
 def _selected_workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, Workload)
+    assert isinstance(read, WorkloadObject)
     if read.spec.selector is None:
         yield "spec.selector", "", ""
     elif not read.spec.selector.match_labels and not read.spec.selector.match_expressions:
@@ -192,16 +350,16 @@ def _definition(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
     if spec.scope not in ("Namespaced", "Cluster"):
         yield "spec.scope", spec.scope, 'supported values: "Cluster", "Namespaced"'
     for field, value in (("plural", spec.names.plural), *(("kind", k) for k in (spec.names.kind,))):
-        if names.label_problems(value.lower()):
+        if _dns_label_errors(value.lower()):
             yield f"spec.names.{field}", value, "must be a DNS label"
     if sum(version.storage for version in spec.versions) != 1:
         yield "spec.versions", [], "must have exactly one version marked as storage version"
     for version in spec.versions:
-        if names.label_problems(version.name):
+        if _dns_label_errors(version.name):
             yield "spec.versions[].name", version.name, "must be a DNS label"
 
 
-RULES: dict[str, Callable[[KubeObject], Problems]] = {
+_RULES: dict[str, Callable[[KubeObject], FieldErrors]] = {
     "Pod": _pod,
     "Deployment": _selected_workload,
     "ReplicaSet": _selected_workload,

@@ -1,6 +1,6 @@
-"""View: every object of the store, found by kind, place, owner or node.
+"""ObjectIndex: all objects of the store by kind, namespace, owner and node.
 
-Fed with changes; it keeps the very dicts of the store, so it costs little more than its keys.
+It is updated from changes and keeps the dicts of the store, so it costs little more than its keys.
 """
 
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ from moorage.serve.controllers import objects, ownership, pods
 from moorage.serve.controllers.objects import Object
 
 Key = tuple[str, str, str]  # kind, namespace, name
-Index = dict[Any, dict[Key, None]]
+KeysBy = dict[Any, dict[Key, None]]
 
 
 def key_of(obj: Object) -> Key:
     return objects.kind_of(obj), objects.namespace(obj), objects.name(obj)
 
 
-class View:
+class ObjectIndex:
     """See the module."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
-        self._kinds: Index = {}
-        self._namespaces: Index = {}
+        self._kinds: KeysBy = {}
+        self._namespaces: KeysBy = {}
         self._uids: dict[str, Key] = {}
-        self._dependents: Index = {}
-        self._controlled: Index = {}
-        self._orphans: Index = {}
-        self._on_node: Index = {}
+        self._dependents: KeysBy = {}
+        self._controlled: KeysBy = {}
+        self._orphans: KeysBy = {}
+        self._on_node: KeysBy = {}
 
     # What happens to objects
 
@@ -62,7 +62,7 @@ class View:
                 index.pop(place, None)
         self._uids.pop(objects.uid(obj), None)
 
-    def _places(self, key: Key, obj: Object) -> Iterator[tuple[Index, Any]]:
+    def _places(self, key: Key, obj: Object) -> Iterator[tuple[KeysBy, Any]]:
         kind, namespace, _ = key
         yield self._kinds, kind
         if namespace:

@@ -1,16 +1,16 @@
-"""How an object ends: at once, after a grace period, or when its finalizers are gone."""
+"""Delete: at once, after a grace period, or when the finalizers are removed."""
 
 from typing import Any, NamedTuple
 
 import msgspec
 
 from moorage.api.admission import SYSTEM_PRIORITIES
-from moorage.serve import refusals, times
+from moorage.serve import status_errors, timestamps
 from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import complaints
-from moorage.serve.refusals import BadRequest
+from moorage.serve.objects import validation
 from moorage.serve.resources import NAMESPACES, PODS, PRIORITY_CLASSES, Resource
-from moorage.serve.verbs import updating
+from moorage.serve.status_errors import BadRequestError
+from moorage.serve.verbs import update
 
 BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
 _FINALIZER_OF = {FOREGROUND: "foregroundDeletion", ORPHAN: "orphan"}
@@ -42,31 +42,33 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_options(body: Any) -> DeleteOptions:
-    """The options of a request; raises BadRequest."""
+    """The options of a request; raises BadRequestError."""
     try:
         options = msgspec.convert(body, DeleteOptions)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"DeleteOptions cannot be read: {error}") from None
+        raise BadRequestError(f"DeleteOptions cannot be read: {error}") from None
     if options.propagation not in (None, BACKGROUND, FOREGROUND, ORPHAN):
-        raise BadRequest(
+        raise BadRequestError(
             f'propagationPolicy: Unsupported value: "{options.propagation}": supported values: '
             '"Foreground", "Background", "Orphan"'
         )
     if options.grace_period_seconds is not None and not (
         -(2**31) < options.grace_period_seconds < 2**31
     ):
-        raise BadRequest(f"gracePeriodSeconds: out of range: {options.grace_period_seconds}")
+        raise BadRequestError(f"gracePeriodSeconds: out of range: {options.grace_period_seconds}")
     return options
 
 
-class Ending(NamedTuple):
+class DeleteResult(NamedTuple):
     """What a deletion comes to: gone at once, or marked like this for now."""
 
     gone: bool
     marked: Object
 
 
-def end(resource: Resource, obj: Object, options: DeleteOptions, now: float) -> Ending:
+def delete_object(
+    resource: Resource, obj: Object, options: DeleteOptions, now: float
+) -> DeleteResult:
     """What becomes of an object that somebody wants deleted."""
     meta = obj["metadata"]
     _check(resource, meta, options)
@@ -75,22 +77,22 @@ def end(resource: Resource, obj: Object, options: DeleteOptions, now: float) -> 
     if "deletionTimestamp" in meta:
         return _shorten(resource, {**obj, "metadata": meta}, grace, now)
     if grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
-        return Ending(gone=True, marked=obj)
+        return DeleteResult(gone=True, marked=obj)
     marked: Object = {
         **obj,
         "metadata": {
             **meta,
-            "deletionTimestamp": times.text(now + grace),
+            "deletionTimestamp": timestamps.to_text(now + grace),
             "deletionGracePeriodSeconds": grace,
             "generation": meta.get("generation", 0) + 1,
         },
     }
     if resource is NAMESPACES:
         marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
-    return Ending(gone=updating.is_finished(resource, marked), marked=marked)
+    return DeleteResult(gone=update.is_finished(resource, marked), marked=marked)
 
 
-def _shorten(resource: Resource, obj: Object, grace: int, now: float) -> Ending:
+def _shorten(resource: Resource, obj: Object, grace: int, now: float) -> DeleteResult:
     """Deleted again: the end may come sooner than it was going to, never later."""
     meta = obj["metadata"]
     if grace < meta.get("deletionGracePeriodSeconds", 0):
@@ -98,30 +100,30 @@ def _shorten(resource: Resource, obj: Object, grace: int, now: float) -> Ending:
             **obj,
             "metadata": {
                 **meta,
-                "deletionTimestamp": times.text(now + grace),
+                "deletionTimestamp": timestamps.to_text(now + grace),
                 "deletionGracePeriodSeconds": grace,
             },
         }
-    return Ending(gone=updating.is_finished(resource, obj), marked=obj)
+    return DeleteResult(gone=update.is_finished(resource, obj), marked=obj)
 
 
 def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
     name = meta["name"]
     wanted = options.preconditions or Preconditions()
     if wanted.uid is not None and wanted.uid != meta["uid"]:
-        raise refusals.uid_differs(resource, name, wanted.uid, meta["uid"])
+        raise status_errors.uid_differs(resource, name, wanted.uid, meta["uid"])
     version = wanted.resource_version
     if version is not None and version != meta["resourceVersion"]:
         why = f"Precondition failed: ResourceVersion in precondition: {version}, "
         why += f"ResourceVersion in object meta: {meta['resourceVersion']}"
-        raise refusals.conflict(resource, name, why)
+        raise status_errors.conflict(resource, name, why)
     if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
         why = "this is a system priority class and cannot be deleted"
-        raise refusals.forbidden(resource, name, why)
+        raise status_errors.forbidden(resource, name, why)
     if resource is NAMESPACES and name in _NAMESPACES_THAT_STAY:
-        raise refusals.forbidden(resource, name, "this namespace may not be deleted")
+        raise status_errors.forbidden(resource, name, "this namespace may not be deleted")
     if (options.grace_period_seconds or 0) < -1:
-        raise complaints.invalid(
+        raise validation.invalid(
             resource,
             name,
             "gracePeriodSeconds",

@@ -1,12 +1,12 @@
-"""Events for people to read: `kubectl describe` shows them, and after an hour they are gone.
+"""Kubernetes Events in the store: create, count repetitions, expire after an hour.
 
-The same note about the same object is one Event with a count, as Kubernetes' recorders do it.
+Equal Events about the same object become one Event with a count, as with Kubernetes' recorders.
 """
 
 from collections import OrderedDict, deque
 from typing import NamedTuple
 
-from moorage.serve import times
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import EVENTS
@@ -19,7 +19,7 @@ LONGEST_NOTE = 1024
 COMBINED = "(combined from similar events): "
 
 
-class Note(NamedTuple):
+class NewEvent(NamedTuple):
     """Something to be told about an object."""
 
     type: str
@@ -30,19 +30,19 @@ class Note(NamedTuple):
     stands_for_similar: bool = False  # one Event for all of the same reason; it shows the latest
 
 
-class Events:
-    """Writes Events to the store, and takes old ones out."""
+class EventWriter:
+    """Writes EventWriter to the store, and takes old ones out."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._names: OrderedDict[tuple[str, Note], tuple[str, str]] = OrderedDict()
+        self._names: OrderedDict[tuple[str, NewEvent], tuple[str, str]] = OrderedDict()
         self._ends: deque[tuple[float, str, str]] = deque()
         self._serial = 0
         for event in sorted(store.each(EVENTS), key=_last_seen):
             ends_at = _last_seen(event) + KEPT_SECONDS
             self._ends.append((ends_at, objects.namespace(event), objects.name(event)))
 
-    def tell(self, about: Object, note: Note, now: float) -> None:
+    def tell(self, about: Object, note: NewEvent, now: float) -> None:
         """Write an Event, or count up the one that says the same."""
         similar = note.stands_for_similar
         note = note._replace(text=f"{COMBINED if similar else ''}{note.text}"[:LONGEST_NOTE])
@@ -51,7 +51,7 @@ class Events:
         known = None if place is None else self._store.find(EVENTS, *place)
         if known is not None:
             count = int(known.get("count") or 1) + 1
-            seen = {"count": count, "lastTimestamp": times.text(now), "message": note.text}
+            seen = {"count": count, "lastTimestamp": timestamps.to_text(now), "message": note.text}
             self._store.update(EVENTS, {**known, **seen})
             return
         event = self._new(about, note, now)
@@ -74,7 +74,7 @@ class Events:
                 return  # Out of order by a little, once in an hour: the others come up soon.
             self._store.delete(EVENTS, namespace, name)
 
-    def _new(self, about: Object, note: Note, now: float) -> Object:
+    def _new(self, about: Object, note: NewEvent, now: float) -> Object:
         namespace = objects.namespace(about) or "default"
         while True:
             # Told apart by the moment, as everywhere; a number settles two in the same.
@@ -82,7 +82,7 @@ class Events:
             name = f"{objects.name(about)[:200]}.{int(now * 1e6) + self._serial:x}"
             if self._store.find(EVENTS, namespace, name) is None:
                 break
-        at = times.text(now)
+        at = timestamps.to_text(now)
         involved = {key: about[key] for key in ("apiVersion", "kind")}
         involved |= {"name": objects.name(about), "uid": objects.uid(about)}
         involved |= {"resourceVersion": about["metadata"].get("resourceVersion", "")}
@@ -108,7 +108,7 @@ class Events:
 
 def _last_seen(event: Object) -> float:
     return max(
-        times.seconds(event.get("lastTimestamp")),
-        times.seconds(event.get("eventTime")),
-        times.seconds(event["metadata"].get("creationTimestamp")),
+        timestamps.to_seconds(event.get("lastTimestamp")),
+        timestamps.to_seconds(event.get("eventTime")),
+        timestamps.to_seconds(event["metadata"].get("creationTimestamp")),
     )

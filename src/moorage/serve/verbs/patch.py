@@ -1,14 +1,14 @@
-"""A patch is an update made here: read, change, write, in one go."""
+"""PATCH: apply a patch to the stored object, then update it."""
 
 from typing import Any, NamedTuple
 
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import bodies
-from moorage.serve.patches import apply, json_patch, merge_patch, strategic
-from moorage.serve.patches.apply import Manager
-from moorage.serve.refusals import BadRequest, UnsupportedMedia
+from moorage.serve.objects import decoding
+from moorage.serve.patches import apply, json_patch, strategic_merge
+from moorage.serve.patches.apply import FieldManager
 from moorage.serve.resources import Resource
+from moorage.serve.status_errors import BadRequestError, UnsupportedMediaTypeError
 from moorage.serve.verbs import scale
 
 JSON = "application/json-patch+json"
@@ -27,7 +27,7 @@ class Patch(NamedTuple):
     dry_run: bool = False
 
 
-class Target(NamedTuple):
+class PatchTarget(NamedTuple):
     """What is to be changed."""
 
     resource: Resource
@@ -36,7 +36,7 @@ class Target(NamedTuple):
     subresource: str = ""
 
 
-def patch(api: ApiServer, target: Target, wanted: Patch) -> tuple[Object, bool]:
+def patch(api: ApiServer, target: PatchTarget, wanted: Patch) -> tuple[Object, bool]:
     """The object after the patch, and whether it is new: apply creates what is not there."""
     resource = target.resource
     found = api.store.find(resource, target.namespace, target.name)
@@ -44,35 +44,35 @@ def patch(api: ApiServer, target: Target, wanted: Patch) -> tuple[Object, bool]:
         return _apply(api, target, wanted, found)
     current = api.store.get(resource, target.namespace, target.name)
     if target.subresource == "scale":
-        changed = scale.scaled(resource, current, patched(resource, scale.of(current), wanted))
+        changed = scale.scaled(resource, current, apply_patch(resource, scale.of(current), wanted))
         new = _update(api, target._replace(subresource=""), wanted, changed)
         return scale.of(new), False
-    changed = patched(resource, current, wanted)
+    changed = apply_patch(resource, current, wanted)
     return _update(api, target, wanted, changed), False
 
 
-def patched(resource: Resource, obj: Object, wanted: Patch) -> Object:
+def apply_patch(resource: Resource, obj: Object, wanted: Patch) -> Object:
     """An object with a patch in it, not yet checked."""
     match wanted.media_type:
         case "application/json-patch+json":
-            result = json_patch.apply(obj, wanted.body)
+            result = json_patch.apply_json_patch(obj, wanted.body)
         case "application/merge-patch+json":
-            result = merge_patch.apply(obj, wanted.body)
+            result = json_patch.apply_merge_patch(obj, wanted.body)
         case "application/strategic-merge-patch+json":
             if resource.custom:
-                raise UnsupportedMedia(
+                raise UnsupportedMediaTypeError(
                     "the body of the request was in an unknown format - accepted media types "
                     f"include: {JSON}, {MERGE}, {APPLY}"
                 )
-            result = strategic.apply(obj, wanted.body)
+            result = strategic_merge.apply(obj, wanted.body)
         case other:
-            raise UnsupportedMedia(
+            raise UnsupportedMediaTypeError(
                 "the body of the request was in an unknown format - accepted media types include: "
                 f"{JSON}, {MERGE}, {STRATEGIC}, {APPLY}; it is {other[:60]!r}"
             )
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
-        raise BadRequest("the patch leaves no object")
-    cleaned: Object = bodies.without_nulls(result)
+        raise BadRequestError("the patch leaves no object")
+    cleaned: Object = decoding.without_nulls(result)
     _check_identity(obj, cleaned)
     return cleaned
 
@@ -80,17 +80,17 @@ def patched(resource: Resource, obj: Object, wanted: Patch) -> Object:
 def _check_identity(before: Object, after: Object) -> None:
     for field in ("apiVersion", "kind"):
         if after.get(field) != before.get(field):
-            raise BadRequest(f"a patch may not change {field}")
+            raise BadRequestError(f"a patch may not change {field}")
     for field in ("name", "namespace"):
         if after["metadata"].get(field) != before["metadata"].get(field):
-            raise BadRequest(f"a patch may not change metadata.{field}")
+            raise BadRequestError(f"a patch may not change metadata.{field}")
     for field in ("uid", "resourceVersion"):
         value = after["metadata"].get(field)
         if value is not None and not isinstance(value, str):
-            raise BadRequest(f"metadata.{field} has to be a text")
+            raise BadRequestError(f"metadata.{field} has to be a text")
 
 
-def _update(api: ApiServer, target: Target, wanted: Patch, changed: Object) -> Object:
+def _update(api: ApiServer, target: PatchTarget, wanted: Patch, changed: Object) -> Object:
     return api.update(
         target.resource,
         changed,
@@ -101,16 +101,18 @@ def _update(api: ApiServer, target: Target, wanted: Patch, changed: Object) -> O
 
 
 def _apply(
-    api: ApiServer, target: Target, wanted: Patch, found: Object | None
+    api: ApiServer, target: PatchTarget, wanted: Patch, found: Object | None
 ) -> tuple[Object, bool]:
     resource = target.resource
     if not wanted.manager:
-        raise BadRequest('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value')
+        raise BadRequestError(
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value'
+        )
     if target.subresource == "scale":
-        raise UnsupportedMedia("scale cannot be applied; patch it")
-    body = bodies.without_nulls(wanted.body)
+        raise UnsupportedMediaTypeError("scale cannot be applied; patch it")
+    body = decoding.without_nulls(wanted.body)
     if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
-        raise BadRequest("an applied configuration is an object with metadata")
+        raise BadRequestError("an applied configuration is an object with metadata")
     meta = {**body.get("metadata", {}), "name": target.name}
     if resource.namespaced:
         meta["namespace"] = target.namespace
@@ -118,12 +120,12 @@ def _apply(
     version = meta.pop("resourceVersion", None)
     for value in (uid, version):
         if value is not None and not isinstance(value, str):
-            raise BadRequest("metadata.uid and metadata.resourceVersion have to be texts")
+            raise BadRequestError("metadata.uid and metadata.resourceVersion have to be texts")
     stated = {"apiVersion": resource.api_version, "kind": resource.kind}
     body = {**stated, **body, "metadata": meta}
     if {key: body[key] for key in stated} != stated:
-        raise BadRequest("apiVersion and kind of the configuration do not fit the URL")
-    who = Manager(wanted.manager, "Apply", target.subresource)
+        raise BadRequestError("apiVersion and kind of the configuration do not fit the URL")
+    who = FieldManager(wanted.manager, "Apply", target.subresource)
     result = apply.apply(found, body, who, at=api.store.clock(), force=wanted.force)
     managed = result["metadata"].pop("managedFields")
     if found is None:

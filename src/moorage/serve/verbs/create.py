@@ -1,14 +1,17 @@
-"""How an object comes to be: its name, its namespace, its defaults, and who may refuse it."""
+"""Create: metadata, defaults, admission and generated fields of a new object."""
 
 import base64
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from moorage.serve import refusals
+from moorage.api.admission import SYSTEM_PRIORITIES
+from moorage.serve import status_errors
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import complaints, defaults, pod_defaults, shape
-from moorage.serve.refusals import BadRequest, Cause, Forbidden
+from moorage.serve.objects import defaults, validation
 from moorage.serve.resources import (
+    DEFINITIONS,
     JOBS,
     NAMESPACES,
     NODES,
@@ -19,6 +22,7 @@ from moorage.serve.resources import (
     SERVICES,
     Resource,
 )
+from moorage.serve.status_errors import BadRequestError, ForbiddenError, StatusCause
 from moorage.serve.store import Store
 from moorage.serve.verbs import admission
 
@@ -44,12 +48,12 @@ _SERVERS_OWN = (
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
     """The object as it will be stored, but for its version; `obj` is used up."""
     meta = obj["metadata"] = _metadata(resource, obj)
-    shape.check_name(resource, meta["name"])
+    validation.validate_name(resource, meta["name"])
     if resource.namespaced:
         check_namespace(store, resource, meta)
     if resource is SECRETS:
         _secret(resource, obj)
-    read = shape.check(resource, obj)
+    read = validation.validate(resource, obj)
     if "status" in resource.subresources and resource is not NODES:
         # An API server drops what a node brings, too. Here nobody else would say what it has.
         obj.pop("status", None)
@@ -75,16 +79,16 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
     """Refuse an object in a namespace that is not there, or on its way out."""
     namespace = store.find(NAMESPACES, "", meta["namespace"])
     if namespace is None:
-        raise refusals.not_found(NAMESPACES, meta["namespace"])
+        raise status_errors.not_found(NAMESPACES, meta["namespace"])
     if "deletionTimestamp" in namespace["metadata"]:
         place, name = meta["namespace"], meta["name"]
-        raise Forbidden(
+        raise ForbiddenError(
             f'{resource.key} "{name}" is forbidden: unable to create new content in namespace '
             f"{place} because it is being terminated",
             resource,
             name,
             causes=[
-                Cause(
+                StatusCause(
                     "NamespaceTerminating",
                     f"namespace {place} is being terminated",
                     "metadata.namespace",
@@ -96,7 +100,7 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
     meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS_OWN}
     if not meta.get("name"):
-        raise complaints.required(resource, "", "metadata.name", "name or generateName is required")
+        raise validation.required(resource, "", "metadata.name", "name or generateName is required")
     if not resource.namespaced:
         meta.pop("namespace", None)
     return meta
@@ -104,11 +108,11 @@ def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
 
 def _pod(store: Store, obj: Object) -> None:
     spec = obj["spec"]
-    pod_defaults.fill_created(obj)
+    defaults.fill_created_pod(obj)
     conditions = []
     if spec.get("schedulingGates") and not spec.get("nodeName"):
         conditions = [{**_GATED, "lastTransitionTime": store.clock()}]
-    status = {"phase": "Pending", "qosClass": pod_defaults.qos_class(spec)}
+    status = {"phase": "Pending", "qosClass": defaults.qos_class(spec)}
     obj["status"] = {**status, "conditions": conditions} if conditions else status
 
 
@@ -148,6 +152,52 @@ def _secret(resource: Resource, obj: Object) -> None:
     if plain is None:
         return
     if not isinstance(plain, dict) or not isinstance(obj.get("data", {}), dict):
-        raise BadRequest("stringData and data have to be objects", resource)
+        raise BadRequestError("stringData and data have to be objects", resource)
     encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
     obj["data"] = {**obj.get("data", {}), **encoded}
+
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_DESCRIPTIONS = {
+    "system-node-critical": (
+        "Used for system critical pods that must not be moved from their current node."
+    ),
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, "
+        "but can be moved to another node if necessary."
+    ),
+}
+
+
+def initial_namespaces() -> Iterator[Object]:
+    """The namespaces of every cluster."""
+    for name in _NAMESPACES:
+        yield {"metadata": {"name": name}}
+
+
+def initial_priority_classes() -> Iterator[Object]:
+    """The priority classes of every cluster."""
+    for name, value in SYSTEM_PRIORITIES.items():
+        yield {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
+
+
+def establish_definition(store: Store, definition: Object) -> Object:
+    """A definition with the conditions that clients wait for: its kind is served at once."""
+    at = store.clock()
+    found: list[Object] = []
+    for type_, reason in (
+        ("NamesAccepted", "NoConflicts"),
+        ("Established", "InitialNamesAccepted"),
+    ):
+        condition = {"type": type_, "status": "True", "reason": reason, "message": ""}
+        found = objects.set_condition(found, condition, at)
+    names = definition["spec"]["names"]
+    versions = [each["name"] for each in definition["spec"]["versions"] if each.get("storage")]
+    status = {"conditions": found, "acceptedNames": names, "storedVersions": versions}
+    return store.update(DEFINITIONS, {**definition, "status": status})
+
+
+def with_identity(store: Store, obj: Object) -> Object:
+    """The object that a dry run answers with."""
+    born = {"uid": store.uid(), "creationTimestamp": store.clock()}
+    return {**obj, "metadata": {**obj["metadata"], **born}}

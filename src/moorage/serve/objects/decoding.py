@@ -1,26 +1,26 @@
-"""Bytes become objects: JSON, or YAML where a client insists. Whatever is odd is a BadRequest."""
+"""Request bodies: JSON or YAML bytes to values, with a limit on nesting."""
 
 from typing import Any
 
 import msgspec
 import yaml
 
-from moorage.serve.refusals import BadRequest
+from moorage.serve.status_errors import BadRequestError
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of nesting. Nothing real comes close, and what recurses over an object stays safe."""
 
 
-def decode(body: bytes) -> Any:
+def decode_json(body: bytes) -> Any:
     """The value of a JSON text."""
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
-        raise BadRequest(f"the body of the request is not JSON: {error}") from None
+        raise BadRequestError(f"the body of the request is not JSON: {error}") from None
     except RecursionError:
         raise _too_deep() from None
     # Counting brackets is quick; only what has many of them is worth a walk.
-    if body.count(b"{") + body.count(b"[") > DEEPEST and _depth(value) > DEEPEST:
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise _too_deep()
     return value
 
@@ -32,17 +32,17 @@ def decode_yaml(body: bytes) -> Any:
         depth = 0
         for event in yaml.parse(text, yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                raise BadRequest("the body of the request has YAML aliases; write them out")
+                raise BadRequestError("the body of the request has YAML aliases; write them out")
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise _too_deep()
         value = yaml.load(text, yaml.CSafeLoader)
         # Back and forth through JSON: dates, sets and odd keys have no place in an object.
         return msgspec.json.decode(msgspec.json.encode(value))
     except (yaml.YAMLError, UnicodeDecodeError, msgspec.MsgspecError, TypeError, ValueError) as e:
         line = " ".join(str(e).split())
-        raise BadRequest(f"the body of the request is not YAML: {line[:200]}") from None
+        raise BadRequestError(f"the body of the request is not YAML: {line[:200]}") from None
 
 
 def without_nulls(value: Any) -> Any:
@@ -58,7 +58,7 @@ def _depth(value: Any) -> int:
     deepest, layer = 0, [value]
     while layer:
         deepest += 1
-        if deepest > DEEPEST:
+        if deepest > MAX_DEPTH:
             break
         layer = [
             inner
@@ -69,5 +69,5 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-def _too_deep() -> BadRequest:
-    return BadRequest(f"the body of the request is nested more than {DEEPEST} levels deep")
+def _too_deep() -> BadRequestError:
+    return BadRequestError(f"the body of the request is nested more than {MAX_DEPTH} levels deep")

@@ -1,0 +1,285 @@
+"""The kubelets of all nodes: pods start, run, succeed and end; nodes register and send heartbeats.
+
+    bound, all volumes bound                Running and Ready after START_SECONDS
+    moorage.dev/run-seconds passed          Succeeded, or Failed with moorage.dev/exit-code
+    being deleted                           removed after moorage.dev/stop-seconds (default one
+                                            second), never later than the grace period
+
+A node's annotation `moorage.dev/kubelet` sets the health of its kubelet: `not-ready` makes the node
+NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy kubelet.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.serve import timestamps
+from moorage.serve.controllers import objects, pods
+from moorage.serve.controllers.node_lifecycle import LEASE_NAMESPACE
+from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.writes import (
+    CreateObject,
+    DeleteObject,
+    RequeueAt,
+    UpdateObject,
+    Write,
+)
+
+RUN_SECONDS = "moorage.dev/run-seconds"
+STOP_SECONDS = "moorage.dev/stop-seconds"
+EXIT_CODE = "moorage.dev/exit-code"
+
+START_SECONDS = 0.5
+DEFAULT_STOP_SECONDS = 1.0
+CONDITIONS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+def reconcile_pod(
+    pod: Object, node: Object | None, bound_at: float, now: float, *, volumes_ready: bool
+) -> Iterator[Write]:
+    """What becomes of a pod on its node; `bound_at` is when its kubelet first heard of it."""
+    if node is None or kubelet_health(node) == STOPPED:
+        return
+    if objects.is_terminating(pod):
+        yield from _terminate(pod, now)
+    elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
+        return
+    elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
+        if not volumes_ready:
+            return
+        at = bound_at + START_SECONDS
+        yield UpdateObject(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
+    else:
+        yield from _finish(pod, now)
+
+
+def annotated_seconds(obj: Object, annotation: str) -> float | None:
+    """A time span that an annotation states; one that cannot be read counts as unsaid."""
+    try:
+        said = float(objects.annotations(obj)[annotation])
+    except (KeyError, ValueError):
+        return None
+    return said if 0 <= said < math.inf else None
+
+
+def _terminate(pod: Object, now: float) -> Iterator[Write]:
+    grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+    # The deletion timestamp is when the grace period ends.
+    asked_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
+    own = annotated_seconds(pod, STOP_SECONDS)
+    stops_in = min(float(grace), DEFAULT_STOP_SECONDS if own is None else own)
+    if asked_at + stops_in > now and not pods.is_ended(pod):
+        yield RequeueAt(asked_at + stops_in)
+        return
+    if objects.finalizers(pod) and not pods.is_ended(pod):
+        yield UpdateObject(
+            ended_pod(pod, "Failed", 143, now)
+        )  # Somebody waits to see how it ended.
+    yield DeleteObject(pod, grace_seconds=0)
+
+
+def _finish(pod: Object, now: float) -> Iterator[Write]:
+    span = annotated_seconds(pod, RUN_SECONDS)
+    if span is None:
+        return
+    at = timestamps.to_seconds(objects.status(pod).get("startTime"), now) + span
+    if at > now:
+        yield RequeueAt(at)
+        return
+    code = objects.annotations(pod).get(EXIT_CODE, "0")
+    failed = code.isdecimal() and int(code) != 0
+    yield UpdateObject(
+        ended_pod(pod, "Failed" if failed else "Succeeded", int(code) if failed else 0, now)
+    )
+
+
+def running_pod(pod: Object, node: Object, now: float) -> Object:
+    """The pod with all its containers up."""
+    at = timestamps.to_text(now)
+    for type_ in CONDITIONS:
+        pod = objects.with_condition(pod, at, type=type_, status="True")
+    # What the scheduler once said about the pod has been overtaken.
+    conditions = [
+        {k: v for k, v in each.items() if k not in ("reason", "message")}
+        if each["type"] in CONDITIONS
+        else each
+        for each in objects.status(pod)["conditions"]
+    ]
+    started = {"running": {"startedAt": at}}
+    statuses = [
+        _container_status(each, started, ready=True)
+        for each in objects.spec(pod).get("containers") or ()
+    ]
+    address = pod_address(objects.uid(pod))
+    return objects.with_status(
+        pod,
+        phase="Running",
+        conditions=conditions,
+        hostIP=node_address(node),
+        hostIPs=[{"ip": node_address(node)}],
+        podIP=address,
+        podIPs=[{"ip": address}],
+        startTime=objects.status(pod).get("startTime") or at,
+        containerStatuses=statuses,
+        qosClass=objects.status(pod).get("qosClass"),
+    )
+
+
+def ended_pod(pod: Object, phase: str, code: int, now: float) -> Object:
+    """The pod with all its containers ended."""
+    at = timestamps.to_text(now)
+    reason = "Completed" if phase == "Succeeded" else "Error"
+    for type_ in ("Ready", "ContainersReady"):
+        told = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        pod = objects.with_condition(pod, at, type=type_, status="False", reason=told)
+    state = {
+        "terminated": {
+            "exitCode": code,
+            "reason": reason,
+            "startedAt": objects.status(pod).get("startTime") or at,
+            "finishedAt": at,
+        }
+    }
+    statuses = [
+        _container_status(each, state, ready=False)
+        for each in objects.spec(pod).get("containers") or ()
+    ]
+    return objects.with_status(pod, phase=phase, containerStatuses=statuses)
+
+
+def _container_status(container: Object, state: Object, *, ready: bool) -> Object:
+    return {
+        "name": container.get("name", ""),
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def pod_address(uid: str) -> str:
+    """An address that looks like one; nothing listens there."""
+    number = objects.uid_number(uid) % (256 * 256)
+    return f"10.244.{number >> 8}.{number & 255}"
+
+
+KUBELET_ANNOTATION = "moorage.dev/kubelet"
+NOT_READY, STOPPED = "not-ready", "stopped"
+
+HEARTBEAT_SECONDS = 10.0
+# Many nodes beat less often, lest heartbeats are all that the server does.
+HEARTBEATS_PER_SECOND = 20
+MISSED_HEARTBEATS = 4
+DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+
+
+def kubelet_health(node: Object) -> str:
+    return objects.annotations(node).get(KUBELET_ANNOTATION, "")
+
+
+def reconcile_node(node: Object, lease: Object | None, nodes: int, now: float) -> Iterator[Write]:
+    """A node registers, stays in touch, and says whether it is ready."""
+    if objects.is_terminating(node) or kubelet_health(node) == STOPPED:
+        return
+    registered = with_readiness(with_capacity(node), now)
+    if registered != node:
+        yield UpdateObject(registered)
+    every = max(HEARTBEAT_SECONDS, nodes / HEARTBEATS_PER_SECOND)
+    last = 0.0 if lease is None else timestamps.to_seconds(objects.spec(lease).get("renewTime"))
+    if last + every > now:
+        yield RequeueAt(last + every)
+        return
+    fresh = new_lease(node, every * MISSED_HEARTBEATS, now)
+    yield CreateObject(fresh) if lease is None else UpdateObject({**lease, "spec": fresh["spec"]})
+    yield RequeueAt(now + every)
+
+
+def with_capacity(node: Object) -> Object:
+    """The node with what it has to offer; one that says nothing gets the usual."""
+    status = objects.status(node)
+    capacity = status.get("capacity") or status.get("allocatable") or DEFAULT_CAPACITY
+    allocatable = status.get("allocatable") or capacity
+    fields: dict[str, Any] = {"capacity": capacity, "allocatable": allocatable}
+    if not status.get("addresses"):
+        fields["addresses"] = [
+            {"type": "InternalIP", "address": node_address(node)},
+            {"type": "Hostname", "address": objects.name(node)},
+        ]
+    if not status.get("nodeInfo"):
+        fields["nodeInfo"] = _node_info(node)
+    node = objects.with_status(node, **fields)
+    labels = objects.labels(node)
+    usual = {
+        "kubernetes.io/hostname": objects.name(node),
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+    }
+    return objects.with_metadata(node, labels={**usual, **labels})
+
+
+def with_readiness(node: Object, now: float) -> Object:
+    ready = kubelet_health(node) != NOT_READY
+    status = "True" if ready else "False"
+    if objects.condition(node, "Ready").get("status") == status:
+        return node
+    at = timestamps.to_text(now)
+    for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+        if not objects.condition(node, type_):
+            node = objects.with_condition(node, at, type=type_, status="False")
+    return objects.with_condition(
+        node,
+        at,
+        type="Ready",
+        status=status,
+        lastHeartbeatTime=at,
+        reason="KubeletReady" if ready else "KubeletNotReady",
+        message="kubelet is posting ready status"
+        if ready
+        else f"annotation {KUBELET_ANNOTATION} says so",
+    )
+
+
+def node_address(node: Object) -> str:
+    """The node's own address, or one that looks like it."""
+    for each in objects.status(node).get("addresses") or ():
+        if each.get("type") == "InternalIP":
+            return str(each.get("address", ""))
+    number = objects.uid_number(objects.uid(node)) % (256 * 256)
+    return f"172.18.{number >> 8}.{number & 255}"
+
+
+def _node_info(node: Object) -> Object:
+    return {
+        "architecture": objects.labels(node).get("kubernetes.io/arch", "amd64"),
+        "operatingSystem": objects.labels(node).get("kubernetes.io/os", "linux"),
+        "osImage": "moorage",
+        "kernelVersion": "0",
+        "kubeletVersion": "v1.36.0",
+        "kubeProxyVersion": "",
+        "containerRuntimeVersion": "moorage://0",
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+    }
+
+
+def new_lease(node: Object, duration_seconds: float, now: float) -> Object:
+    """The object by which a node shows that its kubelet is alive."""
+    owner = {k: node[k] for k in ("apiVersion", "kind")}
+    owner |= {"name": objects.name(node), "uid": objects.uid(node)}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": objects.name(node),
+            "namespace": LEASE_NAMESPACE,
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "holderIdentity": objects.name(node),
+            "leaseDurationSeconds": int(duration_seconds),
+            "renewTime": timestamps.to_micro_text(now),
+        },
+    }

@@ -1,0 +1,204 @@
+"""Update: which fields an update may change, and which keep their stored value."""
+
+from typing import Any
+
+from moorage.serve import status_errors
+from moorage.serve.controllers.objects import Object
+from moorage.serve.objects import defaults, validation
+from moorage.serve.resources import NAMESPACES, NODES, PODS, Resource
+from moorage.serve.status_errors import InvalidError
+from moorage.serve.store import StoredObject
+
+# What only the server decides.
+_KEPT = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "generateName",
+    "selfLink",
+    "managedFields",
+)
+
+
+def check_precondition(resource: Resource, before: StoredObject, obj: Object) -> None:
+    """Refuse an update that was made from another version, or is meant for a namesake."""
+    meta, found = obj["metadata"], before.object["metadata"]
+    if (uid := meta.get("uid")) and uid != found["uid"]:
+        raise status_errors.uid_differs(resource, found["name"], uid, found["uid"])
+    version = meta.get("resourceVersion")
+    if version and version != found["resourceVersion"]:
+        raise status_errors.modified(resource, found["name"])
+
+
+def update_object(resource: Resource, before: Object, obj: Object) -> Object:
+    """An update of the object itself: its status stays, if that has a door of its own."""
+    obj = {**obj, "metadata": _metadata(before, obj)}
+    if "status" in resource.subresources:
+        obj.pop("status", None)
+        if "status" in before:
+            obj["status"] = before["status"]
+    if resource is NAMESPACES and before.get("spec"):
+        obj["spec"] = before["spec"]  # Its finalizers leave through `finalize`.
+    validation.validate(resource, obj)
+    defaults.fill(resource, obj)
+    check_immutable(resource, before, obj)
+    return with_generation(before, obj)
+
+
+def update_status(resource: Resource, before: Object, obj: Object) -> Object:
+    """An update of the status; pods and nodes may change labels and annotations with it."""
+    new = {**before, "status": obj.get("status", {})}
+    if resource in (PODS, NODES):
+        meta = {**before["metadata"]}
+        for field in ("labels", "annotations", "finalizers"):
+            if field in obj["metadata"]:
+                meta[field] = obj["metadata"][field]
+        new["metadata"] = meta
+    validation.validate(resource, new)
+    return new
+
+
+def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object:
+    """The finalizers of a namespace's spec."""
+    spec = obj.get("spec", {})
+    if not isinstance(spec, dict) or not isinstance(spec.get("finalizers", []), list):
+        raise validation.invalid(
+            resource, before["metadata"]["name"], "spec.finalizers", "", "must be a list"
+        )
+    spec = {**before.get("spec", {}), "finalizers": spec.get("finalizers", [])}
+    return {**before, "spec": spec}
+
+
+def update_resources(resource: Resource, before: Object, obj: Object) -> Object:
+    """The resources of a pod's containers, and nothing else."""
+    del resource
+    wanted = {
+        each.get("name"): each.get("resources", {})
+        for each in obj.get("spec", {}).get("containers", ())
+    }
+    containers = [
+        {**each, "resources": wanted.get(each["name"], each.get("resources", {}))}
+        for each in before["spec"]["containers"]
+    ]
+    new = {**before, "spec": {**before["spec"], "containers": containers}}
+    validation.validate(PODS, new)
+    return with_generation(before, new)
+
+
+def replace_object(before: Object, obj: Object) -> Object:
+    """An update by a controller of ours: it knows what it does, spec and status alike."""
+    return with_generation(before, {**obj, "metadata": _metadata(before, obj)})
+
+
+def is_finished(resource: Resource, obj: Object) -> bool:
+    """Whether an object that was being deleted has nothing left to wait for."""
+    meta = obj["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    if resource is NAMESPACES and obj.get("spec", {}).get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def with_generation(before: Object, obj: Object) -> Object:
+    """The object under the next generation if it wants something else than before."""
+    if _spec_fields(before) == _spec_fields(obj):
+        return obj
+    meta = obj["metadata"]
+    return {**obj, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
+
+
+def _spec_fields(obj: Object) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _metadata(before: Object, obj: Object) -> dict[str, Any]:
+    old, new = before["metadata"], obj["metadata"]
+    meta = {key: value for key, value in new.items() if key not in _KEPT and value not in ({}, [])}
+    return {**{key: old[key] for key in _KEPT if key in old}, **meta}
+
+
+_IMMUTABLE: dict[str, tuple[str, ...]] = {
+    "Deployment": ("spec.selector",),
+    "ReplicaSet": ("spec.selector",),
+    "DaemonSet": ("spec.selector",),
+    "StatefulSet": ("spec.selector", "spec.serviceName", "spec.podManagementPolicy"),
+    "Job": ("spec.selector", "spec.completionMode"),
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+}
+_POD_MAY_CHANGE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
+    """Refuse a change of what may not change."""
+    name = before["metadata"]["name"]
+    if resource is PODS:
+        _check_pod(name, before["spec"], obj["spec"])
+        return
+    if resource.custom:
+        return
+    for path in _IMMUTABLE.get(resource.kind, ()):
+        if _value_at(before, path) != _value_at(obj, path):
+            rule = "field is immutable"
+            if path == "value":
+                rule = "may not be changed in an update."
+            raise validation.may_not_change(resource, name, path, rule)
+    if resource.kind in ("ConfigMap", "Secret") and before.get("immutable") is True:
+        fields = ("data", "binaryData", "immutable")
+        if any(before.get(field) != obj.get(field) for field in fields):
+            rule = "field is immutable when `immutable` is set"
+            raise validation.may_not_change(resource, name, "data", rule)
+
+
+def _value_at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    gates = _gate_names(old.get("schedulingGates"))
+    if set(_gate_names(new.get("schedulingGates"))) - set(gates):
+        raise validation.may_not_change(
+            PODS,
+            name,
+            "spec.schedulingGates",
+            "only deletion is allowed, but found new scheduling gate",
+        )
+    tolerations = new.get("tolerations", [])
+    if any(each not in tolerations for each in old.get("tolerations", [])):
+        raise _pod_change_error(name)
+    # While it is gated, a pod may be steered: where it may go can only get narrower, which is
+    # left to whoever does it.
+    steered = ("nodeSelector", "affinity") if gates else ()
+    free = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *steered)
+    if _fixed_fields(old, free) != _fixed_fields(new, free):
+        raise _pod_change_error(name)
+
+
+def _fixed_fields(spec: dict[str, Any], free: tuple[str, ...]) -> dict[str, Any]:
+    bare = {key: value for key, value in spec.items() if key not in free}
+    for field in ("containers", "initContainers"):
+        if field in bare:
+            bare[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in bare[field]]
+    return bare
+
+
+def _gate_names(gates: Any) -> list[str]:
+    return [each.get("name", "") for each in gates or ()]
+
+
+def _pod_change_error(name: str) -> InvalidError:
+    rule = f"pod updates may not change fields other than {_POD_MAY_CHANGE}"
+    return validation.may_not_change(PODS, name, "spec", rule)
