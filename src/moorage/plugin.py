@@ -81,19 +81,18 @@ from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
 from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
-from moorage.nodes.columns import Column
+from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
+from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import LabelColumn
-from moorage.nodes.offers import Offers
 from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
-from moorage.nodes.supposed import SupposedRows, UsageBook
+from moorage.nodes.resource_views import Allocatable
 from moorage.nodes.table import NodeTable, Rows
 from moorage.nodes.usage import HostPort, Placed
-from moorage.nodes.usage_columns import UsageColumn
 
 __all__ = [
     "ALWAYS",
@@ -102,6 +101,7 @@ __all__ = [
     "SUCCESS",
     "Action",
     "AffinityTerm",
+    "Allocatable",
     "AssumeError",
     "Awaiting",
     "BindPod",
@@ -126,6 +126,7 @@ __all__ = [
     "FewRows",
     "Hint",
     "HostPort",
+    "HypotheticalRows",
     "Inclusion",
     "KubeObject",
     "LabelColumn",
@@ -140,8 +141,8 @@ __all__ = [
     "NodeSelector",
     "NodeTable",
     "Normalizer",
+    "NumberedUsages",
     "ObjectMeta",
-    "Offers",
     "PatchClaim",
     "PatchVolume",
     "Permission",
@@ -176,14 +177,12 @@ __all__ = [
     "StatefulSet",
     "Status",
     "StorageClass",
-    "SupposedRows",
     "Supposition",
     "Taint",
     "TermCounter",
     "Toleration",
     "TopologySpreadConstraint",
     "TypedReference",
-    "UsageBook",
     "UsageColumn",
     "UtilizationShapePoint",
     "Verdicts",

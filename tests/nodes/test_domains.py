@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
-from moorage.nodes import affinity_terms, placements, term_book
+from moorage.nodes import affinity_terms, counters, placements
+from moorage.nodes.counters import SelectorIndex
 from moorage.nodes.domains import rows_in
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clause
-from moorage.nodes.selector_index import SelectorIndex
 from moorage.nodes.usage import Usage
 from moorage.testing import make_node, make_pod, make_table
 from moorage.testing.neighbours import make_affinity, make_term
@@ -258,7 +258,7 @@ def test_terms_that_speak_of_a_pod(table, term, namespace, team, speaks):
 
 
 def test_terms_that_nobody_states_any_more_are_thrown_out(table, monkeypatch):
-    monkeypatch.setattr(term_book, "MOST_UNSTATED", 3)
+    monkeypatch.setattr(counters, "MOST_UNUSED", 3)
     kept = table.placements
     add(table, stating("q", "a", away=["foo@zone"]))
     for i in range(10):
@@ -271,7 +271,7 @@ def test_terms_that_nobody_states_any_more_are_thrown_out(table, monkeypatch):
 
 
 def test_terms_that_are_stated_stay(table, monkeypatch):
-    monkeypatch.setattr(term_book, "MOST_UNSTATED", 3)
+    monkeypatch.setattr(counters, "MOST_UNUSED", 3)
     table.placements.note("asker", "something")
     add(table, *(stating(f"q{i}", "a", away=[f"job=j{i}@zone"]) for i in range(10)))
     table.remove_pod("a", "default/q0")

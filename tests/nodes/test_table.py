@@ -63,7 +63,7 @@ def test_growth_beyond_the_capacity_keeps_every_column():
     assert np.flatnonzero(table.conflicting([("0.0.0.0", "TCP", 80)])).tolist() == rows
     assert table.holding("app:1")[2] == 198
     assert int(table.active.sum()) == 200
-    assert len(table.order.rows()) == 200
+    assert len(table.zone_order.rows()) == 200
     lengths = {len(column) for column in (table[LENGTH], table.active, table.requested("unheard"))}
     assert lengths == {table.capacity}
 
@@ -99,7 +99,7 @@ def test_a_pod_may_come_before_its_node():
     book(table, worker("p"))
     row = table.row_of["n"]
     assert not table.active[row]
-    assert table.order.rows().tolist() == []
+    assert table.zone_order.rows().tolist() == []
     table.set_node(make_node("n"))
     assert table.row_of["n"] == row
     assert table.active[row]

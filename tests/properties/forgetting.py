@@ -56,7 +56,7 @@ def rebuild(table):
         for placed in table.placed[row].values():
             anew.add_pod(name, placed.pod, placed.usage)
     # In which order nodes are visited, and which row is the next to be given away, is history.
-    anew._free, anew.order = table._free, table.order
+    anew._free, anew.zone_order = table._free, table.zone_order
     for name in NodeTable.__slots__:
         if name not in ("_table", "_index"):
             setattr(table, name, getattr(anew, name))

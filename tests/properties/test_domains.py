@@ -156,8 +156,8 @@ def test_views_that_were_dropped_come_back(seed, steps):
         patch.setattr(placements, "VIEW_BYTES", 0)
         patch.setattr(placements, "FEWEST_VIEWS", 6)
         patch.setattr(placements, "MOST_ELIGIBILITIES", 4)
-        patch.setattr("moorage.nodes.term_book.MOST_UNSTATED", 2)
-        patch.setattr("moorage.nodes.term_book.MOST_REMEMBERED", 3)
+        patch.setattr("moorage.nodes.counters.MOST_UNUSED", 2)
+        patch.setattr("moorage.nodes.counters.MOST_PARSED", 3)
         world = World(rng)
         known = [random_clauses(world, rng)]
         for _ in range(steps):

@@ -107,7 +107,7 @@ class Orderly(World):
         pytest.param({}, id="as it is"),
         pytest.param(
             {
-                (memo, "MANY"): 1,
+                (memo, "DENSE"): 1,
                 (fitting, "FEW"): 2,
                 (domains, "LONGEST"): 3,
                 (affinity_scoring, "FEW"): 2,

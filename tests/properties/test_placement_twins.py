@@ -452,7 +452,7 @@ def test_views_that_are_dropped_do_not_matter(seed, steps):
         patch.setattr("moorage.nodes.placements.FEWEST_VIEWS", 4)
         patch.setattr("moorage.nodes.placements.MOST_ELIGIBILITIES", 3)
         patch.setattr("moorage.nodes.placements.MOST_NOTES", 3)
-        patch.setattr("moorage.nodes.term_book.MOST_UNSTATED", 1)
+        patch.setattr("moorage.nodes.counters.MOST_UNUSED", 1)
         run(seed, steps, check_affinity)
         run(seed, steps, check_spread)
 

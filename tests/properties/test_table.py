@@ -137,7 +137,7 @@ class Histories(RuleBasedStateMachine):
         assert self.table.node_count == len(self.nodes)
         active = {self.table.name(row) for row in np.flatnonzero(self.table.active)}
         assert active == set(self.nodes)
-        assert {self.table.name(row) for row in self.table.order.rows()} == set(self.nodes)
+        assert {self.table.name(row) for row in self.table.zone_order.rows()} == set(self.nodes)
 
     @invariant()
     def amounts_are_sums(self):

@@ -248,7 +248,7 @@ class SchedulingCycle:
         )
 
     def _sample(self, decision: Decision, fits: Mask) -> Mask:
-        order = self._cluster.table.order.rows()
+        order = self._cluster.table.zone_order.rows()
         names = decision.pre.names
         if names is not None:
             order = order[self._cluster.table.named(names)[order]]

@@ -159,7 +159,7 @@ class Extenders:
         ]
 
     def _in_order(self, fits: Mask) -> Rows:
-        order = self._cluster.table.order.rows()
+        order = self._cluster.table.zone_order.rows()
         rows: Rows = order[fits[order]]
         return rows
 

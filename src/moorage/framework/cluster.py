@@ -12,7 +12,7 @@ from msgspec import structs
 from moorage.api.meta import KubeObject
 from moorage.framework.assumed import Assumption, Assumptions
 from moorage.framework.waiting import WaitingPod
-from moorage.nodes.changes import ChangeLog, KeyLog
+from moorage.nodes.changes import KeyLog, RowLog
 from moorage.nodes.table import NodeTable
 
 T = TypeVar("T", bound=KubeObject)
@@ -29,7 +29,7 @@ class Cluster:
     # Pods that wait on permit, by UID.
     waiting: dict[str, WaitingPod] = field(default_factory=dict)
     # Rows whose nodes were promised to other pods than before.
-    promise_changes: ChangeLog = field(default_factory=ChangeLog)
+    promise_changes: RowLog = field(default_factory=RowLog)
     _objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
     _versions: dict[type[KubeObject], int] = field(default_factory=dict)
     # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.

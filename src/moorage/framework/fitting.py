@@ -14,7 +14,7 @@ from moorage.framework.memo import FilterMemo, FollowedMemo
 from moorage.framework.points import Depends
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask
-from moorage.nodes.changes import ChangeLog
+from moorage.nodes.changes import RowLog
 from moorage.nodes.table import NodeTable
 
 # Up to so many changed rows are combined one by one.
@@ -48,7 +48,7 @@ class Fitting:
     )
 
     def __init__(
-        self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]], log: ChangeLog
+        self, table: NodeTable, memos: Sequence[tuple[int, FilterMemo]], log: RowLog
     ) -> None:
         self._table = table
         # Of changes that matter: those of nodes, or those of usage, too.

@@ -17,8 +17,8 @@ from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends, RowArray
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Codes, Mask, Scores, Status, Verdicts
-from moorage.nodes.changes import ChangeLog
-from moorage.nodes.domains import MANY
+from moorage.nodes.changes import RowLog
+from moorage.nodes.domains import DENSE
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
 
@@ -34,7 +34,7 @@ class _Memo:
         self._pod = pod
         self._loops = loops
         self._table: NodeTable = state.table
-        self._log: ChangeLog = (
+        self._log: RowLog = (
             self._table.changes if self.depends is Depends.USAGE else self._table.node_changes
         )
         self._seen = -1
@@ -193,7 +193,7 @@ class FollowedMemo(FilterMemo):
         elif changed or len(news) <= calls.FEW:
             rows = [*news.tolist(), *changed]
         if isinstance(rows, np.ndarray):
-            if len(rows) * MANY > self._table.capacity:
+            if len(rows) * DENSE > self._table.capacity:
                 self._ask_all()
             else:
                 self._ask_some(rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.framework.cluster import Cluster
 from moorage.framework.template import Templates
-from moorage.nodes.supposed import NOBODY, Numbers, UsageBook
+from moorage.nodes.hypothetical import NO_POD, NumberedUsages, Numbers
 from moorage.nodes.usage import Placed
 
 Rows = NDArray[np.intp]
@@ -29,7 +29,7 @@ class Promises:
         self._cluster = cluster
         self._templates = templates
         self._seen = (-1, -1)
-        self.book = UsageBook()
+        self.book = NumberedUsages()
         self._placed: dict[int, list[Placed]] = {}
         self._numbers: Numbers = np.zeros((0, 1), dtype=np.int64)
         self._priorities: Ints = np.zeros((0, 1), dtype=np.int64)
@@ -39,7 +39,7 @@ class Promises:
         table = self._cluster.table
         rows = self._changed()
         if rows is None:
-            self.book = UsageBook()
+            self.book = NumberedUsages()
             self._placed = {}
             self._numbers = np.zeros((table.capacity, 1), dtype=np.int64)
             self._priorities = np.zeros((table.capacity, 1), dtype=np.int64)
@@ -59,7 +59,7 @@ class Promises:
         return None if len(self.book) > MOST_USAGES else [*promises, *nodes]
 
     def _read(self, row: int, pods: Sequence[Pod]) -> None:
-        self._numbers[row] = NOBODY
+        self._numbers[row] = NO_POD
         self._placed.pop(row, None)
         if not pods:
             return
@@ -93,7 +93,7 @@ class Promises:
         That a pod need not leave room for itself is not known here.
         """
         matter = self._priorities[rows] >= pod.priority
-        return np.where(matter, self._numbers[rows], NOBODY)
+        return np.where(matter, self._numbers[rows], NO_POD)
 
     def rows(self) -> Rows:
         """All rows that are promised to anybody and have a node."""

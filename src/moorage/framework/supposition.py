@@ -15,7 +15,7 @@ from moorage.framework import calls
 from moorage.framework.answers import FITS, Filtered
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, Verdicts
-from moorage.nodes.supposed import Numbers, SupposedRows, UsageBook
+from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Questions
@@ -39,18 +39,18 @@ class Supposition:
         self._pod = pod
         self._filtered = filtered
         self._asked = questions.asked
-        self._promised: tuple[Numbers, UsageBook] | None = None
-        self._rows = SupposedRows(state.table, rows)
+        self._promised: tuple[Numbers, NumberedUsages] | None = None
+        self._rows = HypotheticalRows(state.table, rows)
         # The first filter that refuses a row whoever is there.
         self._settled: Places = np.full(len(rows), FITS, dtype=np.int64)
         for place in reversed(questions.settled):
             self._settled[filtered.codes_at(place)[rows] != 0] = place
 
-    def promise(self, numbers: Numbers, book: UsageBook) -> None:
+    def promise(self, numbers: Numbers, book: NumberedUsages) -> None:
         """The pod must fit beside these pods, too: a list of numbers in a book for every row."""
         self._promised = (numbers, book) if numbers.any() else None
 
-    def shift(self, numbers: Numbers, book: UsageBook, sign: int) -> None:
+    def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """Let pods come (1) or leave (-1), one or a list for every row."""
         self._rows.shift(numbers, book, sign)
 
@@ -80,19 +80,19 @@ class Supposition:
         beside.first[~numbers.any(axis=1)] = FITS
         return beside.groups()
 
-    def _beside(self) -> SupposedRows:
+    def _beside(self) -> HypotheticalRows:
         assert self._promised is not None
         rows = self._rows.copy()
         rows.shift(*self._promised, 1)
         return rows
 
-    def _fit(self, rows: SupposedRows) -> Mask:
+    def _fit(self, rows: HypotheticalRows) -> Mask:
         fits: Mask = self._settled == FITS
         for _, plugin in self._asked:
             fits &= self._verdicts(plugin, rows).codes == 0
         return fits
 
-    def _first_refusals(self, rows: SupposedRows) -> "_First":
+    def _first_refusals(self, rows: HypotheticalRows) -> "_First":
         first = self._settled.copy()
         said: dict[int, Verdicts] = {}
         for place, plugin in self._asked:
@@ -100,7 +100,7 @@ class Supposition:
             np.minimum(first, place, out=first, where=said[place].codes != 0)
         return _First(first, said, self._filtered, rows.rows)
 
-    def _verdicts(self, plugin: Any, rows: SupposedRows) -> Verdicts:
+    def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
         return calls.filter_rows(plugin, self._state, self._pod, rows)
 
 

@@ -39,7 +39,7 @@ def _entry(entry: QueuedPod) -> dict[str, Any]:
 def cache(scheduler: Scheduler) -> dict[str, Any]:
     """Every node with its pods and what they take; assumed pods are marked."""
     table = scheduler.cluster.table
-    nodes = [table.info(row) for row in table.order.rows().tolist()]
+    nodes = [table.info(row) for row in table.zone_order.rows().tolist()]
     return {
         "nodes": len(nodes),
         "pods": len(scheduler.cache),

@@ -23,7 +23,7 @@ Both = tuple[PodAffinity | None, PodAffinity | None]
 _decode = msgspec.msgpack.Decoder(Both).decode
 
 
-class Kind(Enum):
+class TermKind(Enum):
     """What a term is about; the value is how Kubernetes calls the list that it stands in."""
 
     REQUIRED_AFFINITY = "requiredAffinityTerms"
@@ -66,9 +66,9 @@ class PodTerms(NamedTuple):
     preferred_anti_affinity: Terms = ()
     problems: tuple[str, ...] = ()
 
-    def by_kind(self) -> list[tuple[Kind, AffinityTerm]]:
+    def by_kind(self) -> list[tuple[TermKind, AffinityTerm]]:
         """All terms, each with what it is about."""
-        lists = zip(Kind, self[:4], strict=True)
+        lists = zip(TermKind, self[:4], strict=True)
         return [(kind, term) for kind, terms in lists for term in terms]
 
 
@@ -96,10 +96,10 @@ def parse(namespace: str, said: bytes) -> PodTerms:
     parsed: list[Terms] = []
     problems: list[str] = []
     for kind, stated in (
-        (Kind.REQUIRED_AFFINITY, _required(affinity)),
-        (Kind.REQUIRED_ANTI_AFFINITY, _required(anti_affinity)),
-        (Kind.PREFERRED_AFFINITY, _preferred(affinity)),
-        (Kind.PREFERRED_ANTI_AFFINITY, _preferred(anti_affinity)),
+        (TermKind.REQUIRED_AFFINITY, _required(affinity)),
+        (TermKind.REQUIRED_ANTI_AFFINITY, _required(anti_affinity)),
+        (TermKind.PREFERRED_AFFINITY, _preferred(affinity)),
+        (TermKind.PREFERRED_ANTI_AFFINITY, _preferred(anti_affinity)),
     ):
         try:
             parsed.append(tuple(_term(namespace, term, weight) for weight, term in stated))

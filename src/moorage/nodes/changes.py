@@ -13,10 +13,12 @@ T = TypeVar("T")
 
 LONGEST = 1 << 16
 UNREAD = -1
+# Up to so many changed rows are recomputed one by one; an array operation is faster for more.
+FEW_ROWS = 8
 
 
 @dataclass(slots=True)
-class Log(Generic[T]):
+class ChangeLog(Generic[T]):
     """An append-only list with an end position that only grows."""
 
     longest: int | None = None
@@ -54,7 +56,7 @@ class Cursor(Generic[T]):
     stays where it was, so the next `changed` returns the same changes again.
     """
 
-    log: Log[T]
+    log: ChangeLog[T]
     position: int = UNREAD
     _end: int = UNREAD
 
@@ -65,10 +67,12 @@ class Cursor(Generic[T]):
 
     def changed(self) -> Sequence[T] | None:
         """The changes since the last `commit`, oldest first; None if everything may have."""
-        self._end = self.log.position
-        if self.position == self._end:
-            return ()
-        return self.log.since(self.position) if self.position >= 0 else None
+        log, position = self.log, self.position
+        self._end = log.position
+        # As `log.since`, without the call: every pod's decision reads several logs.
+        if position < log._forgotten:
+            return None
+        return log._changed[position - log._forgotten :]
 
     def commit(self) -> None:
         """The changes that `changed` returned last have been taken in."""
@@ -79,6 +83,6 @@ class Cursor(Generic[T]):
         self.position = UNREAD
 
 
-ChangeLog = Log[int]  # of rows
-DomainLog = Log[tuple[int, int]]  # of topology domains, each with a row in it
-KeyLog = Log[str]  # of objects
+RowLog = ChangeLog[int]
+DomainLog = ChangeLog[tuple[int, int]]  # of topology domains, each with a row in it
+KeyLog = ChangeLog[str]  # of objects, by key

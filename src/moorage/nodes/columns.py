@@ -1,20 +1,27 @@
-"""Column: one value per node, read off the node object, kept in an array.
+"""Columns that plugins declare: one value per node, kept in an array.
 
-A plugin declares the columns that it reads; the table builds each when it is first asked for and
-reads a row again only when that row's node object changes. Reading runs the plugin's code, which
-may raise: that troubles whoever asks for that node's value, and nobody else.
+A `Column` is read off the node object. The table builds it at the first access and reads a row
+again only when that row's node object changes. Reading runs plugin code, which may raise: the
+error is raised again for whoever reads that row, and for no other row.
+
+A `UsageColumn` follows from the node and its pods, so it also changes when pods come and go.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from moorage.api.node import Node
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError
+from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
+
+if TYPE_CHECKING:
+    from moorage.nodes.info import NodeInfo
+    from moorage.nodes.table import NodeTable, Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +33,7 @@ class Column:
     read: Callable[[Node], Any]
     default: Any = 0
 
-    def empty(self, capacity: int) -> np.ndarray[Any, Any]:
+    def empty(self, capacity: int) -> NDArray[Any]:
         """An array of that many rows, none of them read yet."""
         # Not np.full, which would take a default of () for an array.
         return np.fromiter(repeat(self.default, capacity), dtype=self.dtype, count=capacity)
@@ -39,42 +46,84 @@ class ColumnError(MoorageError):
 class ColumnValues:
     """The values of one column, and the rows that could not be read."""
 
-    __slots__ = ("_column", "_unreadable", "_values")
+    __slots__ = ("_column", "_errors", "_values")
 
     def __init__(self, column: Column, capacity: int) -> None:
         self._column = column
         self._values = column.empty(capacity)
-        self._unreadable: dict[int, str] = {}
+        self._errors: dict[int, str] = {}
 
-    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
+    def __getitem__(self, index: Any) -> NDArray[Any]:
         """Some values, or all of them."""
-        values: np.ndarray[Any, Any] = self._values[index]
-        if self._unreadable:
-            asked = set(np.arange(len(self._values))[index].tolist())
-            self._complain(row for row in self._unreadable if row in asked)
+        values: NDArray[Any] = self._values[index]
+        if self._errors:
+            rows = set(np.arange(len(self._values))[index].tolist())
+            for row in self._errors:
+                if row in rows:
+                    raise self._error(row)
         return values
 
     def at(self, row: int) -> Any:
-        """One value, as plain Python has it."""
-        if row in self._unreadable:
-            self._complain([row])
+        """One value, as a Python object."""
+        if row in self._errors:
+            raise self._error(row)
         return self._values.item(row)
 
-    def _complain(self, rows: Iterable[int]) -> None:
-        for row in rows:
-            raise ColumnError(f"column {self._column.name}: {self._unreadable[row]}")
+    def _error(self, row: int) -> ColumnError:
+        return ColumnError(f"column {self._column.name}: {self._errors[row]}")
 
     def set(self, row: int, node: Node | None) -> None:
         """Read a row again."""
-        self._unreadable.pop(row, None)
+        self._errors.pop(row, None)
         self._values[row] = self._column.default
         if node is not None:
             try:
                 self._values[row] = self._column.read(node)
-            except PLUGIN_EXCEPTIONS as trouble:  # It is a plugin's code; it may raise anything.
-                self._unreadable[row] = f"node {node.name}: {trouble}"
+            except PLUGIN_EXCEPTIONS as error:  # Plugin code may raise anything.
+                self._errors[row] = f"node {node.name}: {error}"
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         more = self._column.empty(capacity - len(self._values))
         self._values = np.concatenate([self._values, more])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UsageColumn:
+    """How one value is computed for a node, and for many rows; the two have to agree.
+
+    It may be several values, as a list; many rows then have a line for each of them.
+    """
+
+    name: str
+    read: Callable[["NodeInfo"], Any]
+    read_all: Callable[["Rows"], NDArray[Any]]
+
+
+class UsageValues:
+    """The values of one usage column, brought up to date when they are read."""
+
+    __slots__ = ("_column", "_cursor", "_values")
+
+    def __init__(self, column: UsageColumn, changes: RowLog) -> None:
+        self._column = column
+        self._cursor = Cursor(changes)
+        self._values: NDArray[Any] = np.zeros(0)
+
+    def current(self, table: "NodeTable") -> NDArray[Any]:
+        """All values, up to date."""
+        cursor = self._cursor
+        if cursor.position == table.changes.position:
+            return self._values
+        rows = cursor.changed()
+        if rows is None or len(rows) > table.capacity:
+            self._values = self._column.read_all(table).copy()
+        elif len(rows) <= FEW_ROWS:
+            for row in rows:
+                if table.nodes[row] is not None:
+                    self._values[..., row] = self._column.read(table.info(row))
+        else:
+            changed = np.unique(np.array(rows, dtype=np.intp))
+            self._values[..., changed] = self._column.read_all(table.slice(changed))
+        cursor.commit()
+        return self._values

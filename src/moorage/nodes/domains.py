@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.node import Node
-from moorage.nodes.changes import ChangeLog, DomainLog
+from moorage.nodes.changes import DomainLog, RowLog
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.interning import ABSENT, LabelColumn, Mask
 from moorage.nodes.resources import Ints
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # There may be many views; whoever did not look for so many changes reads all domains again.
 LONGEST = 1024
-# More than one in so many rows are many: then all are looked at, without picking.
-MANY = 16
+# With more than one row in so many, computing all rows is faster than selecting some.
+DENSE = 16
 
 NO_ROWS = np.zeros(0, dtype=np.intp)
 
@@ -172,7 +172,7 @@ class RowView:
         # No row has, or had, more.
         self.most = 0
         # Rows whose number changed.
-        self.moved = ChangeLog(LONGEST)
+        self.moved = RowLog(LONGEST)
 
     def add(self, row: int, amount: int) -> None:
         """The counter's number for a row changed."""
@@ -209,7 +209,7 @@ def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp
 def few_rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp] | None:
     """The same if they are few; None if it is less work to look at all rows than to find these."""
     for column, codes in domains.items():
-        if MANY * sum([column.sizes[code] for code in codes]) > len(column.codes):
+        if DENSE * sum([column.sizes[code] for code in codes]) > len(column.codes):
             return None
     return rows_in(domains)
 

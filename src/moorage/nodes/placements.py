@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.nodes import affinity_terms
-from moorage.nodes.counters import PER_ROW, RowCounter, SelectorCounter, TermCounter, ViewKey
+from moorage.nodes.counters import (
+    PER_ROW,
+    RowCounter,
+    SelectorCounter,
+    SelectorIndex,
+    TermCounter,
+    TermCounters,
+    ViewKey,
+)
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clauses, PodClass, PodClasses
-from moorage.nodes.selector_index import SelectorIndex
-from moorage.nodes.term_book import TermBook
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
@@ -35,7 +41,7 @@ class Placements:
 
     def __init__(self, table: "NodeTable") -> None:
         self.classes = PodClasses()
-        self.terms = TermBook()
+        self.terms = TermCounters()
         self.notes: dict[Any, Any] = {}
         # Notes as large as views, by asker, the latest used last.
         self._held: OrderedDict[Any, Any] = OrderedDict()

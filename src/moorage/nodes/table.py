@@ -20,24 +20,23 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
-from moorage.nodes.amounts import Amounts, AmountTable
-from moorage.nodes.changes import ChangeLog
-from moorage.nodes.columns import Column, ColumnValues
+from moorage.nodes.changes import RowLog
+from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
-from moorage.nodes.order import NodeOrder
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
+from moorage.nodes.resource_table import ResourceRows, ResourceTable
 from moorage.nodes.usage import HostPort, Placed, Usage
-from moorage.nodes.usage_columns import UsageColumn, UsageValues
 from moorage.nodes.volumes import Use, VolumeUses
+from moorage.nodes.zone_order import ZoneOrder
 
 SMALLEST = 64
 NO_NAME = NodeName("")
 
 
-class Rows(Amounts):
+class Rows(ResourceRows):
     """What plugins may ask of several rows at once; every answer has one entry per row."""
 
     __slots__ = ()
@@ -119,14 +118,14 @@ class Rows(Amounts):
 class TableSlice(Rows):
     """A few rows of the table, for answering again just where something changed."""
 
-    __slots__ = ("_amounts", "_index", "_table", "rows")
+    __slots__ = ("_index", "_resources", "_table", "rows")
 
     def __init__(self, table: "NodeTable", rows: NDArray[np.intp]) -> None:
-        self._amounts = self._table = table
+        self._resources = self._table = table
         self._index = self.rows = rows
 
 
-class NodeTable(AmountTable, Rows):
+class NodeTable(ResourceTable, Rows):
     """All rows."""
 
     __slots__ = (
@@ -140,13 +139,13 @@ class NodeTable(AmountTable, Rows):
         "node_changes",
         "node_count",
         "nodes",
-        "order",
         "placed",
         "placements",
         "ports",
         "row_of",
         "taints",
         "volumes",
+        "zone_order",
     )
 
     def __init__(self, capacity: int = SMALLEST) -> None:
@@ -165,8 +164,8 @@ class NodeTable(AmountTable, Rows):
         self.ports = HostPorts()
         self.volumes = VolumeUses()
         self.images = Images()
-        self.order = NodeOrder()
-        self.node_changes = ChangeLog()
+        self.zone_order = ZoneOrder()
+        self.node_changes = RowLog()
         self.placements = Placements(self)
 
     # Reading
@@ -207,7 +206,7 @@ class NodeTable(AmountTable, Rows):
         """A plugin's usage column as it is now."""
         values = self._usage_columns.get(column)
         if values is None:
-            values = self._usage_columns[column] = UsageValues(column)
+            values = self._usage_columns[column] = UsageValues(column, self.changes)
         return values.current(self)
 
     def label(self, key: str) -> LabelColumn:
@@ -228,9 +227,9 @@ class NodeTable(AmountTable, Rows):
         old = self.nodes[row]
         if old is None:
             self.node_count += 1
-            self.order.add(node, row)
+            self.zone_order.add(node, row)
         else:
-            self.order.update(node, row)
+            self.zone_order.update(node, row)
         self.nodes[row] = node
         if old is None or differs(old, node):
             self._read(row, old, node)
@@ -242,7 +241,7 @@ class NodeTable(AmountTable, Rows):
         assert old is not None, f"node {name} is removed twice"
         self.nodes[row] = None
         self.node_count -= 1
-        self.order.remove(name)
+        self.zone_order.remove(name)
         self._read(row, old, None)
         self._release(row)
 
@@ -253,7 +252,7 @@ class NodeTable(AmountTable, Rows):
         self.active_rows[row] = new is not None
         offered = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, offered.items())
-        self._offers.clear()
+        self._allocatable.clear()
         for values in self._columns.values():
             values.set(row, new)
         for label in self._labels.values():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from moorage.api import claims
 from moorage.api.pod import Pod, Volume
-from moorage.nodes.changes import ChangeLog
+from moorage.nodes.changes import RowLog
 
 # What is used: a kind of thing and what tells it from others of its kind.
 Use = tuple[str, ...]
@@ -23,7 +23,7 @@ class VolumeUses:
     """Uses by row with how many volumes there are of each, and the pods with such volumes."""
 
     # Rows to which a pod with volumes came, or which one left.
-    changes: ChangeLog = field(default_factory=ChangeLog)
+    changes: RowLog = field(default_factory=RowLog)
     _rows: dict[Use, dict[int, int]] = field(default_factory=dict)
     _pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
 

@@ -165,7 +165,7 @@ def _deviation(fractions: list[float]) -> float:
 
 def _balance_all(table: mp.Rows, added: Added) -> Ints:
     """As `_balance`, for many nodes at once."""
-    offers = table.offers(added.resources)
+    offers = table.allocatable_floats(added.resources)
     fractions = _fractions(table, added, offers)
     if len(fractions) == 2:
         distances = _distance(fractions[0], fractions[1])
@@ -179,11 +179,11 @@ def _balance_all(table: mp.Rows, added: Added) -> Ints:
     return distances.astype(np.int32)
 
 
-def _fractions(table: mp.Rows, added: Added, offers: mp.Offers) -> list[Floats]:
+def _fractions(table: mp.Rows, added: Added, offers: mp.Allocatable) -> list[Floats]:
     """How full each node would be, a line for each resource."""
     counted = _counted(added.resources)
     if offers.largest <= EXACT:
-        lines = zip(table.counted(counted), added.amounts, strict=True)
+        lines = zip(table.requested_floats(counted), added.amounts, strict=True)
         fractions = [line + amount for line, amount in lines]
     else:
         sums = [table.requested(resource) + amount for resource, amount in added.each]

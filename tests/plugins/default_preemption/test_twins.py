@@ -160,7 +160,7 @@ class Cluster:
         scheduler, table = self.scheduler, self.scheduler.cluster.table
         budgets = Budgets(scheduler.cluster)
         found = {}
-        for row in table.order.rows().tolist():
+        for row in table.zone_order.rows().tolist():
             if decision.verdict(row).code is Code.UNSCHEDULABLE:
                 promised = [
                     Placed(other, scheduler.templates.of(other).usage)

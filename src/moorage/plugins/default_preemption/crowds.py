@@ -23,7 +23,7 @@ class Crowds:
     def __init__(self, table: mp.NodeTable) -> None:
         self.table = table
         self._seen = table.changes.position
-        self.book = mp.UsageBook()
+        self.book = mp.NumberedUsages()
         self._stale = np.ones(table.capacity, dtype=np.bool_)
         self._pods: list[list[mp.Placed]] = [[] for _ in range(table.capacity)]
         # A column per place in the order of importance; NOBODY beyond a row's last pod.

@@ -64,7 +64,7 @@ class KeptTrials:
         table, reasons = self.cluster.table, refusal.reasons
         version = (0 if reasons is None else reasons.version, table.node_changes.position)
         if reasons is None or reasons is not self._reasons or version != self._version:
-            rows = table.order.rows()
+            rows = table.zone_order.rows()
             self._rows = rows[refusal.having(mp.Code.UNSCHEDULABLE, rows)]
             self._reasons, self._version = reasons, version
         return self._rows

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from moorage import plugin as mp
 
-Kind = mp.affinity_terms.Kind
+Kind = mp.affinity_terms.TermKind
 # Views by topology key; their numbers add up.
 ByKey = Mapping[str, Sequence[mp.DomainView]]
 Clauses = tuple[mp.Clause, ...]

@@ -125,7 +125,8 @@ class Needs(Struct, frozen=True, eq=False):
         resources, amounts = self.asked.resources, self.amounts
         if not resources:
             return np.zeros((0, len(table)), dtype=np.bool_)
-        if table.offers(resources).largest <= EXACT:
-            return table.left(self.asked.counted) < np.array(amounts, dtype=np.float64)[:, None]
+        if table.allocatable_floats(resources).largest <= EXACT:
+            wanted = np.array(amounts, dtype=np.float64)[:, None]
+            return table.free_floats(self.asked.counted) < wanted
         left = [table.allocatable(name) - table.requested(name) for name in resources]
         return np.stack([line < amount for line, amount in zip(left, amounts, strict=True)])

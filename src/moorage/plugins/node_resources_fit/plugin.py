@@ -131,11 +131,11 @@ class NodeResourcesFit:
     def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
         scale, amounts, strategy = shares.scale, shares.amounts, self._strategy
-        offers = table.offers(scale.resources)
+        offers = table.allocatable_floats(scale.resources)
         if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
             return None
         hundredfold = np.array([100.0 * amount for amount in amounts])[:, None]
-        left = table.left(scale.counted, 100) - hundredfold
+        left = table.free_floats(scale.counted, 100) - hundredfold
         ratings = strategy.rate_floats(left, offers)
         return None if ratings is None else scale.mean(ratings)  # type: ignore[return-value]
 

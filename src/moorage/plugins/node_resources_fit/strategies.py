@@ -36,7 +36,7 @@ class Strategy(Protocol):
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings | None:
+    def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings | None:
         """The same by what is left, a hundred times as much, where every node offers some.
 
         None if there is no such form.
@@ -58,7 +58,7 @@ class LeastAllocated:
         used = np.minimum(requested, allocatable, out=requested)
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings:
+    def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings:
         left /= offers.divisors
         if left.size and left.item(left.argmin()) < 0:
             np.maximum(left, 0.0, out=left)  # To look is quicker than to cut off.
@@ -79,7 +79,7 @@ class MostAllocated:
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> Ratings:
+    def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings:
         offered = 100.0 * offers.amounts
         requested = np.subtract(offered, np.maximum(left, 0.0, out=left), out=offered)
         requested /= offers.divisors
@@ -109,7 +109,7 @@ class RequestedToCapacityRatio:
         ratings *= allocatable > 0
         return ratings
 
-    def rate_floats(self, left: Floats, offers: mp.Offers) -> None:
+    def rate_floats(self, left: Floats, offers: mp.Allocatable) -> None:
         return None
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:

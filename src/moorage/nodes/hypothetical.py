@@ -1,8 +1,8 @@
-"""SupposedRows: a few rows of the table as if pods had left them, or others had come.
+"""HypotheticalRows: a few rows of the table as if some pods had left and others had come.
 
-Whoever asks rows for what their pods take gets the supposed amounts, so that a plugin's answer for
-the whole cluster becomes its answer to "what if?". Pods are given as numbers in a UsageBook, one
-or several per row, because in arrays a pod is no more than what it takes of its node.
+Reads return the hypothetical amounts, so a plugin's whole-cluster form answers "what if?". Pods are
+given as numbers of a `NumberedUsages`, one or several per row: in arrays, a pod is what it takes of
+its node.
 """
 
 from collections.abc import Iterable
@@ -12,21 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.nodes import ports
-from moorage.nodes.columns import Column
+from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.interning import Mask
-from moorage.nodes.lines import Counted
+from moorage.nodes.resource_views import CountedResources
 from moorage.nodes.resources import Floats, Ints
 from moorage.nodes.table import NodeTable, TableSlice
 from moorage.nodes.usage import HostPort, Usage
-from moorage.nodes.usage_columns import UsageColumn
 
 Numbers = NDArray[np.int64]
 
-NOBODY = 0
+NO_POD = 0
 
 
-class UsageBook:
-    """Usages under small numbers, and what each takes of every resource as columns."""
+class NumberedUsages:
+    """Usages interned as small numbers, with a column of amounts per resource."""
 
     def __init__(self) -> None:
         self._number_of: dict[Usage, int] = {}
@@ -40,7 +39,7 @@ class UsageBook:
         return len(self._number_of)
 
     def number(self, usage: Usage) -> int:
-        """The number of a usage; NOBODY stands for no pod at all."""
+        """The number of a usage; NO_POD stands for no pod."""
         number = self._number_of.get(usage)
         if number is None:
             number = self._number_of[usage] = len(self._number_of) + 1
@@ -80,63 +79,63 @@ class UsageBook:
         return self._ports.get(number, ())
 
 
-class SupposedRows(TableSlice):
+class HypotheticalRows(TableSlice):
     """See the module."""
 
-    __slots__ = ("_ports", "_requested", "_shifts", "_supposed_count")
+    __slots__ = ("_pod_count", "_ports", "_requested", "_shifts")
 
     def __init__(self, table: NodeTable, rows: NDArray[np.intp]) -> None:
         super().__init__(table, rows)
-        self._supposed_count: Ints = table.pod_counts[rows]
+        self._pod_count: Ints = table.pod_counts[rows]
         self._requested: dict[str, Ints] = {}
-        self._shifts: list[tuple[Numbers, UsageBook, int]] = []
-        # The ports of rows where pods with ports came or went, by place among these rows.
+        self._shifts: list[tuple[Numbers, NumberedUsages, int]] = []
+        # The ports of rows where pods with ports came or went, by index into `rows`.
         self._ports: dict[int, set[HostPort]] = {}
 
     def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
-        """A column that a plugin declared; what follows from usage is worked out anew."""
+        """A column that a plugin declared; a usage column is computed again."""
         if isinstance(column, UsageColumn):
             return column.read_all(self)
         return super().__getitem__(column)
 
-    def copy(self) -> "SupposedRows":
-        """The same rows, to suppose something else about."""
-        other = SupposedRows(self._table, self.rows)
+    def copy(self) -> "HypotheticalRows":
+        """The same rows, for another hypothesis."""
+        other = HypotheticalRows(self._table, self.rows)
         # Amounts are replaced, never written to; ports are.
-        other._supposed_count = self._supposed_count
+        other._pod_count = self._pod_count
         other._requested = dict(self._requested)
         other._shifts = list(self._shifts)
-        other._ports = {place: set(used) for place, used in self._ports.items()}
+        other._ports = {index: set(used) for index, used in self._ports.items()}
         return other
 
-    def shift(self, numbers: Numbers, book: UsageBook, sign: int) -> None:
-        """Let the pods with these numbers come (1) or leave (-1), one or a list for every row."""
+    def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
+        """Add (1) or remove (-1) the pods with these numbers, one or a list for every row."""
         self._shifts.append((numbers, book, sign))
-        self._supposed_count = self._supposed_count + sign * _sum(numbers != NOBODY)
+        self._pod_count = self._pod_count + sign * _sum(numbers != NO_POD)
         for name, column in book.columns.items():
             self._requested[name] = self.requested(name) + sign * _sum(column[numbers])
         if book.has_ports:
             self._shift_ports(numbers, book, sign)
 
-    def _shift_ports(self, numbers: Numbers, book: UsageBook, sign: int) -> None:
+    def _shift_ports(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         for at in zip(*np.nonzero(numbers), strict=True):
             taken = book.ports(int(numbers[at]))
             if taken:
                 used = self._used_ports(int(at[0]))
                 used.update(taken) if sign > 0 else used.difference_update(taken)
 
-    def _used_ports(self, place: int) -> set[HostPort]:
-        if place not in self._ports:
-            self._ports[place] = set(self._table.ports.of_row(int(self.rows[place])))
-        return self._ports[place]
+    def _used_ports(self, index: int) -> set[HostPort]:
+        if index not in self._ports:
+            self._ports[index] = set(self._table.ports.of_row(int(self.rows[index])))
+        return self._ports[index]
 
     @property
     def pod_count(self) -> Ints:
-        return self._supposed_count
+        return self._pod_count
 
     def requested(self, resource: str) -> Ints:
-        supposed = self._requested.get(resource)
-        return super().requested(resource) if supposed is None else supposed
+        amounts = self._requested.get(resource)
+        return super().requested(resource) if amounts is None else amounts
 
     def nonzero_requested(self, resource: str) -> Ints:
         amounts = super().nonzero_requested(resource)
@@ -144,26 +143,26 @@ class SupposedRows(TableSlice):
             amounts = amounts + sign * _sum(book.nonzero(resource)[numbers])
         return amounts
 
-    def counted(self, resources: Counted) -> Floats:
+    def requested_floats(self, resources: CountedResources) -> Floats:
         lines = [
             self.nonzero_requested(resource) if defaulted else self.requested(resource)
             for resource, defaulted in resources
         ]
         return np.stack(lines).astype(np.float64)
 
-    def left(self, resources: Counted, times: int = 1) -> Floats:
-        offered = np.stack([self.allocatable(resource) for resource, _ in resources])
-        return (offered - self.counted(resources)) * times
+    def free_floats(self, resources: CountedResources, factor: int = 1) -> Floats:
+        allocatable = np.stack([self.allocatable(resource) for resource, _ in resources])
+        return (allocatable - self.requested_floats(resources)) * factor
 
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)
         marked = super().conflicting(wanted)
-        for place, used in self._ports.items():
-            marked[place] = ports.conflict(wanted, used)
+        for index, used in self._ports.items():
+            marked[index] = ports.conflict(wanted, used)
         return marked
 
 
 def _sum(amounts: NDArray[np.generic]) -> Ints:
-    """Per row, if there are several for each."""
+    """The sum per row, where a row has several."""
     summed: Ints = amounts.sum(axis=1) if amounts.ndim == 2 else amounts.astype(np.int64)
     return summed

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from moorage.nodes import room
+from moorage.nodes import resource_views
 from moorage.nodes.usage import Usage
 from moorage.testing import make_node, make_pod, make_table
 
@@ -31,10 +31,10 @@ def some_node(rng, name):
     return make_node(name, allocatable={**offered, "example.com/gpu": rng.choice((2, 8))})
 
 
-@pytest.mark.parametrize("few", [room.FEW, 1], ids=["row by row", "all at once"])
+@pytest.mark.parametrize("few", [resource_views.FEW_ROWS, 1], ids=["row by row", "all at once"])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_bound_is_as_good_as_a_look(seed, few, monkeypatch):
-    monkeypatch.setattr(room, "FEW", few)
+    monkeypatch.setattr(resource_views, "FEW_ROWS", few)
     rng = Random(seed)
     table = make_table([some_node(rng, f"n{i}") for i in range(6)])
     placed, said = {}, set()

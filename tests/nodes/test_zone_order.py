@@ -2,16 +2,16 @@
 
 import pytest
 
-from moorage.nodes import order
+from moorage.nodes.zone_order import OLD_REGION, OLD_ZONE, REGION, ZONE, zone_of
 from moorage.testing import make_node, make_table
 
 
 def node(name, zone=None, **labels):
-    return make_node(name, labels={order.ZONE: zone, **labels})
+    return make_node(name, labels={ZONE: zone, **labels})
 
 
 def names(table):
-    return [table.name(row) for row in table.order.rows().tolist()]
+    return [table.name(row) for row in table.zone_order.rows().tolist()]
 
 
 def test_34_a_zone_that_appears_later_takes_its_turn_after_the_first():
@@ -30,30 +30,32 @@ def test_34_zones_take_turns():
     ("labels", "zone"),
     [
         pytest.param({}, ("", ""), id="none"),
-        pytest.param({order.ZONE: "a"}, ("", "a"), id="zone only"),
-        pytest.param({order.REGION: "r", order.ZONE: "a"}, ("r", "a"), id="region and zone"),
-        pytest.param({order.OLD_ZONE: "old"}, ("", "old"), id="35: deprecated only"),
+        pytest.param({ZONE: "a"}, ("", "a"), id="zone only"),
+        pytest.param({REGION: "r", ZONE: "a"}, ("r", "a"), id="region and zone"),
+        pytest.param({OLD_ZONE: "old"}, ("", "old"), id="35: deprecated only"),
         pytest.param(
-            {order.OLD_ZONE: "old", order.ZONE: "a"}, ("", "old"), id="35: the deprecated one wins"
+            {OLD_ZONE: "old", ZONE: "a"},
+            ("", "old"),
+            id="35: the deprecated one wins",
         ),
-        pytest.param({order.OLD_ZONE: "", order.ZONE: "a"}, ("", ""), id="35: even if it is empty"),
+        pytest.param({OLD_ZONE: "", ZONE: "a"}, ("", ""), id="35: even if it is empty"),
         pytest.param(
-            {order.OLD_REGION: "old", order.REGION: "r", order.ZONE: "a"},
+            {OLD_REGION: "old", REGION: "r", ZONE: "a"},
             ("old", "a"),
             id="35: region and zone each for itself",
         ),
     ],
 )
 def test_35_zone_of(labels, zone):
-    assert order.zone_of(make_node(labels=labels)) == zone
+    assert zone_of(make_node(labels=labels)) == zone
 
 
 def test_equal_zones_of_two_regions_are_two_zones():
     table = make_table(
         [
-            node("1", "a", **{order.REGION: "r1"}),
-            node("2", "a", **{order.REGION: "r1"}),
-            node("3", "a", **{order.REGION: "r2"}),
+            node("1", "a", **{REGION: "r1"}),
+            node("2", "a", **{REGION: "r1"}),
+            node("3", "a", **{REGION: "r2"}),
         ]
     )
     assert names(table) == ["1", "3", "2"]

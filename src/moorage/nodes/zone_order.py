@@ -27,7 +27,7 @@ def zone_of(node: Node) -> tuple[str, str]:
 
 
 @dataclass(slots=True)
-class NodeOrder:
+class ZoneOrder:
     """Nodes by zone; zones in order of their first appearance."""
 
     _zones: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from moorage.nodes.supposed import SupposedRows, UsageBook
+from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages
 from moorage.nodes.usage import Usage
 from moorage.testing import make_node, make_pod, make_table
 
@@ -36,11 +36,11 @@ def test_supposed_rows_are_those_of_a_table_that_changed(seed):
     leaving = pods[:4]
     table = make_table([make_node(name) for name in "abc"], pods)
     rows = np.array([table.row_of[name] for name in "ca"])
-    book = UsageBook()
+    book = NumberedUsages()
     gone = [[book.number(Usage.of(p)) for p in leaving if p.node_name == n] for n in "ca"]
     width = max(1, *map(len, gone))
     numbers = np.array([each + [0] * (width - len(each)) for each in gone])
-    supposed = SupposedRows(table, rows)
+    supposed = HypotheticalRows(table, rows)
     supposed.shift(numbers, book, -1)
     kept = supposed.copy()
     supposed.shift(numbers[:, 0], book, 1)
@@ -55,7 +55,7 @@ def test_supposed_rows_are_those_of_a_table_that_changed(seed):
 
 
 def test_a_book_grows():
-    book = UsageBook()
+    book = NumberedUsages()
     usages = [Usage.of(make_pod(requests={"cpu": i + 1})) for i in range(50)]
     numbers = np.array([book.number(usage) for usage in usages])
     assert numbers.tolist() == list(range(1, 51))
