@@ -81,6 +81,7 @@ from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
 from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
+from moorage.nodes.changes import Cursor
 from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
@@ -116,6 +117,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "Column",
+    "Cursor",
     "CycleState",
     "DeletePod",
     "Depends",

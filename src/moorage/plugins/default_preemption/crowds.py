@@ -22,7 +22,7 @@ class Crowds:
 
     def __init__(self, table: mp.NodeTable) -> None:
         self.table = table
-        self._seen = table.changes.position
+        self._cursor = mp.Cursor(table.changes)
         self.book = mp.NumberedUsages()
         self._stale = np.ones(table.capacity, dtype=np.bool_)
         self._pods: list[list[mp.Placed]] = [[] for _ in range(table.capacity)]
@@ -38,12 +38,12 @@ class Crowds:
 
     def refresh(self, rows: Rows) -> None:
         """Bring some rows up to date."""
-        changed = self.table.changes.since(self._seen)
-        self._seen = self.table.changes.position
+        changed = self._cursor.changed()
         if changed is None:
             self._stale[:] = True
-        else:
+        elif changed:
             self._stale[changed] = True
+        self._cursor.commit()
         for row in rows[self._stale[rows]].tolist():
             self._read(row)
 

@@ -5,7 +5,7 @@ or the promises made there have changed. Otherwise any change makes everything s
 a refusal's stamp tells.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -27,7 +27,8 @@ class KeptTrials:
     def __init__(self, cluster: mp.Cluster) -> None:
         self.cluster = cluster
         self.trials = Trials(cluster.table.capacity)
-        self._seen = (-1, -1)
+        self._pods = mp.Cursor(cluster.table.changes)
+        self._nominations = mp.Cursor(cluster.promise_changes)
         self._stamp: Hashable = None
         self._reasons: mp.Reasons | None = None
         self._version = (0, 0)
@@ -37,27 +38,24 @@ class KeptTrials:
 
     def refresh(self, stamp: Hashable, own: int | None) -> Trials:
         """Forget what does not hold any more: all of it if the stamp is another, or None."""
-        table = self.cluster.table
-        seen = (table.changes.position, self.cluster.promise_changes.position)
-        if stamp is None or stamp != self._stamp or not self._forget(seen):
-            self.trials = Trials(table.capacity)
+        pods, nominations = self._pods.changed(), self._nominations.changed()
+        is_known = stamp is not None and stamp == self._stamp
+        if not is_known or pods is None or nominations is None or self._is_outgrown(pods):
+            self.trials = Trials(self.cluster.table.capacity)
+        else:
+            self.trials.forget(pods)
+            self.trials.forget(nominations)
         self.trials.forget([row for row in (self._own, own) if row is not None])
-        self._seen, self._stamp, self._own = seen, stamp, own
+        self._stamp, self._own = stamp, own
+        self._pods.commit()
+        self._nominations.commit()
         return self.trials
 
-    def _forget(self, seen: tuple[int, int]) -> bool:
-        """Forget the rows that changed; False if that cannot be done."""
-        if seen == self._seen:
-            return True
-        pods = self.cluster.table.changes.since(self._seen[0])
-        promises = self.cluster.promise_changes.since(self._seen[1])
-        if pods is None or promises is None or self.trials.is_littered:
+    def _is_outgrown(self, changed: Sequence[int]) -> bool:
+        """Whether it is better to start with nothing, now that rows have changed."""
+        if not changed:
             return False
-        if len(self.trials.fresh) != self.cluster.table.capacity:
-            return False
-        self.trials.forget(pods)
-        self.trials.forget(promises)
-        return True
+        return self.trials.is_littered or len(self.trials.fresh) != self.cluster.table.capacity
 
     def potential_rows(self, refusal: mp.Refusal) -> Rows:
         """Nodes that others may leave with some effect: refused, and not for good."""

@@ -64,7 +64,7 @@ class Trials:
         self._statuses: list[mp.Status] = [mp.SUCCESS]
         self._code_of: dict[mp.Status, int] = {}
 
-    def forget(self, rows: list[int]) -> None:
+    def forget(self, rows: Sequence[int]) -> None:
         """Look at these rows again when they are next asked for."""
         if rows:
             self.fresh[rows] = False

@@ -155,6 +155,7 @@ class Counts:
         turned: dict[mp.LabelColumn, dict[int, int]] = {}
         for view, before, position in zip(asked.views, told.positions, now.positions, strict=True):
             if before != position:
+                # Not a Cursor: the position belongs to the template, whose token holds it.
                 domains = None if position - before > MANY else view.turned.since(before)
                 if domains is None:
                     return now, None

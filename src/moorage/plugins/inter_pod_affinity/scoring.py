@@ -1,6 +1,7 @@
 """Points per row, kept while pods come and go, and how they become 0 to 100."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,21 +19,27 @@ FEW = 256
 class Points:
     """Weighted counts, per domain of every topology key and summed up per row."""
 
-    __slots__ = ("_by_key", "_few", "_nodes_seen", "_positions", "_raw", "_table", "_views")
+    __slots__ = ("_by_key", "_cursors", "_few", "_nodes", "_raw", "_table", "_views")
 
     def __init__(self, weighted: Iterable[tuple[int, mp.DomainView]], table: mp.NodeTable) -> None:
         self._table = table
+        self._nodes = mp.Cursor(table.node_changes)
         self._views: dict[mp.LabelColumn, list[tuple[int, mp.DomainView]]] = {}
         for weight, view in weighted:
             self._views.setdefault(view.column, []).append((weight, view))
+        self._cursors = {
+            column: [mp.Cursor(view.moved) for _, view in views]
+            for column, views in self._views.items()
+        }
         self._count()
 
     def _count(self) -> None:
-        """Look at everything."""
-        self._nodes_seen = self._table.node_changes.position
+        """Recount all rows."""
+        cursors: list[mp.Cursor[Any]] = [self._nodes, *chain(*self._cursors.values())]
+        for cursor in cursors:
+            cursor.changed()
+            cursor.commit()
         self._by_key: dict[mp.LabelColumn, NDArray[np.int64]] = {}
-        # How far each view had come.
-        self._positions: dict[mp.LabelColumn, list[int]] = {}
         raw: mp.Scores | None = None
         for column, views in self._views.items():
             points = sum([weight * view.sums for weight, view in views])
@@ -40,7 +47,6 @@ class Points:
             self._by_key[column] = points
             spread = points.take(column.codes)
             raw = spread if raw is None else raw + spread
-            self._positions[column] = [view.moved.position for _, view in views]
         assert raw is not None, "nobody is asked about points that nobody gives"
         self._raw: mp.Scores = raw
         self._find_few()
@@ -53,25 +59,23 @@ class Points:
             self._few = dict(zip(rows.tolist(), self._raw[rows].tolist(), strict=True))
 
     def refresh(self) -> None:
-        """Look at the domains where the number of pods is another than at the last look."""
-        if self._nodes_seen != self._table.node_changes.position:
+        """Recount the domains whose number of pods has changed."""
+        if not self._nodes.is_current:
             self._count()
             return
-        for column, views in self._views.items():
-            positions = self._positions[column]
+        for column, cursors in self._cursors.items():
+            stale = [cursor for cursor in cursors if cursor.position != cursor.log.position]
             moved: dict[int, int] = {}
-            for i, (_, view) in enumerate(views):
-                log = view.moved
-                if log.position != positions[i]:
-                    behind = log.position - positions[i]
-                    domains = None if behind > MANY else log.since(positions[i])
-                    if domains is None:
-                        self._count()
-                        return
-                    moved.update(domains)
-                    positions[i] = log.position
+            for cursor in stale:
+                domains = cursor.changed()
+                if domains is None or len(domains) > MANY:
+                    self._count()
+                    return
+                moved.update(domains)
             for code, row in moved.items():
                 self._move(column, code, row)
+            for cursor in stale:
+                cursor.commit()
 
     def _move(self, column: mp.LabelColumn, code: int, row: int) -> None:
         points = self._by_key[column]

@@ -37,12 +37,11 @@ class AttachedVolumes:
     def __init__(self, cluster: mp.Cluster) -> None:
         self._cluster = cluster
         self._table = cluster.table
-        self._logs: list[Any] = [
-            self._table.volumes.changes,
-            self._table.node_changes,
-            *(cluster.changes_of(kind) for kind in KINDS),
+        self._cursors: list[mp.Cursor[Any]] = [
+            mp.Cursor(self._table.volumes.changes),
+            mp.Cursor(self._table.node_changes),
+            *(mp.Cursor(cluster.changes_of(kind)) for kind in KINDS),
         ]
-        self._seen = [-1] * len(self._logs)
         self._forget()
 
     def _forget(self) -> None:
@@ -86,18 +85,20 @@ class AttachedVolumes:
 
     def refresh(self) -> "AttachedVolumes":
         """The same, as things are now."""
-        if self._capacity == self._table.capacity and self._seen == [
-            log.position for log in self._logs
+        read = [cursor.position for cursor in self._cursors]
+        if self._capacity == self._table.capacity and read == [
+            cursor.log.position for cursor in self._cursors
         ]:
             return self
-        news = [log.since(seen) for log, seen in zip(self._logs, self._seen, strict=True)]
-        self._seen = [log.position for log in self._logs]
-        if not self._capacity or any(each is None for each in news):
+        changed: list[Any] = [cursor.changed() for cursor in self._cursors]
+        if not self._capacity or any(each is None for each in changed):
             self._start_over()
         else:
             if self._capacity != self._table.capacity:
                 self._grow()
-            self._catch_up(*news)
+            self._catch_up(*changed)
+        for cursor in self._cursors:
+            cursor.commit()
         return self
 
     def _start_over(self) -> None:

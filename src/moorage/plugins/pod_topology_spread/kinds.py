@@ -23,17 +23,21 @@ Trait = mp.LabelColumn | mp.RowView | None
 class Kinds:
     """See the module."""
 
-    __slots__ = ("_nodes_seen", "_positions", "_table", "_traits", "of_row", "rows", "sizes")
+    __slots__ = ("_cursors", "_nodes", "_table", "_traits", "of_row", "rows", "sizes")
 
     def __init__(self, traits: Sequence[Trait], table: mp.NodeTable) -> None:
         self._traits = traits
         self._table = table
+        self._nodes = mp.Cursor(table.node_changes)
+        views = [trait for trait in traits if isinstance(trait, mp.RowView)]
+        self._cursors = [mp.Cursor(view.moved) for view in views]
         self._count()
 
     def _count(self) -> None:
         """Look at all rows."""
-        self._nodes_seen = self._table.node_changes.position
-        self._positions = self._now()
+        for cursor in (self._nodes, *self._cursors):
+            cursor.changed()
+            cursor.commit()
         # How many values each trait has, how many rows there are of each kind, and which.
         self.sizes = self._now_sizes()
         self.of_row: NDArray[np.intp] = np.zeros(self._table.capacity, dtype=np.intp)
@@ -45,9 +49,6 @@ class Kinds:
                 self.of_row += trait.codes
         self.rows: NDArray[np.int64] = np.bincount(self.of_row, minlength=prod(self.sizes))
 
-    def _now(self) -> list[int]:
-        return [t.moved.position for t in self._traits if isinstance(t, mp.RowView)]
-
     def _now_sizes(self) -> list[int]:
         return [_size(trait) for trait in self._traits]
 
@@ -57,7 +58,6 @@ class Kinds:
         if moved is None or len(moved) > MANY:
             self._count()
             return
-        self._positions = self._now()
         for row in moved:
             kind = 0
             for trait, size in zip(self._traits, self.sizes, strict=True):
@@ -69,17 +69,16 @@ class Kinds:
             self.rows[self.of_row.item(row)] -= 1
             self.rows[kind] += 1
             self.of_row[row] = kind
+        for cursor in self._cursors:
+            cursor.commit()
 
     def _moved(self) -> set[int] | None:
         """The rows to look at again; None for all."""
-        if self._nodes_seen != self._table.node_changes.position:
-            return None
-        if self.sizes != self._now_sizes():
+        if not self._nodes.is_current or self.sizes != self._now_sizes():
             return None
         moved: set[int] = set()
-        views = [trait for trait in self._traits if isinstance(trait, mp.RowView)]
-        for view, position in zip(views, self._positions, strict=True):
-            rows = view.moved.since(position)
+        for cursor in self._cursors:
+            rows = cursor.changed()
             if rows is None:
                 return None
             moved.update(rows)

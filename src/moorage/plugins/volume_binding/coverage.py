@@ -27,7 +27,7 @@ class Coverage:
         self._by_label: dict[str, Counter[str]] = {}
         self._others: Counter[Reach] = Counter()
         self._counts: Ints = np.zeros(0, dtype=np.int64)
-        self._seen = -1
+        self._nodes = mp.Cursor(cluster.table.node_changes)
 
     def put(self, name: str, reach: Reach) -> None:
         """A thing is there."""
@@ -44,13 +44,13 @@ class Coverage:
     def counts(self) -> Ints:
         """For every row of the table, how many things reach it; not to be written to."""
         table = self._table
-        rows = table.node_changes.since(self._seen) if self._seen >= 0 else None
+        rows = self._nodes.changed()
         if rows is None or len(self._counts) != table.capacity or len(rows) > table.capacity // 8:
             self._counts = self._recount()
         else:
             for row in dict.fromkeys(rows):
                 self._counts[row] = self._count_row(row)
-        self._seen = table.node_changes.position
+        self._nodes.commit()
         return self._counts
 
     def _count(self, reach: Reach, change: int) -> None:
@@ -65,11 +65,10 @@ class Coverage:
                 values[value] += change
                 if not values[value]:
                     del values[value]
-        current = (self._table.node_changes.position, self._table.capacity)
-        if (self._seen, len(self._counts)) == current:
+        if self._nodes.is_current and len(self._counts) == self._table.capacity:
             self._counts[self._masks.of(reach)] += change
         else:
-            self._seen = -1  # Nodes have changed meanwhile; the next question counts anew.
+            self._nodes.restart()  # Nodes have changed, so the next `counts` counts all rows.
 
     def _recount(self) -> Ints:
         table = self._table

@@ -27,9 +27,9 @@ class Place(NamedTuple):
 class Shelf:
     """The objects of a group that suit a question, and how many of them reach each node."""
 
-    def __init__(self, cluster: mp.Cluster) -> None:
+    def __init__(self, cluster: mp.Cluster, kind: type[mp.KubeObject]) -> None:
         self.coverage = Coverage(cluster)
-        self.seen = -1
+        self.cursor = mp.Cursor(cluster.changes_of(kind))
 
 
 class Stock(Generic[T]):
@@ -46,8 +46,7 @@ class Stock(Generic[T]):
         self._kind = kind
         self._group_of = group_of
         self._reach_of = reach_of
-        self._log = cluster.changes_of(kind)
-        self._seen = -1
+        self._cursor = mp.Cursor(cluster.changes_of(kind))
         self._places: dict[str, Place] = {}
         # Group -> a label of the node, or None -> keys.
         self._listed: dict[Hashable, dict[Slot | None, dict[str, None]]] = {}
@@ -72,11 +71,11 @@ class Stock(Generic[T]):
     def counts(self, group: Hashable, question: Hashable, suits: Callable[[T], bool]) -> Ints:
         """For every row, how many of a group suit a question and reach the node."""
         self._refresh()
-        shelf = self._shelves.pop((group, question), None) or Shelf(self._cluster)
+        shelf = self._shelves.pop((group, question), None) or Shelf(self._cluster, self._kind)
         if len(self._shelves) >= MOST_SHELVES:
             del self._shelves[next(iter(self._shelves))]
         self._shelves[group, question] = shelf  # The latest used is the last to go.
-        changed = self._log.since(shelf.seen) if shelf.seen >= 0 else None
+        changed = shelf.cursor.changed()
         if changed is None:
             shelf.coverage = Coverage(self._cluster)
             changed = [key for keys in self._listed.get(group, {}).values() for key in keys]
@@ -86,7 +85,7 @@ class Stock(Generic[T]):
                 shelf.coverage.put(key, place.reach)
             else:
                 shelf.coverage.drop(key)
-        shelf.seen = self._log.position
+        shelf.cursor.commit()
         return shelf.coverage.counts()
 
     def _objects(self, keys: Mapping[str, None]) -> list[T]:
@@ -94,15 +93,15 @@ class Stock(Generic[T]):
         return [obj for obj in found if obj is not None]
 
     def _refresh(self) -> None:
-        if self._seen == self._log.position:
+        if self._cursor.is_current:
             return
-        changed = self._log.since(self._seen) if self._seen >= 0 else None
+        changed = self._cursor.changed()
         if changed is None:
             self._places, self._listed, self._shelves = {}, {}, {}
             changed = [obj.key for obj in self._cluster.all(self._kind)]
         for key in dict.fromkeys(changed):
             self._list(key, self._cluster.latest(self._kind, key))
-        self._seen = self._log.position
+        self._cursor.commit()
 
     def _list(self, key: str, obj: T | None) -> None:
         before = self._places.pop(key, None)
