@@ -7,9 +7,9 @@ import time
 import pytest
 from scripted import HANG_UP, never, serving
 
-from moorage.live.client import Client
+from moorage.live.api_errors import ApiStatusError, FencedError, NoResponseError, NotSentError
+from moorage.live.client import Client, TokenBucket
 from moorage.live.connection import Connection, Identity
-from moorage.live.refusals import Fenced, Lost, Refused, Unreached
 
 GOOD = (200, {"good": True})
 ERROR = (500, {"code": 500, "message": "etcdserver: request timed out"})
@@ -47,17 +47,38 @@ def test_granted_in_the_end(answers, repeatable, requests):
     ("answers", "repeatable", "error", "text", "requests"),
     [
         pytest.param(
-            [ERROR, GOOD], False, Refused, "etcdserver: request timed out", 1, id="once only: error"
+            [ERROR, GOOD],
+            False,
+            ApiStatusError,
+            "etcdserver: request timed out",
+            1,
+            id="once only: error",
         ),
         pytest.param(
-            [HANG_UP, GOOD], False, Lost, "the connection broke", 1, id="once only: hang-up"
+            [HANG_UP, GOOD],
+            False,
+            NoResponseError,
+            "the connection broke",
+            1,
+            id="once only: hang-up",
         ),
-        pytest.param([never], False, Lost, "no answer within 0.2 s", 1, id="once only: too late"),
         pytest.param(
-            [(404, {"message": "pods not found"})], True, Refused, "pods not found", 1, id="no"
+            [never], False, NoResponseError, "no answer within 0.2 s", 1, id="once only: too late"
         ),
-        pytest.param([ERROR], True, Refused, "etcdserver", 3, id="again and again, not for ever"),
-        pytest.param([(500, "??")], False, Refused, "??", 1, id="an answer that says nothing"),
+        pytest.param(
+            [(404, {"message": "pods not found"})],
+            True,
+            ApiStatusError,
+            "pods not found",
+            1,
+            id="no",
+        ),
+        pytest.param(
+            [ERROR], True, ApiStatusError, "etcdserver", 3, id="again and again, not for ever"
+        ),
+        pytest.param(
+            [(500, "??")], False, ApiStatusError, "??", 1, id="an answer that says nothing"
+        ),
     ],
 )
 def test_in_vain(answers, repeatable, error, text, requests):
@@ -81,7 +102,7 @@ def test_nobody_there():
         async with Client(Connection(server=f"http://127.0.0.1:{port}")) as client:
             await client.request("POST", "/x", b"{}", tries=2)
 
-    with pytest.raises(Unreached, match="Cannot connect"):
+    with pytest.raises(NotSentError, match="Cannot connect"):
         asyncio.run(ask())
 
 
@@ -93,7 +114,7 @@ def test_words_for_nobody_there_are_about_the_network():
         async with Client(Connection(server=f"https://127.0.0.1:{port}")) as client:
             await client.get("/x", tries=1)
 
-    with pytest.raises(Unreached) as caught:
+    with pytest.raises(NotSentError) as caught:
         asyncio.run(ask())
     assert str(caught.value).startswith(f"GET /x: Cannot connect to host 127.0.0.1:{port}: [Errno")
 
@@ -109,7 +130,7 @@ def test_words_for_nobody_there_are_about_the_network():
 def test_fence_is_asked_up_to_the_last_moment(leads, requests):
     answers = iter(leads)
     found, count = asked(BUSY, GOOD, fence=lambda: next(answers))
-    assert isinstance(found, Fenced)
+    assert isinstance(found, FencedError)
     assert count == requests
 
 
@@ -127,7 +148,7 @@ def test_a_request_that_waits_for_its_token_is_fenced_too():
             return waiting.exception(), len(scripted.requests)
 
     error, requests = asyncio.run(ask())
-    assert isinstance(error, Fenced)
+    assert isinstance(error, FencedError)
     assert requests == 1
 
 
@@ -170,5 +191,34 @@ def test_credentials_that_are_gone_are_trouble_like_any_other(tmp_path):
         async with Client(connection) as client:
             await client.get("/x", tries=1)
 
-    with pytest.raises(Unreached, match="the token is empty"):
+    with pytest.raises(NotSentError, match="the token is empty"):
         asyncio.run(ask())
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("per_second", "burst", "pauses", "waits"),
+    [
+        pytest.param(10, 2, [0, 0, 0, 0], [0, 0, 0.1, 0.2], id="a burst, then one at a time"),
+        pytest.param(10, 1, [0, 0.1, 0.1], [0, 0, 0], id="below the rate"),
+        pytest.param(10, 1, [0, 0.05, 1], [0, 0.05, 0], id="waits for the rest of a token"),
+        pytest.param(
+            10, 2, [0, 100, 0, 0], [0, 0, 0, 0.1], id="a pause saves no more than a burst"
+        ),
+        pytest.param(-1, 1, [0, 0, 0], [0, 0, 0], id="no limit"),
+    ],
+)
+def test_token_bucket(per_second, burst, pauses, waits):
+    clock = Clock()
+    bucket = TokenBucket(per_second, burst, clock)
+    found = []
+    for pause in pauses:
+        clock.now += pause
+        found.append(bucket.reserve())
+    assert found == pytest.approx(waits)

@@ -33,7 +33,7 @@ def plugin(tmp_path, script):
     path = tmp_path / "plugin"
     path.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return Identity(exec_plugin=ExecPlugin(command=str(path), api_version=VERSION, at="config"))
+    return Identity(exec_plugin=ExecPlugin(command=str(path), api_version=VERSION, source="config"))
 
 
 def answer(**status):
@@ -70,12 +70,12 @@ def test_refused_token_is_read_at_once(tmp_path):
     made = credentials(Identity(token_file=file))
     assert token(made) == "first"
     file.write_text("second")
-    assert made.refused()
+    assert made.invalidate()
     assert token(made) == "second"
 
 
 def test_fixed_token_that_is_refused_stays_refused():
-    assert not credentials(Identity(token="secret")).refused()
+    assert not credentials(Identity(token="secret")).invalidate()
 
 
 def test_plugin_is_asked_again_shortly_before_its_answer_runs_out(tmp_path):
@@ -95,7 +95,7 @@ def test_plugin_without_an_end_is_asked_once_and_after_a_401(tmp_path):
     made = credentials(plugin(tmp_path, answer(token="t")))
     assert [token(made), token(made)] == ["t", "t"]
     assert runs(tmp_path) == 1
-    assert made.refused()
+    assert made.invalidate()
     assert token(made) == "t"
     assert runs(tmp_path) == 2
 
@@ -139,7 +139,9 @@ def test_plugins_that_fail(tmp_path, script, complaint):
 
 
 def test_plugin_that_is_not_installed():
-    absent = ExecPlugin(command="no-such", api_version=VERSION, at="c", install_hint="install it")
+    absent = ExecPlugin(
+        command="no-such", api_version=VERSION, source="c", install_hint="install it"
+    )
     with pytest.raises(KubeconfigError, match=r"cannot run 'no-such': no such file.*; install it"):
         token(credentials(Identity(exec_plugin=absent)))
 

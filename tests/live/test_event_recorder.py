@@ -47,7 +47,7 @@ def written(*steps, answers=(GOOD,)):
                     recorder.emit(step)
                 else:
                     clock.now += step
-                    recorder.tidy()
+                    recorder.clean_up()
             async with asyncio.timeout(60):
                 await recorder.flushed()
             methods = [each.split()[0] for each in scripted.requests]
@@ -130,7 +130,7 @@ def test_trouble(monkeypatch):
 
 
 def test_too_many_are_dropped(monkeypatch):
-    monkeypatch.setattr(event_recorder, "ROOM", 10)
+    monkeypatch.setattr(event_recorder, "MAX_WRITES", 10)
 
     async def record():
         async with recording(Clock(), GOOD) as (recorder, _):
@@ -142,7 +142,7 @@ def test_too_many_are_dropped(monkeypatch):
 
 
 def test_not_more_series_are_kept_than_fit(monkeypatch):
-    monkeypatch.setattr(event_recorder, "MOST_SERIES", 2)
+    monkeypatch.setattr(event_recorder, "MAX_SERIES", 2)
     writes = written(event("a"), event("a"), event("a"), event("b"), event("c"), event("a"))
     assert [method for method, *_ in writes].count("POST") == 4
     assert sorted(series(writes)) == [2, 3]

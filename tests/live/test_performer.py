@@ -10,9 +10,9 @@ from scripted import HANG_UP, never, serving
 from moorage.api.meta import Condition
 from moorage.core.effects import Done, Effect, Failed, Unknown
 from moorage.framework.effects import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
-from moorage.live import calls
+from moorage.live import performer as performing
 from moorage.live.event_recorder import EventRecorder
-from moorage.live.performer import Performer
+from moorage.live.performer import ApiPerformer
 
 REF = PodRef("ns", "web", "uid-1")
 BIND = BindPod(REF, "node-1")
@@ -27,8 +27,8 @@ GOOD = (201, {})
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(calls, "BIND_SECONDS", 0.2)
-    monkeypatch.setattr(calls, "PATIENT_TRIES", 3)
+    monkeypatch.setattr(performing, "BIND_SECONDS", 0.2)
+    monkeypatch.setattr(performing, "REPEATED_TRIES", 3)
 
 
 def no(code, message="no"):
@@ -41,7 +41,7 @@ def performed(*requests, answers, leads=True):
     async def perform():
         outcomes = []
         async with serving(*answers) as (scripted, client):
-            performer = Performer(
+            performer = ApiPerformer(
                 client,
                 EventRecorder(client, "host"),
                 lambda: leads,
@@ -51,7 +51,6 @@ def performed(*requests, answers, leads=True):
             performer.perform([Effect(i, each) for i, each in enumerate(requests)])
             async with asyncio.timeout(60):
                 await performer.drained()
-            assert performer.is_idle
             assert performer.bindings == 0
             return outcomes, scripted
 

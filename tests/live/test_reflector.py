@@ -9,9 +9,8 @@ from scripted import HANG_UP, never, serving
 
 from moorage.api.kinds import KINDS
 from moorage.live import reflector as reflectors
-from moorage.live.news import News
-from moorage.live.reflector import Reflector
-from moorage.live.refusals import ApiError
+from moorage.live.api_errors import ApiError
+from moorage.live.reflector import ObservationQueue, Reflector
 
 POD = KINDS["Pod"]
 
@@ -46,17 +45,17 @@ def told(*answers, count, after=None, kind=POD):
 
     async def follow():
         async with serving(*answers, never) as (scripted, client):
-            news = News()
-            reflector = Reflector(client, kind, news, needed_by=("A", "B"))
+            queue = ObservationQueue()
+            reflector = Reflector(client, kind, queue, needed_by=("A", "B"))
             task = asyncio.create_task(reflector.run())
             async with asyncio.timeout(60):
                 if after is not None:
                     await after(reflector, scripted)
-                while news.put_count < count or len(scripted.requests) < len(answers):
+                while queue.put_count < count or len(scripted.requests) < len(answers):
                     await asyncio.sleep(0.005)
             task.cancel()
             await asyncio.wait({task})
-            found = [(type(o).__name__, o.obj.name) for o in iter(news.take, None)]
+            found = [(type(o).__name__, o.obj.name) for o in iter(queue.take, None)]
             return found, scripted.requests, reflector
 
     return asyncio.run(follow())
@@ -218,13 +217,13 @@ def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
 @pytest.mark.parametrize(
     ("kind", "failures", "is_told"),
     [
-        pytest.param("Pod", 2, False, id="a hiccup is no news"),
+        pytest.param("Pod", 2, False, id="one failure is not logged"),
         pytest.param("Pod", 3, True, id="a server that stays away is"),
         pytest.param("Service", 3, False, id="not once for every kind"),
     ],
 )
 def test_a_server_that_stays_away_is_told_about(caplog, monkeypatch, kind, failures, is_told):
-    list_it = reflectors.listing.everything
+    list_it = reflectors.listing.list_all
     troubles = iter([ApiError("nobody answers")] * failures)
 
     async def fail_first(*arguments):
@@ -232,7 +231,7 @@ def test_a_server_that_stays_away_is_told_about(caplog, monkeypatch, kind, failu
             raise trouble
         return await list_it(*arguments)
 
-    monkeypatch.setattr(reflectors.listing, "everything", fail_first)
+    monkeypatch.setattr(reflectors.listing, "list_all", fail_first)
     with caplog.at_level("WARNING", logger="moorage"):
         told(listed(pod("a", 1)), count=1, kind=KINDS[kind])
     reports = [r for r in caplog.records if "cannot be reached" in r.getMessage()]

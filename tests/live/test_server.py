@@ -15,16 +15,15 @@ from moorage.core.effects import Done
 from moorage.core.observations import Added
 from moorage.errors import InputError
 from moorage.framework.effects import BindPod
-from moorage.live import lease as leases
-from moorage.live import server
-from moorage.live.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS, Gate
-from moorage.live.certificates import self_signed
+from moorage.live import leader_election, server, tls
+from moorage.live.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS, Authorizer
 from moorage.live.client import Client
 from moorage.live.connection import Connection
 from moorage.live.health import Health
-from moorage.live.lease import Lease
-from moorage.live.run import Live
+from moorage.live.leader_election import LeaderElector
+from moorage.live.run import LiveScheduler
 from moorage.live.timed import TimedScheduler
+from moorage.live.tls import self_signed
 from moorage.metrics.meter import Meter
 from moorage.testing import make_node, make_pod
 
@@ -44,8 +43,8 @@ def make_live(*, elected=True, settings=None):
     meter = Meter(Clock(), lambda: 1.0, 100)
     scheduler = TimedScheduler(configuration, meter)
     client = Client(NOWHERE)
-    lease = Lease(client, configuration.leader_election, "me") if elected else None
-    live = Live(scheduler, client, [], host="here", lease=lease)
+    elector = LeaderElector(client, configuration.leader_election, "me") if elected else None
+    live = LiveScheduler(scheduler, client, [], host="here", elector=elector)
     live.is_synced = True
     return live, meter, configuration
 
@@ -54,11 +53,11 @@ def make_live(*, elected=True, settings=None):
 
 
 def stuck_leader(live):
-    live.lease.is_held, live.lease.renewed_at = True, leases.clock() - 36.0
+    live.elector.is_held, live.elector.renewed_at = True, leader_election.clock() - 36.0
 
 
 def late_leader(live):
-    live.lease.is_held, live.lease.renewed_at = True, leases.clock() - 30.0
+    live.elector.is_held, live.elector.renewed_at = True, leader_election.clock() - 30.0
 
 
 def unsynced(live):
@@ -86,7 +85,7 @@ def test_checks(path, happens, failed):
     live, _, _ = make_live()
     health = Health(live)
     happens(live)
-    answer = health.all(path)
+    answer = health.check_all(path)
     assert answer.code == (500 if failed else 200)
     assert [line[3:].split()[0] for line in answer.text.splitlines() if line[:3] == "[-]"] == failed
 
@@ -98,16 +97,16 @@ def test_a_loop_that_stands_still_while_there_are_pods():
     live.scheduler.observe(Added(make_node()), 0.0)
     live.scheduler.observe(Added(make_pod()), 0.0)
     clock.now = 1000.0
-    assert health.all("livez").code == 200  # It does not lead yet.
+    assert health.check_all("livez").code == 200  # It does not lead yet.
     live.leads = True
     clock.now += 59
-    assert health.all("livez").code == 200
+    assert health.check_all("livez").code == 200
     clock.now += 2
-    assert health.one("livez", "schedulingLoop").text == (
+    assert health.check_one("livez", "schedulingLoop").text == (
         "internal server error: no pod was tried for 61 s\n"
     )
     live.scheduler.schedule_one(0.0)
-    assert health.all("livez").code == 200
+    assert health.check_all("livez").code == 200
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_a_loop_that_stands_still_while_there_are_pods():
 def test_words(query, code, text):
     live, _, _ = make_live()
     live.is_synced = False
-    answer = Health(live).all("readyz", **query)
+    answer = Health(live).check_all("readyz", **query)
     assert answer.code == code
     verdict = f"readyz check {'passed' if code == 200 else 'failed'}"
     assert answer.text == ("ok" if text is None else "\n".join([*text, verdict, ""]))
@@ -146,9 +145,9 @@ def test_words(query, code, text):
 def test_slis_count_outcomes():
     live, _, _ = make_live()
     health = Health(live)
-    health.all("readyz")
+    health.check_all("readyz")
     live.is_synced = False
-    health.all("readyz")
+    health.check_all("readyz")
     said = list(health.slis())
     assert 'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0' in said
     wanted = 'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 2'
@@ -160,7 +159,7 @@ def test_slis_count_outcomes():
 
 @asynccontextmanager
 async def serving(live, meter, configuration, *, gate=None, context=None):
-    made = server.Server(live, meter, configuration, gate or Gate(None))
+    made = server.SecureServer(live, meter, configuration, gate or Authorizer(None))
     async with made.listening("127.0.0.1", 0, context) as port:
         scheme = "http" if context is None else "https"
         async with aiohttp.ClientSession(f"{scheme}://localhost:{port}") as session:
@@ -281,7 +280,7 @@ def test_dumps():
 
 def test_a_certificate_of_its_own():
     async def ask():
-        context = server.tls_context()
+        context = tls.server_context()
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         async with (
@@ -299,7 +298,7 @@ def test_a_given_certificate(tmp_path):
     (tmp_path / "key").write_bytes(key)
 
     async def ask():
-        context = server.tls_context(str(tmp_path / "cert"), str(tmp_path / "key"))
+        context = tls.server_context(str(tmp_path / "cert"), str(tmp_path / "key"))
         trusting = ssl.create_default_context(cadata=certificate.decode())
         async with (
             serving(*make_live(), context=context) as session,
@@ -320,7 +319,7 @@ def test_a_given_certificate(tmp_path):
 )
 def test_certificates_that_cannot_be_used(files, text):
     with pytest.raises(InputError, match=text):
-        server.tls_context(*files)
+        tls.server_context(*files)
 
 
 def test_a_port_that_is_taken():
@@ -328,7 +327,7 @@ def test_a_port_that_is_taken():
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            made = server.Server(*make_live(), Gate(None))
+            made = server.SecureServer(*make_live(), Authorizer(None))
             async with made.listening("127.0.0.1", taken.getsockname()[1], None):
                 pass
 
@@ -338,7 +337,7 @@ def test_a_port_that_is_taken():
 
 def test_an_address_that_is_none():
     async def listen():
-        made = server.Server(*make_live(), Gate(None))
+        made = server.SecureServer(*make_live(), Authorizer(None))
         async with made.listening("300.1.1.1", 0, None):
             pass
 
@@ -372,7 +371,7 @@ def test_gate(tmp_path, peer, header, path, code):
     (tmp_path / "token").write_text("from-file\n")
 
     async def ask(client):
-        gate = Gate(client, always=["/healthz", "/open*"], token_file=str(tmp_path / "token"))
+        gate = Authorizer(client, always=["/healthz", "/open*"], token_file=str(tmp_path / "token"))
         return await gate.code(peer, header, "GET", path)
 
     assert asyncio.run(_with_reviews(ask))[0] == code
@@ -382,7 +381,7 @@ def test_answers_of_the_cluster_hold_for_a_while():
     clock = Clock()
 
     async def ask(client):
-        gate = Gate(client, clock=clock)
+        gate = Authorizer(client, clock=clock)
         codes = []
         for now in (0.0, 9.0, 11.0):
             clock.now = now
@@ -397,7 +396,7 @@ def test_answers_of_the_cluster_hold_for_a_while():
 def test_a_cluster_that_does_not_answer_lets_nobody_in():
     async def ask():
         async with Client(NOWHERE) as client:
-            return await Gate(client).code(REMOTE, "Bearer x", "GET", "/metrics")
+            return await Authorizer(client).code(REMOTE, "Bearer x", "GET", "/metrics")
 
     assert asyncio.run(ask()) == 401
 
@@ -405,7 +404,7 @@ def test_a_cluster_that_does_not_answer_lets_nobody_in():
 def test_a_token_file_without_a_token(tmp_path):
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="there is no token in it"):
-        Gate(None, token_file=str(tmp_path / "empty"))
+        Authorizer(None, token_file=str(tmp_path / "empty"))
 
 
 async def _with_reviews(ask):

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from moorage.live import certificates
+from moorage.live import tls
+from moorage.live.api_errors import ApiStatusError, NoResponseError
 from moorage.live.client import Client
 from moorage.live.connection import Connection, ServerTrust
-from moorage.live.refusals import Lost, Refused
-from moorage.live.stream import ROOM
+from moorage.live.http1 import BUFFER_BYTES
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -89,14 +89,14 @@ def test_read(answer, expected, piece):
     ],
 )
 def test_refused(body):
-    with pytest.raises(Refused, match="late") as refused:
+    with pytest.raises(ApiStatusError, match="late") as refused:
         read(b"HTTP/1.1 429 Busy\r\nRetry-After: 3\r\n" + body)
     assert (refused.value.code, refused.value.retry_after_seconds) == (429, 3.0)
 
 
 def test_over_tls(tmp_path):
     file = tmp_path / "both.pem"
-    file.write_bytes(b"".join(certificates.self_signed()))
+    file.write_bytes(b"".join(tls.self_signed()))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     assert read(CHUNKED + BODY, context=context) == b"one\ntwo\nthree\n"
@@ -115,20 +115,20 @@ def test_over_tls(tmp_path):
     ],
 )
 def test_broken(answer):
-    with pytest.raises(Lost):
+    with pytest.raises(NoResponseError):
         read(answer)
 
 
 def test_lasts_too_long():
     began = time.monotonic()
-    with pytest.raises(Lost, match=r"no answer within 0\.2 s"):
+    with pytest.raises(NoResponseError, match=r"no answer within 0\.2 s"):
         read(CHUNKED + b"4\r\none\n\r\n", seconds=0.2, lasts=True)
     assert time.monotonic() - began >= 0.19
 
 
 def test_much_at_once():
     """More than is kept at a time: the rest has to wait for its reader, and is not lost."""
-    text = b"x" * (3 * ROOM)
+    text = b"x" * (3 * BUFFER_BYTES)
     assert read(CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(text), text)) == text
 
 

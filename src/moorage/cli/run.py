@@ -43,7 +43,7 @@ def run(
 
     from moorage.api import config
     from moorage.live import kubeconfig, logs, start
-    from moorage.live.ports import Ports
+    from moorage.live.extenders import HttpExtenders
 
     _check_extras()
     logs.configure(logging_format, verbosity)
@@ -52,22 +52,22 @@ def run(
     connection = kubeconfig.find(configuration.client_connection.kubeconfig, context=context)
     if master:
         connection = structs.replace(connection, server=master.rstrip("/"))
-    ports = Ports(configuration.extenders) if configuration.extenders else None
+    extenders = HttpExtenders(configuration.extenders) if configuration.extenders else None
     try:
-        scheduler, beside = serving.measured(configuration, seed, ports, answering)
+        scheduler, companion = serving.measured(configuration, seed, extenders, answering)
         scheduler.meter.host = connection.server.partition("//")[2]
         work = start.schedule(
             configuration,
             connection,
             scheduler,
-            beside=beside,
-            ports=ports,
+            companion=companion,
+            extenders=extenders,
             observer=scheduler.meter.requested,
         )
         outer.exit(start.run(work))
     finally:
-        if ports is not None:
-            ports.close()
+        if extenders is not None:
+            extenders.close()
 
 
 def _check_extras() -> None:

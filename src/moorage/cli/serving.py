@@ -73,7 +73,9 @@ def take(given: dict[str, Any]) -> dict[str, Any]:
     return {name: given.pop(name) for name in names}
 
 
-def measured(configuration: Any, seed: int, ports: Any, serving: dict[str, Any]) -> tuple[Any, Any]:
+def measured(
+    configuration: Any, seed: int, extenders: Any, serving: dict[str, Any]
+) -> tuple[Any, Any]:
     """A scheduler that is measured, and what answers about it while it runs."""
     import random
     import time
@@ -88,7 +90,7 @@ def measured(configuration: Any, seed: int, ports: Any, serving: dict[str, Any])
             f"{missing.name} is not installed: moorage run needs it; pip install 'moorage[live]'"
         ) from None
     meter = Meter(time.perf_counter, random.Random().random, JOURNAL_LIMIT)
-    scheduler = TimedScheduler(configuration, meter, seed=seed, ports=ports)
+    scheduler = TimedScheduler(configuration, meter, seed=seed, extenders=extenders)
     return scheduler, _answering(configuration, meter, **serving)
 
 
@@ -104,26 +106,27 @@ def _answering(
     always: str,
     token_file: str,
 ) -> Any:
-    from moorage.live import server
-    from moorage.live.authorization import Gate
+    from moorage.live import server, tls
+    from moorage.live.authorization import Authorizer
 
     # Mistakes in these show at once, before the cluster is asked anything.
     context = None
     if secure_port and not serve_http:
-        context = server.tls_context(tls_cert_file, tls_private_key_file)
-    Gate(None, token_file=token_file)
+        context = tls.server_context(tls_cert_file, tls_private_key_file)
+    Authorizer(None, token_file=token_file)
 
     @asynccontextmanager
     async def answering(live: Any) -> AsyncIterator[None]:
-        lease = live.lease
-        if lease is not None:
-            meter.election = lambda: (lease.settings.resource_name, lease.is_held)
+        elector = live.elector
+        if elector is not None:
+            meter.election = lambda: (elector.settings.resource_name, elector.is_held)
         if not secure_port:
             yield
             return
         paths = [path.strip() for path in always.split(",") if path.strip()]
-        gate = Gate(live.client.without_bucket(), always=paths, token_file=token_file)
-        answers = server.Server(live, meter, configuration, gate)
+        client = live.client.without_bucket()
+        authorizer = Authorizer(client, always=paths, token_file=token_file)
+        answers = server.SecureServer(live, meter, configuration, authorizer)
         async with answers.listening(bind_address, secure_port, context):
             yield
 

@@ -25,9 +25,9 @@ def read(paths: tuple[str, ...], kubeconfig: str | None, context: str | None) ->
 def from_cluster(kubeconfig: str | None, context: str | None) -> Manifest:
     """The objects of a live cluster; what may not be read is mentioned on standard error."""
     from moorage.live import kubeconfig as ways
-    from moorage.live import reading
+    from moorage.live import listing
 
-    found = reading.read(ways.find(kubeconfig, context=context))
+    found = listing.read_cluster(ways.find(kubeconfig, context=context))
     for plural, why in found.unserved.items():
         click.echo(f"moorage: {plural} left out: {' '.join(why.split())}", err=True)
     return Manifest(objects=found.objects)

@@ -15,7 +15,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
 
 WATCH = ("list", "watch")
 
-# calls.py and event_recorder.py
+# performer.py and event_recorder.py
 WRITES = (
     Permission("", "pods", ("get", "delete")),
     Permission("", "pods/binding", ("create",)),
@@ -37,7 +37,7 @@ def cluster(plugins: dict[str, type[Any]]) -> list[Permission]:
 
 
 def lease(configuration: SchedulerConfiguration) -> list[Permission]:
-    """Permissions in the lease's namespace (lease.py); `create` cannot be limited by name."""
+    """Permissions in the lease's namespace (leader_election.py); `create` cannot be limited by name."""
     election = configuration.leader_election
     if not election.leader_elect:
         return []

@@ -1,8 +1,8 @@
-"""Who may look: health paths are open to everybody, all else is not.
+"""Authorizer: which requests to the secure port are allowed.
 
-Let in is who comes from this machine's own loopback address, who brings the token of a token
-file, and who brings a token that the cluster knows (TokenReview) and allows to read the path
-(SubjectAccessReview), as kube-scheduler asks it. Answers of the cluster hold for ten seconds.
+Health paths are open. Other paths are allowed to clients on the loopback address, with the token of
+the token file, or with a token that the cluster authenticates (TokenReview) and authorizes for the
+path (SubjectAccessReview), as in kube-scheduler. Reviews are cached for ten seconds.
 """
 
 import hmac
@@ -16,23 +16,23 @@ import msgspec
 
 from moorage.errors import InputError
 from moorage.live import logs
+from moorage.live.api_errors import FORBIDDEN, UNAUTHORIZED, ApiError
 from moorage.live.client import Client
-from moorage.live.refusals import ApiError
 
 ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 REVIEW_SECONDS = 10.0
-MOST_REVIEWS = 1000
+MAX_REVIEWS = 1000
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-OK, UNAUTHORIZED, FORBIDDEN = 200, 401, 403
+OK = 200
 
 LOG = logs.named("authorization")
 
 
-class Gate:
-    """Lets requests in, or not."""
+class Authorizer:
+    """Decides whether a request is allowed."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class Gate:
         self._clock = clock
         self._reviews: dict[tuple[str, str, str], tuple[float, int]] = {}
         if token_file:
-            self._token()  # Better now than at the first request.
+            self._token()  # Report errors now, not at the first request.
 
     async def code(self, peer: str, authorization: str, method: str, path: str) -> int:
-        """200 for a request that may come in, 401 or 403 for any other."""
+        """200 for a request that is allowed, else 401 or 403."""
         if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
             return OK
         if _is_loopback(peer):
@@ -63,7 +63,7 @@ class Gate:
             return UNAUTHORIZED
         if self._token_file and hmac.compare_digest(token.encode(), self._token()):
             return OK
-        return await self._reviewed(token, method.lower(), path)
+        return await self._cached_review(token, method.lower(), path)
 
     def _token(self) -> bytes:
         try:
@@ -74,7 +74,7 @@ class Gate:
             raise InputError(f"{self._token_file}: there is no token in it")
         return token
 
-    async def _reviewed(self, token: str, verb: str, path: str) -> int:
+    async def _cached_review(self, token: str, verb: str, path: str) -> int:
         if self._client is None:
             return UNAUTHORIZED
         known = self._reviews.get((token, verb, path))
@@ -82,40 +82,39 @@ class Gate:
             return known[1]
         try:
             code = await self._review(self._client, token, verb, path)
-        except (ApiError, msgspec.MsgspecError) as trouble:
-            LOG.warning("cannot ask the cluster who may look", why=str(trouble))
+        except (ApiError, msgspec.MsgspecError) as error:
+            LOG.warning("cannot ask the cluster who may look", why=str(error))
             return UNAUTHORIZED
-        if len(self._reviews) >= MOST_REVIEWS:
+        if len(self._reviews) >= MAX_REVIEWS:
             self._reviews.clear()
         self._reviews[token, verb, path] = (self._clock() + REVIEW_SECONDS, code)
         return code
 
     async def _review(self, client: Client, token: str, verb: str, path: str) -> int:
-        said = await _post(
+        status = await _post(
             client, TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", token=token
         )
-        if not said.get("authenticated"):
+        if not status.get("authenticated"):
             return UNAUTHORIZED
-        user = said.get("user") or {}
-        asked = {
+        user = status.get("user") or {}
+        spec = {
             "user": user.get("username", ""),
             "uid": user.get("uid", ""),
             "groups": user.get("groups") or [],
             "extra": user.get("extra") or {},
             "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        said = await _post(
-            client, ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", **asked
+        status = await _post(
+            client, ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", **spec
         )
-        return OK if said.get("allowed") else FORBIDDEN
+        return OK if status.get("allowed") else FORBIDDEN
 
 
 async def _post(client: Client, path: str, version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    """Create a review object; returns its status."""
     body = msgspec.json.encode({"apiVersion": version, "kind": kind, "spec": spec})
-    answer = msgspec.json.decode(
-        await client.request("POST", path, body, repeatable=True), type=dict[str, Any]
-    )
-    status = answer.get("status")
+    response = await client.request("POST", path, body, repeatable=True)
+    status = msgspec.json.decode(response, type=dict[str, Any]).get("status")
     return status if isinstance(status, dict) else {}
 
 

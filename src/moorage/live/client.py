@@ -1,8 +1,8 @@
-"""Client: one HTTP client for one cluster.
+"""Client: HTTP requests to one cluster.
 
-Every request has a time limit and takes a token of a bucket; it is repeated, with jitter or when
-the server says so, if that is safe: what was never sent and what was turned away (429) always is,
-anything else only where doing it twice is the same as doing it once.
+Every request has a time limit and takes a token from a bucket. It is repeated, after a back-off
+with jitter or when the server says so, if that is safe: a request that was not sent or was refused
+with 429 always is; any other only if sending it twice has the effect of sending it once.
 """
 
 import asyncio
@@ -18,13 +18,17 @@ import aiohttp
 from yarl import URL
 
 from moorage.errors import KubeconfigError
-from moorage.live import refusals
+from moorage.live import api_errors
+from moorage.live.api_errors import (
+    ApiError,
+    ApiStatusError,
+    FencedError,
+    NoResponseError,
+    NotSentError,
+)
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
-from moorage.live.exchange import Exchanges, header
-from moorage.live.refusals import ApiError, Fenced, Lost, Refused, Unreached
-from moorage.live.stream import Stream, keep_alive
-from moorage.live.throttle import TokenBucket
+from moorage.live.http1 import ConnectionPool, HttpConnection, header, keep_alive
 from moorage.version import __version__
 
 REQUEST_SECONDS = 30.0
@@ -34,20 +38,42 @@ FIRST_WAIT_SECONDS = 0.05
 LONGEST_WAIT_SECONDS = 5.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 75.0
-UNAUTHORIZED = 401
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-# (method, status code or 0 if there was none, seconds), for those who count.
+# (method, status code or 0 without a response, seconds), for metrics.
 Observer = Callable[[str, int, float], None]
-# Asked just before a request is sent; False keeps it from being sent.
+# Called just before a request is sent; False prevents that.
 Fence = Callable[[], bool]
 
 
+class TokenBucket:
+    """A rate limit: first come, first served; a rate of 0 or less means no limit."""
+
+    def __init__(
+        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._burst = float(max(burst, 1))
+        self._clock = clock
+        self._tokens = self._burst
+        self._counted_at = clock()
+
+    def reserve(self) -> float:
+        """Take a token, if need be one of the future; returns the seconds until it is valid."""
+        if self._per_second <= 0:
+            return 0.0
+        now = self._clock()
+        grown = self._tokens + (now - self._counted_at) * self._per_second
+        self._counted_at = now
+        self._tokens = min(grown, self._burst) - 1.0
+        return max(-self._tokens / self._per_second, 0.0)
+
+
 class Readable(Protocol):
-    """An answer as it comes."""
+    """A response body that arrives in parts."""
 
     async def readany(self) -> bytes: ...
 
@@ -70,18 +96,18 @@ class Client:
         self._per_second = per_second
         self._burst = burst
         self._bucket = TokenBucket(per_second, burst)
-        self._always = {
+        self._common_headers = {
             "Accept": JSON,
-            "Accept-Encoding": "identity",  # Schedulers live close to their API server.
+            "Accept-Encoding": "identity",  # The API server is near: compression would cost time.
             "User-Agent": f"moorage/{__version__} {user_agent}",
         }
         self._session: aiohttp.ClientSession | None = None
         self._server_name = connection.trust.server_name or None
-        self._exchanges = Exchanges(connection.server, self._server_name)
-        # Headers as they are sent, by content type, and the credentials that they were made of.
-        self._written: dict[str, str] = {}
-        self._written_headers: dict[str, str] | None = None
-        self._random = random.Random()  # Jitter; decisions have a source of their own.
+        self._pool = ConnectionPool(connection.server, self._server_name)
+        # Encoded headers by content type, and the credentials that they contain.
+        self._encoded: dict[str, str] = {}
+        self._encoded_credentials: dict[str, str] | None = None
+        self._random = random.Random()  # For jitter; decisions have their own source.
 
     async def __aenter__(self) -> "Client":
         connector = aiohttp.TCPConnector(
@@ -90,7 +116,7 @@ class Client:
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._always,
+            headers=self._common_headers,
             skip_auto_headers=("Content-Type",),
             timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
         )
@@ -100,30 +126,30 @@ class Client:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        self._exchanges.close()
+        self._pool.close()
 
     def with_own_bucket(self) -> "Client":
-        """The same connections with tokens of their own, for what must not hold up the rest."""
-        other = object.__new__(Client)
-        other.__dict__.update(self.__dict__)
-        other._bucket = TokenBucket(self._per_second, self._burst)
-        return other
+        """A client with the same connections and a rate limit of its own, as for Events."""
+        return self._with_bucket(TokenBucket(self._per_second, self._burst))
 
     def without_bucket(self) -> "Client":
-        """The same connections without a limit, for what must not wait: the lease."""
+        """A client with the same connections and no rate limit, for the lease."""
+        return self._with_bucket(TokenBucket(0, 1))
+
+    def _with_bucket(self, bucket: TokenBucket) -> "Client":
         other = object.__new__(Client)
         other.__dict__.update(self.__dict__)
-        other._bucket = TokenBucket(0, 1)
+        other._bucket = bucket
         return other
 
     async def check(self) -> None:
-        """Get hold of credentials now, so that a fault in them is found at the start."""
+        """Get the credentials now, so that errors in them are reported at the start."""
         await self._credentials.headers()
 
     async def get(
         self, path: str, *, seconds: float = REQUEST_SECONDS, tries: int = TRIES
     ) -> bytes:
-        """Read something."""
+        """Send a GET request; see `request`."""
         return await self.request("GET", path, seconds=seconds, tries=tries, repeatable=True)
 
     async def request(
@@ -138,16 +164,16 @@ class Client:
         repeatable: bool = False,
         fence: Fence | None = None,
     ) -> bytes:
-        """Send a request until it is answered; the answer's body, or an ApiError."""
+        """Send a request, with retries; returns the response's body or raises ApiError."""
         attempt = 1
         while True:
             error: ApiError
             try:
-                return await self._once(method, path, body, content_type, seconds, fence)
-            except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
-                error = _of_trouble(trouble, method, path, seconds)
-            except ApiError as refused:
-                error = refused
+                return await self._send_once(method, path, body, content_type, seconds, fence)
+            except (aiohttp.ClientError, TimeoutError, OSError) as raised:
+                error = _api_error(raised, method, path, seconds)
+            except ApiError as raised:
+                error = raised
             if attempt >= tries or not self._may_repeat(error, attempt, repeatable=repeatable):
                 raise error
             await asyncio.sleep(self._wait_seconds(error, attempt))
@@ -155,40 +181,38 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[Readable]:
-        """Read an answer as it comes, for as long as `seconds`."""
+        """Send a GET request and read the response as it arrives, for at most `seconds`."""
         try:
-            await self._bucket.take()
-            headers = await self._headers()
+            await self._take_token()
+            headers = await self._credential_headers()
             if self._connection.proxy:
-                async with await self._sent("GET", path, None, headers, seconds) as answer:
-                    yield answer.content
+                async with await self._send_aiohttp("GET", path, None, headers, seconds) as found:
+                    yield found.content
                 return
-            stream = await self._exchanges.connect(
-                Stream, f"GET {path.partition('?')[0]}", seconds, self._credentials.ssl
-            )
+            where = f"GET {path.partition('?')[0]}"
+            connection = await self._pool.connect(where, seconds, self._credentials.ssl)
             try:
-                await self._begin(stream, path, headers, seconds)
-                yield stream
+                await self._begin_stream(connection, path, headers, seconds)
+                yield connection
             finally:
-                stream.close()
-        except (aiohttp.ClientError, TimeoutError, OSError) as trouble:
-            raise _of_trouble(trouble, "GET", path, seconds) from None
+                connection.close()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _api_error(error, "GET", path, seconds) from None
 
-    async def _begin(
-        self, stream: Stream, path: str, headers: dict[str, str], seconds: float
+    async def _begin_stream(
+        self, connection: HttpConnection, path: str, headers: dict[str, str], seconds: float
     ) -> None:
-        lines = self._exchanges.lines({**self._always, **headers})
+        encoded = self._pool.encode_headers({**self._common_headers, **headers})
         began = time.perf_counter()
         try:
-            await stream.ask(self._exchanges.head("GET", path, lines), seconds)
+            await connection.stream(self._pool.request_head("GET", path, encoded), seconds)
         finally:
-            if self.observer is not None:
-                self.observer("GET", stream.status, time.perf_counter() - began)
-        if not 200 <= stream.status < 300:
-            retry_after = header(stream.head, b"retry-after")
-            raise refusals.of_answer(stream.status, await stream.read(), retry_after)
+            self._observe("GET", connection.status, began)
+        if not 200 <= connection.status < 300:
+            retry_after = header(connection.head, b"retry-after")
+            raise api_errors.from_response(connection.status, await connection.read(), retry_after)
 
-    async def _once(
+    async def _send_once(
         self,
         method: str,
         path: str,
@@ -199,122 +223,126 @@ class Client:
     ) -> bytes:
         def check_fence() -> None:
             if fence is not None and not fence():
-                raise Fenced("not sent: this scheduler does not lead any more")
+                raise FencedError(api_errors.NOT_LEADER)
 
-        if wait_seconds := self._bucket.reserve():
-            await asyncio.sleep(wait_seconds)
-        headers = self._credentials.at_hand()
+        await self._take_token()
+        headers = self._credentials.cached_headers()
         if headers is None:
-            headers = await self._headers()
+            headers = await self._credential_headers()
         check_fence()
-        if body is None:
-            answer = await self._sent(method, path, None, headers, seconds)
-            return await answer.read()
-        if self._connection.proxy:
-            headers = {**headers, "Content-Type": content_type}
-            answer = await self._sent(method, path, body, headers, seconds)
-            return await answer.read()
-        # The fence once more when there is a connection: that may have taken its time.
-        lines = self._lines(headers, content_type)
-        return await self._exchanged(method, path, body, lines, seconds, check_fence)
+        if body is None or self._connection.proxy:
+            if body is not None:
+                headers = {**headers, "Content-Type": content_type}
+            response = await self._send_aiohttp(method, path, body, headers, seconds)
+            return await response.read()
+        # The pool checks the fence again once it has a connection: connecting may take long.
+        encoded = self._encode_headers(headers, content_type)
+        return await self._send_pooled(method, path, body, encoded, seconds, check_fence)
 
-    async def _headers(self) -> dict[str, str]:
+    async def _take_token(self) -> None:
+        if seconds := self._bucket.reserve():
+            await asyncio.sleep(seconds)
+
+    async def _credential_headers(self) -> dict[str, str]:
         try:
             return await self._credentials.headers()
-        except KubeconfigError as error:  # At work that is trouble like any other.
-            raise Unreached(str(error)) from None
+        except KubeconfigError as error:  # After the start this is an error like any other.
+            raise NotSentError(str(error)) from None
 
-    def _lines(self, headers: dict[str, str], content_type: str) -> str:
-        """The headers of a request, written once for as long as credentials are the same."""
-        if headers is not self._written_headers:
-            self._written_headers, self._written = headers, {}
-        lines = self._written.get(content_type)
-        if lines is None:
-            everything = {**self._always, **headers, "Content-Type": content_type}
-            lines = self._written[content_type] = self._exchanges.lines(everything)
-        return lines
+    def _encode_headers(self, headers: dict[str, str], content_type: str) -> str:
+        """The headers of a request; encoded once per credentials and content type."""
+        if headers is not self._encoded_credentials:
+            self._encoded_credentials, self._encoded = headers, {}
+        encoded = self._encoded.get(content_type)
+        if encoded is None:
+            everything = {**self._common_headers, **headers, "Content-Type": content_type}
+            encoded = self._encoded[content_type] = self._pool.encode_headers(everything)
+        return encoded
 
-    async def _exchanged(
+    async def _send_pooled(
         self,
         method: str,
         path: str,
         body: bytes,
-        lines: str,
+        headers: str,
         seconds: float,
         check_fence: Callable[[], None],
     ) -> bytes:
         began, code = time.perf_counter(), 0
         try:
-            answer = await self._exchanges.ask(
+            response = await self._pool.request(
                 method,
                 path,
-                lines,
+                headers,
                 body,
                 seconds=seconds,
                 ssl_context=self._credentials.ssl,
                 before_sending=check_fence,
             )
-            code = answer.status
+            code = response.status
         finally:
-            if self.observer is not None:
-                self.observer(method, code, time.perf_counter() - began)
+            self._observe(method, code, began)
         if not 200 <= code < 300:
-            raise refusals.of_answer(code, answer.body, answer.header("Retry-After"))
-        return answer.body
+            retry_after = header(response.head, b"retry-after")
+            raise api_errors.from_response(code, response.body, retry_after)
+        return response.body
 
-    async def _sent(
+    async def _send_aiohttp(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
     ) -> aiohttp.ClientResponse:
-        """The answer's head, if it is a good one; its body is still to be read."""
+        """The response after its head, if its status is 2xx; the body is still to be read."""
         assert self._session is not None, "the client is used outside of `async with`"
         began, code = time.perf_counter(), 0
         try:
-            answer = await self._session.request(
+            response = await self._session.request(
                 method,
                 URL(self.server + path, encoded=True),
                 data=body,
                 headers=headers,
-                timeout=_limit(seconds),
+                timeout=_timeout(seconds),
                 allow_redirects=False,
                 ssl=self._credentials.ssl or True,
                 server_hostname=self._server_name,
                 proxy=self._connection.proxy or None,
             )
-            code = answer.status
+            code = response.status
         finally:
-            if self.observer is not None:
-                self.observer(method, code, time.perf_counter() - began)
+            self._observe(method, code, began)
         if not 200 <= code < 300:
-            retry_after = answer.headers.get("Retry-After")
-            raise refusals.of_answer(code, await answer.read(), retry_after)
-        return answer
+            retry_after = response.headers.get("Retry-After")
+            raise api_errors.from_response(code, await response.read(), retry_after)
+        return response
+
+    def _observe(self, method: str, code: int, began: float) -> None:
+        if self.observer is not None:
+            self.observer(method, code, time.perf_counter() - began)
 
     def _may_repeat(self, error: ApiError, attempt: int, *, repeatable: bool) -> bool:
         match error:
-            case Refused(code=401):
-                return attempt == 1 and self._credentials.refused()
-            case Refused(code=refusals.TOO_MANY):
+            case ApiStatusError(code=api_errors.UNAUTHORIZED):
+                return attempt == 1 and self._credentials.invalidate()
+            case ApiStatusError(code=api_errors.TOO_MANY_REQUESTS):
                 return True
-            case Refused():
-                return repeatable and error.is_passing
-            case Lost():
+            case ApiStatusError():
+                return repeatable and error.is_transient
+            case NoResponseError():
                 return repeatable
             case _:
-                return not isinstance(error, Fenced)
+                return not isinstance(error, FencedError)
 
     def _wait_seconds(self, error: ApiError, attempt: int) -> float:
-        if isinstance(error, Refused) and error.code == UNAUTHORIZED:
+        if isinstance(error, ApiStatusError) and error.code == api_errors.UNAUTHORIZED:
             return 0.0
         longest = min(FIRST_WAIT_SECONDS * 2.0**attempt, LONGEST_WAIT_SECONDS)
         jitter = self._random.uniform(longest / 2, longest)
         if error.retry_after_seconds is None:
             return jitter
-        # Those who were told the same moment come back at different ones.
+        # With jitter, so that clients with the same Retry-After do not return together.
         return min(error.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS) + jitter
 
 
 @cache
-def _limit(seconds: float) -> aiohttp.ClientTimeout:
+def _timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
@@ -326,23 +354,23 @@ def _socket(address: Any) -> socket.socket:
     return made
 
 
-def _of_trouble(trouble: Exception, method: str, path: str, seconds: float) -> ApiError:
+def _api_error(error: Exception, method: str, path: str, seconds: float) -> ApiError:
     where = f"{method} {path.partition('?')[0]}"
-    match trouble:
+    match error:
         case aiohttp.ConnectionTimeoutError():
-            return Unreached(f"{where}: no connection within {CONNECT_SECONDS:g} s")
+            return NotSentError(f"{where}: no connection within {CONNECT_SECONDS:g} s")
         case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError():
-            return Unreached(f"{where}: {_words(trouble)}")
+            return NotSentError(f"{where}: {_error_text(error)}")
         case TimeoutError():
-            return Lost(f"{where}: no answer within {seconds:g} s")
+            return NoResponseError(f"{where}: no answer within {seconds:g} s")
         case _:
-            return Lost(f"{where}: the connection broke: {_words(trouble)}")
+            return NoResponseError(f"{where}: the connection broke: {_error_text(error)}")
 
 
-def _words(trouble: Exception) -> str:
-    if isinstance(trouble, aiohttp.ClientConnectorError):  # Its own words name an SSLContext.
-        where = f"{trouble.host}:{trouble.port}"
-        return f"Cannot connect to host {where}: {' '.join(str(trouble.os_error).split())}"
-    if isinstance(trouble, aiohttp.ClientPayloadError):
+def _error_text(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):  # Its own text names an SSLContext.
+        where = f"{error.host}:{error.port}"
+        return f"Cannot connect to host {where}: {' '.join(str(error.os_error).split())}"
+    if isinstance(error, aiohttp.ClientPayloadError):
         return "the answer ended too soon"
-    return " ".join(str(trouble).split()) or type(trouble).__name__
+    return " ".join(str(error).split()) or type(error).__name__

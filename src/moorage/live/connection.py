@@ -1,4 +1,4 @@
-"""Connection: a server, what we trust it by, and who we are to it. Plain data."""
+"""Connection: the address of a cluster, how to verify it, and our credentials. Plain data."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ServerTrust(Struct, frozen=True, kw_only=True):
-    """How a server proves that it is the one; without an authority the system's are asked."""
+    """How to verify a server; without an authority the system's are trusted."""
 
     authority: bytes = b""
     insecure: bool = False
@@ -14,19 +14,19 @@ class ServerTrust(Struct, frozen=True, kw_only=True):
 
 
 class ExecPlugin(Struct, frozen=True, kw_only=True):
-    """A command that hands out credentials; `at` says where it was configured."""
+    """A command that prints credentials; `source` says where it is configured."""
 
     command: str
     api_version: str
     args: tuple[str, ...] = ()
-    env: dict[str, str] = {}  # a Struct copies it for every instance
+    env: dict[str, str] = {}  # A Struct copies it for every instance.
     install_hint: str = ""
     provide_cluster_info: bool = False
-    at: str = ""
+    source: str = ""
 
 
 class Identity(Struct, frozen=True, kw_only=True):
-    """How we prove who we are: any of these, or none."""
+    """The credentials of a client: any of these, or none."""
 
     token: str = ""
     token_file: Path | None = None
@@ -38,7 +38,7 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """All that is needed to speak to a cluster; `source` is where it was read."""
+    """All that is needed to connect to a cluster; `source` is the file that it was read from."""
 
     server: str
     trust: ServerTrust = ServerTrust()

@@ -1,8 +1,8 @@
-"""Credentials: the token and the certificate that go with a request, kept as long as they hold.
+"""Credentials: the token and the client certificate of requests, cached while they are valid.
 
-token        as it stands
-token file   read again every minute: service accounts' tokens rotate, and the old one ends
-exec plugin  run when there is nothing yet, when what it gave runs out, and after a 401
+token        used as it is
+token file   read again every minute, because service account tokens are rotated
+exec plugin  run at the start, when its credentials expire, and after a 401
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from moorage.live.connection import Connection, ExecPlugin
 
 REREAD_SECONDS = 60.0
 EXEC_SECONDS = 60.0
-# What runs out within this time is replaced already, so that no request carries an expired one.
+# Credentials are replaced this long before they expire, so that no request has expired ones.
 MARGIN_SECONDS = 10.0
 
 
-class _Status(Struct, frozen=True, rename="camel"):
+class _ExecStatus(Struct, frozen=True, rename="camel"):
     token: str = ""
     expiration_timestamp: str = ""
     client_certificate_data: str = ""
@@ -38,11 +38,11 @@ class _Status(Struct, frozen=True, rename="camel"):
 
 class _ExecCredential(Struct, frozen=True, rename="camel"):
     kind: str = ""
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
 class Credentials:
-    """Says, for each request, with which header and which SSL context it is to be sent."""
+    """The authorization header and the SSL context for each request."""
 
     def __init__(
         self, connection: Connection, *, wall_clock: Callable[[], float] = time.time
@@ -55,51 +55,51 @@ class Credentials:
         if self._is_secure:
             self.ssl = self._context(identity.certificate, identity.key)
         self._headers = _authorization(identity.token, identity.username, identity.password)
-        self._good_until = 0.0
+        self._valid_until = 0.0
         self._running: asyncio.Task[None] | None = None
 
-    def at_hand(self) -> dict[str, str] | None:
-        """The headers for a request that is sent now, unless they have to be fetched first."""
-        return self._headers if self._wall_clock() < self._good_until else None
+    def cached_headers(self) -> dict[str, str] | None:
+        """The headers for a request that is sent now; None if they have to be refreshed."""
+        return self._headers if self._wall_clock() < self._valid_until else None
 
     async def headers(self) -> dict[str, str]:
-        """The headers for a request that is sent now."""
-        if self._wall_clock() >= self._good_until:
+        """The headers for a request that is sent now, refreshed if necessary."""
+        if self._wall_clock() >= self._valid_until:
             await self._refresh()
         return self._headers
 
-    def refused(self) -> bool:
-        """The server answered 401; True if asking again may help."""
+    def invalidate(self) -> bool:
+        """Refresh before the next request, after a 401; False if that cannot help."""
         identity = self._connection.identity
-        self._good_until = 0.0
+        self._valid_until = 0.0
         return identity.exec_plugin is not None or identity.token_file is not None
 
     async def _refresh(self) -> None:
         identity = self._connection.identity
         if identity.exec_plugin is not None:
-            if self._running is None:  # Requests that come meanwhile wait for the same run.
-                self._running = asyncio.ensure_future(self._ask(identity.exec_plugin))
+            if self._running is None:  # Concurrent requests wait for the same run.
+                self._running = asyncio.ensure_future(self._run_plugin(identity.exec_plugin))
                 self._running.add_done_callback(self._finished)
             await asyncio.shield(self._running)
         elif identity.token_file is not None and not identity.token:
             self._headers = _authorization(_token(identity.token_file))
-            self._good_until = self._wall_clock() + REREAD_SECONDS
+            self._valid_until = self._wall_clock() + REREAD_SECONDS
         else:
-            self._good_until = float("inf")
+            self._valid_until = float("inf")
 
     def _finished(self, _: asyncio.Task[None]) -> None:
         self._running = None
 
-    async def _ask(self, plugin: ExecPlugin) -> None:
+    async def _run_plugin(self, plugin: ExecPlugin) -> None:
         status = await _run(plugin, self._connection)
         if status.client_certificate_data and self._is_secure:
             certificate = status.client_certificate_data.encode()
             self.ssl = self._context(certificate, status.client_key_data.encode())
         self._headers = _authorization(status.token)
-        self._good_until = _moment(status.expiration_timestamp, plugin) - MARGIN_SECONDS
+        self._valid_until = _expires_at(status.expiration_timestamp, plugin) - MARGIN_SECONDS
 
     def _context(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
-        return tls.context(self._connection.trust, certificate, key, self._connection.source)
+        return tls.client_context(self._connection.trust, certificate, key, self._connection.source)
 
 
 def _authorization(token: str, username: str = "", password: str = "") -> dict[str, str]:
@@ -122,8 +122,8 @@ def _token(path: Path) -> str:
     return token
 
 
-async def _run(plugin: ExecPlugin, connection: Connection) -> _Status:
-    at = f"{plugin.at}, exec"
+async def _run(plugin: ExecPlugin, connection: Connection) -> _ExecStatus:
+    at = f"{plugin.source}, exec"
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -139,7 +139,7 @@ async def _run(plugin: ExecPlugin, connection: Connection) -> _Status:
         raise KubeconfigError(f"{at}: cannot run {plugin.command!r}: {reason}{hint}") from None
     try:
         async with asyncio.timeout(EXEC_SECONDS):
-            out, complaints = await process.communicate()
+            out, errors = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
@@ -147,19 +147,19 @@ async def _run(plugin: ExecPlugin, connection: Connection) -> _Status:
             f"{at}: {plugin.command!r} did not answer within {EXEC_SECONDS:.0f} s"
         ) from None
     if process.returncode:
-        last = complaints.decode(errors="replace").strip().splitlines()[-1:]
+        last = errors.decode(errors="replace").strip().splitlines()[-1:]
         why = f": {last[0]}" if last else ""
         raise KubeconfigError(f"{at}: {plugin.command!r} ended with {process.returncode}{why}")
-    return _understood(out, plugin)
+    return _decode(out, plugin)
 
 
-def _understood(out: bytes, plugin: ExecPlugin) -> _Status:
-    at = f"{plugin.at}, exec: {plugin.command!r}"
+def _decode(out: bytes, plugin: ExecPlugin) -> _ExecStatus:
+    at = f"{plugin.source}, exec: {plugin.command!r}"
     try:
-        answer = msgspec.json.decode(out, type=_ExecCredential)
+        credential = msgspec.json.decode(out, type=_ExecCredential)
     except msgspec.MsgspecError:
         raise KubeconfigError(f"{at} did not print an ExecCredential as JSON") from None
-    status = answer.status or _Status()
+    status = credential.status or _ExecStatus()
     if not status.token and not status.client_certificate_data:
         raise KubeconfigError(f"{at} gave neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
@@ -181,14 +181,14 @@ def _info(plugin: ExecPlugin, connection: Connection) -> str:
     return json.dumps({"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec})
 
 
-def _moment(text: str, plugin: ExecPlugin) -> float:
-    """When what a plugin gave runs out; without a word it holds until the server refuses it."""
+def _expires_at(text: str, plugin: ExecPlugin) -> float:
+    """When a plugin's credentials expire; without a time, when the server refuses them."""
     if not text:
         return float("inf")
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise KubeconfigError(
-            f"{plugin.at}, exec: {plugin.command!r} gave the expirationTimestamp {text!r}, "
+            f"{plugin.source}, exec: {plugin.command!r} gave the expirationTimestamp {text!r}, "
             "which is not a time"
         ) from None

@@ -1,9 +1,9 @@
-"""EventRecorder: the Events that operators read (events.k8s.io/v1); nobody waits for them.
+"""EventRecorder: write Events (events.k8s.io/v1) in the background.
 
-The same Event about the same pod is one object: the second time makes it a series of two, later
-times are counted here and written when the series falls silent, or every half hour; if the object
-is gone by then, it is made anew. What comes faster than it can be written is dropped: a scheduler
-schedules, and tells only on the side.
+Equal Events about one pod are one object. The second occurrence makes it a series of two; later
+ones are counted here and written when the series ends (no occurrence for six minutes) or every half
+hour. If the object is deleted by then, it is created again. Events that arrive faster than they can
+be written are dropped: scheduling has precedence.
 """
 
 import asyncio
@@ -19,30 +19,29 @@ from typing import Any
 import msgspec
 
 from moorage.framework.effects import EmitEvent
-from moorage.live import logs, paths
+from moorage.live import api_errors, logs, paths
+from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import STRATEGIC_MERGE_PATCH, Client
-from moorage.live.refusals import ApiError, Refused
 
-# A burst of bindings takes most of an API server's time; their Events are written behind it.
-ROOM = 10_000
-MOST_SERIES = 4096
+# A burst of bindings keeps an API server busy; their Events are written after it.
+MAX_WRITES = 10_000
+MAX_SERIES = 4096
 WRITERS = 8
 TRIES = 12
 RETRY_SECONDS = 10.0
 SILENCE_SECONDS = 6 * 60.0
 REFRESH_SECONDS = 30 * 60.0
-TIDY_SECONDS = 60.0
-# The API server takes no longer ones.
-LONGEST_NAME = 253
-LONGEST_INSTANCE = 128
-NOT_FOUND = 404
+CLEANUP_SECONDS = 60.0
+# The API server's limits.
+MAX_NAME_LENGTH = 253
+MAX_INSTANCE_LENGTH = 128
 
 Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Series:
-    """One Event that is kept in mind, because it may happen again."""
+    """One Event that may occur again."""
 
     event: EmitEvent
     name: str
@@ -58,7 +57,7 @@ class _Write:
     method: str
     path: str
     body: bytes
-    anew: dict[str, Any] | None = None  # What to create if there is nothing to patch.
+    fallback: dict[str, Any] | None = None  # The object to create if there is none to patch.
 
 
 class EventRecorder:
@@ -77,14 +76,14 @@ class EventRecorder:
         self._clock = wall_clock
         self._log = logs.named("events")
         self._random = random.Random()
-        self._writes: asyncio.Queue[_Write] = asyncio.Queue(ROOM)
-        # A plain dict takes ever longer to find its first, the more of them are gone.
+        self._writes: asyncio.Queue[_Write] = asyncio.Queue(MAX_WRITES)
+        # In a plain dict, finding the first key takes the longer the more keys were deleted.
         self._series: OrderedDict[Key, _Series] = OrderedDict()
 
     def emit(self, event: EmitEvent) -> None:
-        """Write an Event, or count it to those that are there."""
+        """Write an Event, or count it in its series."""
         now = self._clock()
-        # kube-scheduler tells Events apart by the pod's version, which changes with the message.
+        # kube-scheduler's key has the pod's resourceVersion, which changes with the message.
         key = (event.pod.uid, event.reporter, event.type, event.reason, event.action, event.note)
         series = self._series.get(key)
         if series is not None and now - series.last_at < SILENCE_SECONDS:
@@ -96,14 +95,15 @@ class EventRecorder:
         name = _name(event.pod.name)
         self._series.pop(key, None)
         self._series[key] = _Series(event, name, now, now, now)
-        if len(self._series) > MOST_SERIES:
+        if len(self._series) > MAX_SERIES:
             self._end(next(iter(self._series)), now)
-        self._put("POST", _all(event.pod.namespace), _document(event, name, self._host, now))
+        document = _document(event, name, self._host, now)
+        self._put("POST", _collection_path(event.pod.namespace), document)
 
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._tidy())
+            group.create_task(self._clean_up_regularly())
             for _ in range(WRITERS):
                 group.create_task(self._write())
 
@@ -116,10 +116,10 @@ class EventRecorder:
         method: str,
         path: str,
         document: dict[str, Any],
-        anew: dict[str, Any] | None = None,
+        fallback: dict[str, Any] | None = None,
     ) -> None:
         try:
-            self._writes.put_nowait(_Write(method, path, msgspec.json.encode(document), anew))
+            self._writes.put_nowait(_Write(method, path, msgspec.json.encode(document), fallback))
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -140,12 +140,13 @@ class EventRecorder:
                     write.method, write.path, write.body, content_type=content_type
                 )
                 return
-            except Refused as refused:
-                if refused.code == NOT_FOUND and write.anew is not None:
-                    await self._send(_created(write.anew))
+            except ApiStatusError as error:
+                if error.code == api_errors.NOT_FOUND and (document := write.fallback) is not None:
+                    path = _path(document["metadata"]["namespace"])
+                    await self._send(_Write("POST", path, msgspec.json.encode(document)))
                     return
-                if not refused.is_passing:
-                    self._log.verbose(1, "Event refused", why=str(refused))
+                if not error.is_transient:
+                    self._log.verbose(1, "Event refused", why=str(error))
                     return
             except ApiError as error:
                 if attempt == TRIES:
@@ -153,21 +154,20 @@ class EventRecorder:
                     return
             await asyncio.sleep(RETRY_SECONDS * self._random.uniform(1.0, 1.25))
 
-    async def _tidy(self) -> None:
+    async def _clean_up_regularly(self) -> None:
         reported = 0
         while True:
-            await asyncio.sleep(TIDY_SECONDS)
-            self.tidy()
+            await asyncio.sleep(CLEANUP_SECONDS)
+            self.clean_up()
             if self.dropped > reported:
                 self._log.warning("Events dropped", count=self.dropped - reported)
                 reported = self.dropped
 
-    def tidy(self) -> None:
-        """Write series that last, end those that have fallen silent."""
+    def clean_up(self) -> None:
+        """End the series without a recent occurrence, and write long ones."""
         now = self._clock()
         for key, series in list(self._series.items()):
-            is_silent = now - series.last_at >= SILENCE_SECONDS
-            if is_silent:
+            if now - series.last_at >= SILENCE_SECONDS:
                 self._end(key, now)
             elif now - series.written_at >= REFRESH_SECONDS:
                 self._write_series(series, now)
@@ -180,24 +180,19 @@ class EventRecorder:
     def _write_series(self, series: _Series, now: float) -> None:
         series.written_count, series.written_at = series.count, now
         patch = {"series": {"count": series.count, "lastObservedTime": _micro(series.last_at)}}
-        anew = _document(series.event, series.name, self._host, series.began_at) | patch
-        self._put("PATCH", _path(series.event.pod.namespace, series.name), patch, anew)
-
-
-def _created(document: dict[str, Any]) -> _Write:
-    path = _path(document["metadata"]["namespace"])
-    return _Write("POST", path, msgspec.json.encode(document))
+        full = _document(series.event, series.name, self._host, series.began_at) | patch
+        self._put("PATCH", _path(series.event.pod.namespace, series.name), patch, full)
 
 
 def _name(pod: str) -> str:
-    """A name of its own for an Event about a pod; what is cut off may not end in a dot or dash."""
-    moment = f"{time.time_ns():x}"
-    room = LONGEST_NAME - len(moment) - 1
-    return f"{pod if len(pod) <= room else pod[:room].rstrip('.-')}.{moment}"
+    """A unique name for an Event about a pod; a shortened name must not end in a dot or dash."""
+    suffix = f"{time.time_ns():x}"
+    length = MAX_NAME_LENGTH - len(suffix) - 1
+    return f"{pod if len(pod) <= length else pod[:length].rstrip('.-')}.{suffix}"
 
 
 @lru_cache(maxsize=64)
-def _all(namespace: str) -> str:
+def _collection_path(namespace: str) -> str:
     return _path(namespace)
 
 
@@ -212,7 +207,7 @@ def _document(event: EmitEvent, name: str, host: str, now: float) -> dict[str, A
         "metadata": {"name": name, "namespace": event.pod.namespace},
         "eventTime": _micro(now),
         "reportingController": event.reporter,
-        "reportingInstance": f"{event.reporter}-{host}"[:LONGEST_INSTANCE],
+        "reportingInstance": f"{event.reporter}-{host}"[:MAX_INSTANCE_LENGTH],
         "action": event.action,
         "reason": event.reason,
         "regarding": {
@@ -234,5 +229,5 @@ def _micro(moment: float) -> str:
 
 @lru_cache(maxsize=8)
 def _second(moment: int) -> str:
-    # Hundreds of Events share one, and writing it down takes longer than all else about them.
+    # Hundreds of Events share a second, and formatting it is the slowest part of an Event.
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S")

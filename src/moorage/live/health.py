@@ -1,4 +1,4 @@
-"""Health: named checks that really check, and how Kubernetes words their outcome.
+"""Health checks by name, with the texts of Kubernetes' health endpoints.
 
 path       checks
 /healthz   leaderElection (ping without an election), schedulingLoop
@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from moorage.live import lease as leases
-from moorage.live.run import Live
+from moorage.live import leader_election
+from moorage.live.run import LiveScheduler
 
-# A leader that has not renewed for so long beyond the lease's duration is stuck.
+# A leader that has not renewed its lease for its duration and this long is stuck.
 TOLERATED_SECONDS = 20.0
-# A scheduler that may try pods, has some, and tries none for so long is stuck.
+# A scheduler that has pods to schedule and schedules none for this long is stuck.
 STUCK_SECONDS = 60.0
 
-# Nothing, or what is wrong.
+# Returns an empty text, or what is wrong.
 Check = Callable[[], str]
 
 
-class Answer(NamedTuple):
+class HealthResponse(NamedTuple):
     """A status code and a text."""
 
     code: int
@@ -31,30 +31,32 @@ class Answer(NamedTuple):
 
 
 class Health:
-    """The checks of a scheduler at work."""
+    """The checks of a running scheduler."""
 
-    def __init__(self, live: Live, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, live: LiveScheduler, clock: Callable[[], float] = time.monotonic) -> None:
         self._live = live
         self._clock = clock
-        self._tried = -1
-        self._tried_at = clock()
-        elected = {"leaderElection": self._leads_or_waits} if live.lease else {}
-        loop = {"schedulingLoop": self._goes_on}
+        self._last_cycle = -1
+        self._last_cycle_at = clock()
+        elected = {"leaderElection": self._check_renewal} if live.elector else {}
+        loop = {"schedulingLoop": self._check_progress}
         self.paths: Mapping[str, Mapping[str, Check]] = {
             "healthz": {**(elected or {"ping": _ping}), **loop},
             "livez": {"ping": _ping, **loop},
             "readyz": {
                 **elected,
-                "shutdown": self._is_not_stopping,
-                "sched-handler-sync": self._is_synced,
+                "shutdown": self._check_shutdown,
+                "sched-handler-sync": self._check_sync,
             },
         }
-        # (check, path, status) -> how often; status is success or error.
+        # (check, path, status) -> count; status is success or error.
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         self.last: dict[tuple[str, str], bool] = {}
 
-    def all(self, path: str, *, verbose: bool = False, exclude: Collection[str] = ()) -> Answer:
-        """Every check of a path, but for those that are excluded."""
+    def check_all(
+        self, path: str, *, verbose: bool = False, exclude: Collection[str] = ()
+    ) -> HealthResponse:
+        """Run every check of a path that is not excluded."""
         checks = self.paths[path]
         lines, failed = [], False
         for name in checks:
@@ -70,16 +72,17 @@ class Health:
             text = f"no matches for {','.join(unknown)}"
             lines.append(f"warn: some health checks cannot be excluded: {text}")
         if failed:
-            return Answer(500, _text([*lines, f"{path} check failed"]))
-        return Answer(200, _text([*lines, f"{path} check passed"]) if verbose else "ok")
+            return HealthResponse(500, _text([*lines, f"{path} check failed"]))
+        return HealthResponse(200, _text([*lines, f"{path} check passed"]) if verbose else "ok")
 
-    def one(self, path: str, name: str) -> Answer:
-        """A single check."""
-        wrong = self._check(path, name)
-        return Answer(500, f"internal server error: {wrong}\n") if wrong else Answer(200, "ok")
+    def check_one(self, path: str, name: str) -> HealthResponse:
+        """Run a single check."""
+        if wrong := self._check(path, name):
+            return HealthResponse(500, f"internal server error: {wrong}\n")
+        return HealthResponse(200, "ok")
 
     def slis(self) -> Iterator[str]:
-        """The outcomes so far, as Prometheus reads them."""
+        """The outcomes so far, in Prometheus' text format."""
         yield "# TYPE kubernetes_healthcheck gauge"
         for (name, path), passed in sorted(self.last.items()):
             yield f'kubernetes_healthcheck{{name="{name}",type="{path}"}} {int(passed)}'
@@ -96,32 +99,32 @@ class Health:
 
     # The checks
 
-    def _leads_or_waits(self) -> str:
-        """A leader renews its lease; who does not lead waits for it, and that is well."""
-        lease = self._live.lease
-        if lease is None or not lease.is_held:
+    def _check_renewal(self) -> str:
+        """A leader has to renew its lease; a standby is healthy."""
+        elector = self._live.elector
+        if elector is None or not elector.is_held:
             return ""
-        limit = lease.settings.lease_duration_seconds + TOLERATED_SECONDS
-        if leases.clock() - lease.renewed_at <= limit:
+        limit = elector.settings.lease_duration_seconds + TOLERATED_SECONDS
+        if leader_election.clock() - elector.renewed_at <= limit:
             return ""
-        return f"failed election to renew leadership on lease {lease.settings.resource_name}"
+        return f"failed election to renew leadership on lease {elector.settings.resource_name}"
 
-    def _is_not_stopping(self) -> str:
+    def _check_shutdown(self) -> str:
         return "process is shutting down" if self._live.is_stopping else ""
 
-    def _is_synced(self) -> str:
+    def _check_sync(self) -> str:
         if self._live.is_synced:
             return ""
         missing = [each.kind.name for each in self._live.reflectors if not each.is_synced]
         return f"not listed yet: {', '.join(missing) or 'told, but not taken in'}"
 
-    def _goes_on(self) -> str:
-        """Whether pods are tried, as long as there are any and nothing keeps us from it."""
-        tried = self._live.scheduler.queue.scheduling_cycle
-        if tried != self._tried or not self._live.could_schedule():
-            self._tried, self._tried_at = tried, self._clock()
-        still = self._clock() - self._tried_at
-        return f"no pod was tried for {still:.0f} s" if still > STUCK_SECONDS else ""
+    def _check_progress(self) -> str:
+        """Scheduling cycles have to happen while there are pods that may be scheduled."""
+        cycle = self._live.scheduler.queue.scheduling_cycle
+        if cycle != self._last_cycle or not self._live.could_schedule():
+            self._last_cycle, self._last_cycle_at = cycle, self._clock()
+        seconds = self._clock() - self._last_cycle_at
+        return f"no pod was tried for {seconds:.0f} s" if seconds > STUCK_SECONDS else ""
 
 
 def _ping() -> str:

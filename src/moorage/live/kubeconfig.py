@@ -1,8 +1,7 @@
-"""Where a cluster is, and as whom we speak to it: from a kubeconfig or from within a pod.
+"""Read a connection from a kubeconfig, or from the service account of the pod we run in.
 
-An own loader, because those of the Kubernetes clients bring their models along, which take
-longer to import than all of Moorage. A kubeconfig can be wrong in many ways; each is one line
-that names the file, the entry and the field.
+A loader of our own: those of the Kubernetes clients import their models, which takes longer than
+importing all of Moorage. Every error is one line that names the file, the entry and the field.
 """
 
 import base64
@@ -76,7 +75,7 @@ def find(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """The way to the cluster: a file that is named, else the pod we run in, else $KUBECONFIG."""
+    """The connection from the file `path`, else from the pod we run in, else from $KUBECONFIG."""
     if path:
         return load([Path(path).expanduser()], context=context)
     if environment.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
@@ -95,7 +94,7 @@ def find(
 def in_cluster(
     environment: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
 ) -> Connection:
-    """The cluster whose pod we run in; its token is read again and again, because it rotates."""
+    """The connection from the service account of the pod we run in."""
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     token = service_account / "token"
@@ -111,34 +110,34 @@ def in_cluster(
 
 
 def load(paths: list[Path], *, context: str | None = None) -> Connection:
-    """The connection that a context of these files describes; what an earlier file says counts."""
+    """The connection of a context in these files; the first file with an entry counts."""
     files = [_File(path) for path in paths]
     chosen = context or next((file.current for file in files if file.current), "")
     names = ", ".join(str(path) for path in paths)
     if not chosen:
         raise KubeconfigError(f"{names}: current-context is not set; name one with --context")
-    _, where = _entry(files, "contexts", "context", chosen, _Context, names)
+    _, entry = _entry(files, "contexts", "context", chosen, _Context, names)
     at = f"{names}, context {chosen!r}"
-    if not where.cluster:
+    if not entry.cluster:
         raise KubeconfigError(f"{at}: cluster is missing")
-    file, cluster = _entry(files, "clusters", "cluster", where.cluster, _Cluster, at)
-    server, trust = _server(file, where.cluster, cluster)
+    file, cluster = _entry(files, "clusters", "cluster", entry.cluster, _Cluster, at)
+    server, trust = _server(file, entry.cluster, cluster)
     identity = Identity()
-    if where.user:
-        file, user = _entry(files, "users", "user", where.user, _User, at)
-        identity = _identity(file, where.user, user)
+    if entry.user:
+        file, user = _entry(files, "users", "user", entry.user, _User, at)
+        identity = _identity(file, entry.user, user)
     return Connection(
         server=server,
         trust=trust,
         identity=identity,
-        namespace=where.namespace or "default",
+        namespace=entry.namespace or "default",
         proxy=cluster.proxy_url,
         source=names,
     )
 
 
 class _File:
-    """One kubeconfig: its entries by section and name, still as plain data."""
+    """One kubeconfig as plain data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,7 +151,7 @@ class _File:
         self.current = str(plain.get("current-context") or "")
 
     def entry(self, section: str, inner: str, name: str) -> Any:
-        """The plain data of an entry, or None if this file does not have it."""
+        """The entry `inner` with a name in a section; None if this file does not have it."""
         entries = self.plain.get(section) or []
         if not isinstance(entries, list):
             raise KubeconfigError(f"{self.path}, {section}: must be a list")
@@ -161,8 +160,8 @@ class _File:
                 return each.get(inner) or {}
         return None
 
-    def beside(self, name: str) -> Path:
-        """A file that this one names, relative to it."""
+    def resolve(self, name: str) -> Path:
+        """The path of a file named in this one; relative to this one."""
         return self.path.parent / Path(name).expanduser()
 
 
@@ -206,7 +205,7 @@ def _identity(file: _File, name: str, user: _User) -> Identity:
     if bool(certificate) != bool(key):
         lacking = "client-key" if certificate else "client-certificate"
         raise KubeconfigError(f"{at}: {lacking} is missing; certificate and key go together")
-    token_file = file.beside(user.token_file) if user.token_file else None
+    token_file = file.resolve(user.token_file) if user.token_file else None
     if token_file is not None and not user.token:
         _read(token_file, f"{at}, tokenFile")
     return Identity(
@@ -228,8 +227,8 @@ def _plugin(file: _File, at: str, plugin: _Exec) -> ExecPlugin:
             f"{at}, exec.apiVersion: must be {' or '.join(EXEC_VERSIONS)}, "
             f"is {plugin.api_version!r}"
         )
-    # A bare name is looked up in PATH; one with a slash is relative to the file.
-    command = str(file.beside(plugin.command)) if "/" in plugin.command else plugin.command
+    # A bare name is found in PATH; one with a slash is relative to the file.
+    command = str(file.resolve(plugin.command)) if "/" in plugin.command else plugin.command
     return ExecPlugin(
         command=command,
         args=tuple(plugin.args or ()),
@@ -237,16 +236,16 @@ def _plugin(file: _File, at: str, plugin: _Exec) -> ExecPlugin:
         api_version=plugin.api_version,
         install_hint=" ".join(plugin.install_hint.split()),
         provide_cluster_info=plugin.provide_cluster_info,
-        at=at,
+        source=at,
     )
 
 
 def _material(file: _File, at: str, entry: _Cluster | _User, name: str) -> bytes:
-    """A certificate or key in PEM, from the `-data` field or from the file that is named."""
+    """A certificate or key in PEM, from the `-data` field or from a file."""
     wire = name.replace("_", "-")
     inline, named = getattr(entry, f"{name}_data"), getattr(entry, name)
     if not inline:
-        return _pem(_read(file.beside(named), f"{at}, {wire}"), f"{at}, {wire}") if named else b""
+        return _pem(_read(file.resolve(named), f"{at}, {wire}"), f"{at}, {wire}") if named else b""
     try:
         found = base64.b64decode(inline, validate=True)
     except (binascii.Error, ValueError):

@@ -1,45 +1,86 @@
-"""All objects of a kind, page by page."""
+"""List all objects of a kind, page by page; read a whole cluster once for `explain`, `snapshot`."""
 
-from moorage.api.kinds import Kind
+import asyncio
+
+from msgspec import Struct, structs
+
+from moorage.api.kinds import KINDS, Kind
 from moorage.api.meta import KubeObject
-from moorage.live import paths, refusals, wire
+from moorage.errors import InputError
+from moorage.live import api_errors, kinds, logs, paths, wire
+from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import Client
-from moorage.live.logs import Log
-from moorage.live.refusals import Refused
+from moorage.live.connection import Connection
+from moorage.live.logs import Logger
 
 PAGE_SIZE = 500
 LIST_SECONDS = 60.0
 
-# A pod that has ended holds no room; the scheduler is told that it is gone.
+# A terminal pod uses no resources; to the scheduler it is deleted.
 NON_TERMINAL = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def selector(kind: Kind) -> str:
-    """The objects of a kind that matter to a scheduler."""
+class ClusterObjects(Struct, frozen=True):
+    """The objects that scheduling reads, and why some kinds could not be listed."""
+
+    objects: list[KubeObject]
+    unserved: dict[str, str]
+
+
+def read_cluster(connection: Connection) -> ClusterObjects:
+    """List everything in a cluster that scheduling reads; changes nothing."""
+    return asyncio.run(_read_cluster(connection))
+
+
+async def _read_cluster(connection: Connection) -> ClusterObjects:
+    objects: list[KubeObject] = []
+    unserved: dict[str, str] = {}
+    log = logs.named("reading")
+    async with Client(connection, user_agent="reader") as client:
+        for kind in KINDS.values():
+            try:
+                found, _ = await list_all(client, kind, log.bound(kind=kind.name))
+            except (ApiError, wire.UnreadableError) as error:
+                is_unserved = isinstance(error, ApiStatusError) and (
+                    error.code in api_errors.NOT_SERVED and kind.name not in kinds.INDISPENSABLE
+                )
+                if not is_unserved:
+                    raise InputError(f"{connection.server}, {kind.plural}: {error}") from None
+                unserved[kind.plural] = str(error)
+                continue
+            # The items of a list do not state their kind.
+            objects += (
+                structs.replace(obj, kind=kind.name, api_version=kind.api_version) for obj in found
+            )
+    return ClusterObjects(objects, unserved)
+
+
+def field_selector(kind: Kind) -> str:
+    """Selects the objects of a kind that a scheduler reads."""
     return NON_TERMINAL if kind.name == "Pod" else ""
 
 
-async def everything(
-    client: Client, kind: Kind, log: Log, *, page_size: int = PAGE_SIZE
+async def list_all(
+    client: Client, kind: Kind, log: Logger, *, page_size: int = PAGE_SIZE
 ) -> tuple[list[KubeObject], str]:
-    """The objects as they are now, and the version of the list; from one consistent moment."""
+    """All objects of a kind from one consistent snapshot, and the list's resourceVersion."""
     objects: list[KubeObject] = []
     continued = ""
     while True:
         path = paths.query(
             paths.of_kind(kind),
-            fieldSelector=selector(kind),
+            fieldSelector=field_selector(kind),
             limit=page_size or None,
             **{"continue": continued},
         )
         try:
             body = await client.get(path, seconds=LIST_SECONDS)
-        except Refused as refused:
-            if refused.code == refusals.GONE and continued:
-                # It took longer than the server remembers: take it whole.
-                return await everything(client, kind, log, page_size=0)
+        except ApiStatusError as error:
+            if error.code == api_errors.GONE and continued:
+                # The snapshot expired between two pages: list without pages.
+                return await list_all(client, kind, log, page_size=0)
             raise
-        page = wire.page(body, kind, log)
+        page = wire.decode_page(body, kind, log)
         objects += page.items or ()
         continued = page.metadata.continue_
         if not continued:

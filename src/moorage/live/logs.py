@@ -1,10 +1,10 @@
-"""Structured logs: a sentence and named values, as text for people or JSON for programs.
+"""Structured logs: a message and named values, as text or JSON.
 
     log = logs.named("reflector")
     log.info("listed", kind="Pod", objects=5000)
     log.verbose(4, "bookmark", kind="Pod", version="81125")    # from -v 4 on
 
-Text follows klog, which operators of Kubernetes can read in their sleep:
+The text format is that of klog, which Kubernetes' components use:
 
     I1115 23:24:32.041372 reflector] listed kind="Pod" objects=5000
 """
@@ -18,77 +18,77 @@ import msgspec
 
 ROOT = "moorage"
 TEXT, JSON = "text", "json"
-FORMATS = (TEXT, JSON)
-LOUDEST = 10
+MAX_VERBOSITY = 10
 
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 
 
-class Log:
-    """Where one part of the scheduler says what it does."""
+class Logger:
+    """The log of one component."""
 
     def __init__(self, logger: logging.Logger, **always: Any) -> None:
         self._logger = logger
         self._always = always
 
     def verbose(self, level: int, text: str, **values: Any) -> None:
-        """For those who asked for that much by `-v`."""
-        self._say(logging.INFO - min(level, LOUDEST), text, values)
+        """Log only if `-v` is at least `level`."""
+        self._log(logging.INFO - min(level, MAX_VERBOSITY), text, values)
 
     def info(self, text: str, **values: Any) -> None:
-        """What an operator wants to know in any case."""
-        self._say(logging.INFO, text, values)
+        """Log what operators always want to know."""
+        self._log(logging.INFO, text, values)
 
     def warning(self, text: str, **values: Any) -> None:
-        """Trouble that is dealt with."""
-        self._say(logging.WARNING, text, values)
+        """Log a failure that is handled."""
+        self._log(logging.WARNING, text, values)
 
     def error(self, text: str, **values: Any) -> None:
-        """Trouble that somebody has to look at."""
-        self._say(logging.ERROR, text, values)
+        """Log a failure that needs an operator."""
+        self._log(logging.ERROR, text, values)
 
-    def bound(self, **always: Any) -> "Log":
-        """The same, with values that are said every time."""
-        return Log(self._logger, **{**self._always, **always})
+    def bound(self, **always: Any) -> "Logger":
+        """A logger that adds these values to every message."""
+        return Logger(self._logger, **{**self._always, **always})
 
-    def _say(self, level: int, text: str, values: dict[str, Any]) -> None:
+    def _log(self, level: int, text: str, values: dict[str, Any]) -> None:
         if self._logger.isEnabledFor(level):
             self._logger.log(level, "%s", text, extra={"named": {**self._always, **values}})
 
 
-def named(name: str) -> Log:
-    """The log of a part."""
-    return Log(logging.getLogger(f"{ROOT}.{name}"))
+def named(name: str) -> Logger:
+    """The logger of a component."""
+    return Logger(logging.getLogger(f"{ROOT}.{name}"))
 
 
 def configure(form: str = TEXT, verbosity: int = 0, stream: TextIO | None = None) -> None:
-    """Send what all parts say to a stream, standard error if none is given."""
+    """Write all logs to a stream; standard error by default."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == JSON else KlogText())
     root = logging.getLogger(ROOT)
     for before in list(root.handlers):
         root.removeHandler(before)
     root.addHandler(handler)
-    root.setLevel(logging.INFO - max(0, min(verbosity, LOUDEST)))
+    root.setLevel(logging.INFO - max(0, min(verbosity, MAX_VERBOSITY)))
     root.propagate = False
 
 
 class KlogText(logging.Formatter):
-    """A letter, the time, who speaks, the sentence, then name=value."""
+    """A letter, the time, the component, the message, then name=value."""
 
     def format(self, record: logging.LogRecord) -> str:
         letter = _LETTERS.get(record.levelno, "I")
-        at = _moment(record).strftime("%m%d %H:%M:%S.%f")
-        said = [f"{letter}{at} {_part(record)}]", _text(record)]
-        said += [f"{name}={_shown(value)}" for name, value in _values(record).items()]
-        return " ".join(said)
+        moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        parts = [f"{letter}{moment:%m%d %H:%M:%S.%f} {_component(record)}]", _text(record)]
+        for name, value in _values(record).items():
+            parts.append(f"{name}={msgspec.json.encode(value, enc_hook=str).decode()}")
+        return " ".join(parts)
 
 
 class JsonLines(logging.Formatter):
     """One object per line, under the keys of Kubernetes' JSON logs: ts, v, caller, msg."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"ts": round(record.created * 1000, 3), "caller": _part(record)}
+        line: dict[str, Any] = {"ts": round(record.created * 1000, 3), "caller": _component(record)}
         if record.levelno >= logging.WARNING:
             line["level"] = record.levelname.lower()
         else:
@@ -100,12 +100,12 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(line | values, enc_hook=str).decode()
 
 
-def _part(record: logging.LogRecord) -> str:
+def _component(record: logging.LogRecord) -> str:
     return record.name.removeprefix(f"{ROOT}.")
 
 
 def _text(record: logging.LogRecord) -> str:
-    # A sentence that came from outside must not be able to start a line of its own.
+    # A text from outside must not be able to start a new line.
     return " ".join(record.getMessage().split())
 
 
@@ -114,11 +114,3 @@ def _values(record: logging.LogRecord) -> dict[str, Any]:
     if record.exc_info and record.exc_info[1] is not None:
         values["trouble"] = repr(record.exc_info[1])
     return values
-
-
-def _moment(record: logging.LogRecord) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(record.created, datetime.UTC)
-
-
-def _shown(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=str).decode()

@@ -1,32 +1,32 @@
-"""Where things are in the API: /api/v1/..., /apis/GROUP/VERSION/..."""
+"""Paths of the API: /api/v1/..., /apis/GROUP/VERSION/..."""
 
 import re
 from urllib.parse import quote, urlencode
 
 from moorage.api.kinds import Kind
 
-# Nearly every name is one of these; to look is quicker than to quote.
+# Nearly every name matches this, and the match is quicker than quoting.
 _is_plain = re.compile(r"[a-z0-9.-]+").fullmatch
 
 
 def of_kind(kind: Kind) -> str:
-    """All objects of a kind, in whatever namespace."""
+    """All objects of a kind, in all namespaces."""
     return f"{root(kind.group, kind.version)}/{kind.plural}"
 
 
 def root(group: str, version: str) -> str:
-    """Where a group lives; the core group has no name."""
+    """The prefix of a group's paths; the core group has no name."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 def namespaced(base: str, namespace: str, plural: str, *parts: str) -> str:
-    """One object or one of its parts."""
+    """A collection in a namespace, one of its objects, or a subresource of that."""
     at = f"{base}/namespaces/{_quoted(namespace)}/{plural}"
     return "/".join((at, *map(_quoted, parts)))
 
 
 def pod(namespace: str, name: str, *parts: str) -> str:
-    """A pod, or a part of it: its binding, its status."""
+    """A pod, or a subresource: binding, status."""
     return namespaced("/api/v1", namespace, "pods", name, *parts)
 
 
@@ -36,12 +36,12 @@ def volume(name: str) -> str:
 
 
 def claim(namespace: str, name: str) -> str:
-    """A claim for one."""
+    """A persistent volume claim."""
     return namespaced("/api/v1", namespace, "persistentvolumeclaims", name)
 
 
 def query(path: str, **parameters: str | int | None) -> str:
-    """A path with parameters; those that are None or empty are left out."""
+    """A path with query parameters; those that are None or empty are omitted."""
     given = {name: value for name, value in parameters.items() if value not in (None, "")}
     return f"{path}?{urlencode(given)}" if given else path
 

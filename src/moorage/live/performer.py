@@ -1,31 +1,62 @@
-"""Performer: effects -> API calls, many at a time -> outcomes.
+"""ApiPerformer: effects of the core -> API calls, many at a time -> outcomes.
 
-What is asked about one pod is carried out in the order in which it was asked; what is asked about
-different ones, side by side. A status that waits for its turn is merged with a later one.
+    request         call                                    tries   without a response
+    BindPod         POST pods/NAME/binding                  one     Unknown: the core looks it up
+    PatchPodStatus  PATCH pods/NAME/status                  eight   Unknown
+    DeletePod       DELETE pods/NAME, only this UID         eight   Unknown
+    PatchVolume     PATCH persistentvolumes/NAME            one     Unknown: the attempt fails
+    PatchClaim      PATCH persistentvolumeclaims/NAME       one     Unknown: the attempt fails
+    LookUpPod       GET pods/NAME                           eight   Failed: the core asks again
+
+The requests for one pod are performed in order, those for different pods concurrently. A status
+patch that waits is merged with a later one. A binding is repeated after a 429 only, because
+otherwise the first may have been carried out. The same holds for volumes and claims, which are
+patched at one resourceVersion: a repeated patch would be refused because of the first. Events are
+written by `event_recorder`.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, assert_never
 
+import msgspec
 from msgspec import UNSET, structs
 
+from moorage.api.kinds import KINDS
+from moorage.api.meta import Condition
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
-from moorage.framework.effects import BindPod, EmitEvent, PatchPodStatus, Request
-from moorage.live import calls, logs
-from moorage.live.client import Client, Fence
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    EmitEvent,
+    LookUpPod,
+    PatchClaim,
+    PatchPodStatus,
+    PatchVolume,
+    PodRef,
+    Request,
+)
+from moorage.live import api_errors, logs, paths, wire
+from moorage.live.api_errors import ApiError, ApiStatusError, NoResponseError
+from moorage.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Fence
 from moorage.live.event_recorder import EventRecorder
-from moorage.live.ports import Ports
+from moorage.live.extenders import HttpExtenders
 
-# Each takes a connection of its own, and a TLS handshake costs as much as five bindings. At 20 ms a
-# request this is 1,600 a second, more than an API server likes to take from one client.
+# Each uses a connection of its own, and a TLS handshake costs as much as five bindings. At 20 ms
+# per request this is 1,600 per second, more than an API server allows one client.
 CONCURRENCY = 32
+BIND_SECONDS = 10
+REPEATED_TRIES = 8
 
 Finished = Callable[[Ticket, Outcome], None]
 
+_log = logs.named("calls")
 
-class Performer:
-    """See the module; `finished` gets each outcome, `in_trouble` what is a mistake of ours."""
+
+class ApiPerformer:
+    """See the module; `finished` is called with each outcome, `failed` with a bug of ours."""
 
     def __init__(
         self,
@@ -33,43 +64,38 @@ class Performer:
         events: EventRecorder,
         fence: Fence,
         finished: Finished,
-        in_trouble: Callable[[BaseException], None],
+        failed: Callable[[BaseException], None],
         *,
         concurrency: int = CONCURRENCY,
-        ports: Ports | None = None,
+        extenders: HttpExtenders | None = None,
     ) -> None:
-        self.bindings = 0  # Sent or waiting to be.
+        self.bindings = 0  # In progress or waiting.
         self._client = client
         self._events = events
         self._fence = fence
         self._finished = finished
-        self._in_trouble = in_trouble
+        self._failed = failed
         self._concurrency = concurrency
-        self._ports = ports
+        self._extenders = extenders
         self._log = logs.named("performer")
         self._ready: deque[Effect] = deque()
-        # Pods about which something is ready or under way, with what has to wait for that.
-        self._lines: dict[str, deque[Effect]] = {}
+        # Pods with an effect that is ready or in progress -> the effects that wait for it.
+        self._waiting: dict[str, deque[Effect]] = {}
         self._workers: set[asyncio.Task[None]] = set()
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Begin to carry these out."""
+        """Start to perform effects."""
         for effect in effects:
             request = effect.request
             if isinstance(request, EmitEvent):
-                self._events.emit(request)  # Nobody waits for it.
+                self._events.emit(request)  # It has no outcome.
                 continue
             if isinstance(request, BindPod):
                 self.bindings += 1
-            self._line_up(effect, request)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._lines
+            self._enqueue(effect, request)
 
     async def drained(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until nothing is in progress."""
         while self._workers:
             await asyncio.wait(self._workers)
 
@@ -80,16 +106,16 @@ class Performer:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _line_up(self, effect: Effect, request: Request) -> None:
-        line = self._lines.get(request.pod.uid)
-        if line is None:
-            self._lines[request.pod.uid] = deque()
+    def _enqueue(self, effect: Effect, request: Request) -> None:
+        waiting = self._waiting.get(request.pod.uid)
+        if waiting is None:
+            self._waiting[request.pod.uid] = deque()
             self._start(effect)
-        elif merged := _merged(line[-1], effect) if line else None:
-            self._finished(line[-1].ticket, Done())
-            line[-1] = merged
+        elif merged := _merged(waiting[-1], effect) if waiting else None:
+            self._finished(waiting[-1].ticket, Done())
+            waiting[-1] = merged
         else:
-            line.append(effect)
+            waiting.append(effect)
 
     def _start(self, effect: Effect) -> None:
         self._ready.append(effect)
@@ -100,9 +126,9 @@ class Performer:
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
-        trouble = None if worker.cancelled() else worker.exception()
-        if trouble is not None:
-            self._in_trouble(trouble)
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:
+            self._failed(error)
 
     async def _work(self) -> None:
         while self._ready:
@@ -110,27 +136,27 @@ class Performer:
             request = effect.request
             outcome = await self._carry_out(request)
             if not isinstance(outcome, Done):
-                self._say(request, outcome)
+                self._log_failure(request, outcome)
             if isinstance(request, BindPod):
                 self.bindings -= 1
             self._finished(effect.ticket, outcome)
-            line = self._lines[request.pod.uid]
-            if line:
-                self._ready.append(line.popleft())
+            waiting = self._waiting[request.pod.uid]
+            if waiting:
+                self._ready.append(waiting.popleft())
             else:
-                del self._lines[request.pod.uid]
+                del self._waiting[request.pod.uid]
 
     def _carry_out(self, request: Request) -> Awaitable[Outcome]:
-        if isinstance(request, BindPod) and request.extender and self._ports is not None:
-            return self._bind(request, self._ports)
-        return calls.carry_out(self._client, request, self._fence)
+        if isinstance(request, BindPod) and request.extender and self._extenders is not None:
+            return self._bind_by_extender(request, self._extenders)
+        return carry_out(self._client, request, self._fence)
 
-    async def _bind(self, request: BindPod, ports: Ports) -> Outcome:
+    async def _bind_by_extender(self, request: BindPod, extenders: HttpExtenders) -> Outcome:
         if not self._fence():
-            return Failed("not sent: this scheduler does not lead any more")
-        return await ports.bind(request)
+            return Failed(api_errors.NOT_LEADER)
+        return await extenders.bind(request)
 
-    def _say(self, request: Request, outcome: Failed | Unknown) -> None:
+    def _log_failure(self, request: Request, outcome: Failed | Unknown) -> None:
         self._log.warning(
             "not done" if isinstance(outcome, Failed) else "nobody knows whether it was done",
             request=type(request).__name__,
@@ -140,7 +166,7 @@ class Performer:
 
 
 def _merged(waiting: Effect, newer: Effect) -> Effect | None:
-    """One status for two; None if they are not about that."""
+    """Two status patches as one; None if they are something else."""
     old, new = waiting.request, newer.request
     if not (isinstance(old, PatchPodStatus) and isinstance(new, PatchPodStatus)):
         return None
@@ -151,3 +177,136 @@ def _merged(waiting: Effect, newer: Effect) -> Effect | None:
         nominated_node_name=old.nominated_node_name if nominated is UNSET else nominated,
     )
     return Effect(newer.ticket, both)
+
+
+async def carry_out(client: Client, request: Request, fence: Fence) -> Outcome:
+    """Make the API call for a request; every call that changes something checks the fence."""
+    try:
+        match request:
+            case BindPod():
+                return await _bind(client, request, fence)
+            case PatchPodStatus():
+                return await _patch_status(client, request, fence)
+            case DeletePod():
+                return await _delete(client, request.pod, fence)
+            case LookUpPod():
+                return await _look_up(client, request.pod)
+            case EmitEvent():
+                raise AssertionError("Events go to the event recorder")
+            case PatchVolume():
+                path = paths.volume(request.name)
+                spec = {"claimRef": msgspec.to_builtins(request.claim)}
+                return await _patch_version(client, path, request, {"spec": spec}, fence)
+            case PatchClaim():
+                path = paths.claim(request.namespace, request.name)
+                return await _patch_version(client, path, request, {}, fence)
+            case _:
+                assert_never(request)
+    except ApiError as error:
+        return _outcome(error)
+
+
+async def _bind(client: Client, request: BindPod, fence: Fence) -> Outcome:
+    ref = request.pod
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
+        "target": {"kind": "Node", "name": request.node},
+    }
+    # The server gives up when we do: it must not bind the pod after it was looked up.
+    path = f"{paths.pod(ref.namespace, ref.name, 'binding')}?timeout={BIND_SECONDS}s"
+    await client.request("POST", path, _encoded(body), seconds=BIND_SECONDS, fence=fence)
+    return Done()
+
+
+async def _patch_status(client: Client, request: PatchPodStatus, fence: Fence) -> Outcome:
+    ref = request.pod
+    status: dict[str, Any] = {}
+    if request.condition is not None:
+        status["conditions"] = [_condition(request.condition)]
+    if request.nominated_node_name is not UNSET:
+        status["nominatedNodeName"] = request.nominated_node_name or None
+    await client.request(
+        "PATCH",
+        paths.pod(ref.namespace, ref.name, "status"),
+        # With the UID, the server refuses to patch another pod of the same name.
+        _encoded({"metadata": {"uid": ref.uid}, "status": status}),
+        content_type=STRATEGIC_MERGE_PATCH,
+        tries=REPEATED_TRIES,
+        repeatable=True,
+        fence=fence,
+    )
+    return Done()
+
+
+async def _patch_version(
+    client: Client,
+    path: str,
+    request: PatchVolume | PatchClaim,
+    change: dict[str, Any],
+    fence: Fence,
+) -> Outcome:
+    """Patch an object, unless its UID or its resourceVersion has changed."""
+    meta = {
+        "uid": request.uid,
+        "resourceVersion": request.version,
+        "annotations": request.annotations,
+    }
+    body = _encoded({"metadata": meta, **change})
+    await client.request("PATCH", path, body, content_type=MERGE_PATCH, fence=fence)
+    return Done()
+
+
+async def _delete(client: Client, ref: PodRef, fence: Fence) -> Outcome:
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": ref.uid}}
+    await client.request(
+        "DELETE",
+        paths.pod(ref.namespace, ref.name),
+        _encoded(body),
+        tries=REPEATED_TRIES,
+        repeatable=True,
+        fence=fence,
+    )
+    return Done()
+
+
+async def _look_up(client: Client, ref: PodRef) -> Outcome:
+    try:
+        body = await client.get(paths.pod(ref.namespace, ref.name), tries=REPEATED_TRIES)
+        pod = wire.decode_object(body, KINDS["Pod"], _log)
+    except (ApiError, wire.UnreadableError) as error:
+        if isinstance(error, ApiStatusError) and error.code == api_errors.NOT_FOUND:
+            return Done(None)
+        return Failed(str(error))
+    return Done(pod if pod is not None and pod.uid == ref.uid else None)
+
+
+def _outcome(error: ApiError) -> Outcome:
+    match error:
+        case ApiStatusError() if error.is_final:
+            # A conflict is another pod of the same name, or one that is bound: the watch tells.
+            return Failed(str(error), missing=error.code == api_errors.NOT_FOUND)
+        case ApiStatusError() | NoResponseError():
+            return Unknown(str(error))
+        case _:
+            return Failed(str(error))
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "lastProbeTime": None,
+        "lastTransitionTime": condition.last_transition_time or _now(),
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": condition.observed_generation,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_encoded = msgspec.json.encode

@@ -1,168 +1,186 @@
-"""Reflector: list and watch one kind -> observations, whatever the network does.
+"""Reflector: list and watch one kind, turn it into observations, recover from network failures.
 
-    state      does                                   goes on to
-    LISTING    reads all pages, tells what differs    WATCHING
-    WATCHING   tells each line                        WATCHING again where it stopped, if the
-                                                      connection ends or breaks; LISTING if the
-                                                      version is too old (410) or a line cannot
-                                                      be read
+    state      action                                    next state
+    LISTING    list all pages, queue the differences     WATCHING
+    WATCHING   queue each event                          WATCHING from the last resourceVersion, if
+                                                         the connection ends or breaks; LISTING, if
+                                                         that version has expired (410) or an event
+                                                         cannot be decoded
 
-It keeps the last version of each object, so a new list is told as the few differences that it
-makes, deletions that nobody saw included. (One `Listed` would say the same, but the core takes
-it in at one go, and with very many pods that is longer than a shell may be away.)
+A reflector keeps the last version of each object, so a new list becomes the few differences to what
+is known, including deletions whose events were missed. (One `Listed` would be equivalent, but the
+core handles it in one call, and with very many pods that blocks the event loop for too long.)
 """
 
 import asyncio
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.live import kinds, listing, logs, paths, refusals, wire
+from moorage.live import api_errors, kinds, listing, logs, paths, wire
+from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import Client
-from moorage.live.news import News
-from moorage.live.refusals import ApiError, Refused
 
-# A watch ends by itself after a while, at a different one for each, so that they spread out.
+# A watch ends by itself after a random time in this range, so that new watches are spread out.
 WATCH_SECONDS = (300, 600)
 GRACE_SECONDS = 15.0
-# A watch that ends sooner than this had no time to be one: wait before the next.
+# A watch that ends sooner than this counts as failed: back off before the next one.
 SHORT_SECONDS = 1.0
 FIRST_WAIT_SECONDS = 0.4
-# client-go waits up to 30 s, for the sake of a server that thousands ask. Schedulers are few, and
-# for as long as one waits here it is blind: pods wait with it when the server is back already.
+# client-go waits up to 30 s, to protect an API server with thousands of clients. Schedulers are
+# few, and while one waits here it sees no changes: pods would wait although the server is back.
 LONGEST_WAIT_SECONDS = 5.0
-# Connections break all the time; when that happens so often in a row, somebody should know.
+# Single broken connections are normal; this many in a row are logged as a warning.
 LOUD_FAILURES = 3
 UNSERVED_WAIT_SECONDS = 60.0
-# An API server that starts forbids everything until it has read the roles.
+# An API server that starts answers 403 to everything until it has read the roles.
 FORBIDDEN_SECONDS = 10.0
 
 
+class ObservationQueue:
+    """Observations that reflectors have read and the core has not handled yet, in order."""
+
+    def __init__(self, wake: asyncio.Event | None = None) -> None:
+        self.wake = wake or asyncio.Event()  # Set when there is an observation to handle.
+        self.put_count = 0
+        self.taken_count = 0
+        self._waiting: deque[Observation] = deque()
+
+    def put(self, observations: Iterable[Observation]) -> None:
+        """Append observations."""
+        before = len(self._waiting)
+        self._waiting.extend(observations)
+        self.put_count += len(self._waiting) - before
+        self.wake.set()
+
+    def take(self) -> Observation | None:
+        """Remove and return the oldest observation, or None."""
+        if not self._waiting:
+            return None
+        self.taken_count += 1
+        return self._waiting.popleft()
+
+
 class Reflector:
-    """One kind's way from the API server to the core."""
+    """Keeps the core up to date about one kind."""
 
     def __init__(
         self,
         client: Client,
         kind: Kind,
-        news: News,
+        queue: ObservationQueue,
         *,
         needed_by: tuple[str, ...] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.kind = kind
-        self.is_synced = False  # Whether all that there is was told at least once.
-        self.unserved = ""  # Why the cluster does not serve the kind, or nothing.
+        self.is_synced = False  # Whether at least one list was queued.
+        self.unserved = ""  # Why the cluster does not serve the kind; empty if it does.
         self.listed_at = -math.inf  # When the last list began.
         self._client = client
-        self._news = news
+        self._queue = queue
         self._needed_by = needed_by
         self._clock = clock
         self._log = logs.named("reflector").bound(kind=kind.name)
         self._random = random.Random()
-        self._selector = listing.selector(kind)
         self._known: dict[str, KubeObject] = {}
-        self._version = ""  # Of the list or line that was told last; empty: list anew.
+        self._version = ""  # The resourceVersion of the last list or event; empty: list next.
         self._failures = 0
         self._forbidden_since = math.inf
-        self._turn: asyncio.Task[None] | None = None
+        self._step: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()  # Listed, or known to be unserved.
 
-    # For others
-
     async def settled(self) -> None:
-        """Wait until all that there is was told, or the cluster says that it has no such kind."""
+        """Wait until everything is listed, or the cluster is known not to serve the kind."""
         await self._settled.wait()
 
     async def refresh(self) -> None:
-        """List anew, now, and wait until that is told."""
+        """List again now, and wait for it."""
         self._version = ""
         self._settled.clear()
-        if self._turn is not None:
-            self._turn.cancel()
+        if self._step is not None:
+            self._step.cancel()
         await self._settled.wait()
 
     def keys(self) -> Iterable[str]:
-        """The objects that are there, by namespace and name."""
+        """The known objects by namespace and name."""
         return self._known.keys()
 
     def __len__(self) -> int:
         return len(self._known)
 
-    # The life of it
-
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """List and watch until cancelled."""
         try:
             while True:
-                self._turn = asyncio.create_task(self._follow())
-                await asyncio.wait({self._turn})
-                if not self._turn.cancelled():  # Else somebody wants a new list at once.
-                    self._turn.result()
+                self._step = asyncio.create_task(self._list_or_watch())
+                await asyncio.wait({self._step})
+                if not self._step.cancelled():  # `refresh` cancels it.
+                    self._step.result()
         finally:
-            if self._turn is not None:
-                self._turn.cancel()
+            if self._step is not None:
+                self._step.cancel()
 
-    async def _follow(self) -> None:
-        """One list or one watch, and the wait behind it."""
+    async def _list_or_watch(self) -> None:
+        """One list or one watch, and the wait after it."""
         wait_seconds = 0.0
         try:
             await (self._watch() if self._version else self._list())
-        except Refused as refused:
-            wait_seconds = self._refused(refused)
-        except wire.Unreadable as trouble:
-            self._log.warning("listing anew", why=str(trouble))
+        except ApiStatusError as error:
+            wait_seconds = self._handle_status(error)
+        except wire.UnreadableError as error:
+            self._log.warning("listing anew", why=str(error))
             self._version = ""
             wait_seconds = self._back_off()
-        except ApiError as trouble:
+        except ApiError as error:
             wait_seconds = self._back_off()
-            about = {"why": str(trouble), "seconds": round(wait_seconds, 2)}
+            values = {"why": str(error), "seconds": round(wait_seconds, 2)}
             if self._failures < LOUD_FAILURES or self.kind.name not in kinds.INDISPENSABLE:
-                self._log.verbose(1, "trying again", **about)
+                self._log.verbose(1, "trying again", **values)
             else:
-                self._log.warning("the API server cannot be reached; trying again", **about)
+                self._log.warning("the API server cannot be reached; trying again", **values)
         if wait_seconds:
             await asyncio.sleep(wait_seconds)
 
-    def _refused(self, refused: Refused) -> float:
-        if refused.code == refusals.GONE:
-            self._log.verbose(1, "listing anew", why=str(refused))
+    def _handle_status(self, error: ApiStatusError) -> float:
+        """Decide what follows an error status; returns the seconds to wait."""
+        if error.code == api_errors.GONE:
+            self._log.verbose(1, "listing anew", why=str(error))
             self._version = ""
-            return self._back_off() if self._failures else self._count_failure()
-        if not self._version and self._is_spared(refused):
-            self._is_unserved(refused)
+            if self._failures:
+                return self._back_off()
+            self._failures = 1  # List at once, but only the first time.
+            return 0.0
+        if not self._version and self._is_unserved(error):
+            self._mark_unserved(error)
             return UNSERVED_WAIT_SECONDS * self._random.uniform(0.8, 1.2)
         wait_seconds = self._back_off()
-        self._log.warning("trying again", why=str(refused), seconds=round(wait_seconds, 2))
-        return max(wait_seconds, refused.retry_after_seconds or 0.0)
+        self._log.warning("trying again", why=str(error), seconds=round(wait_seconds, 2))
+        return max(wait_seconds, error.retry_after_seconds or 0.0)
 
-    def _is_spared(self, refused: Refused) -> bool:
-        """Whether to go on without the kind: there is none, or it stays forbidden for long."""
+    def _is_unserved(self, error: ApiStatusError) -> bool:
+        """Whether to continue without the kind: it does not exist, or has long been forbidden."""
         if self.kind.name in kinds.INDISPENSABLE:
             return False
-        if refused.code != refusals.FORBIDDEN:
-            return refused.code == refusals.NOT_FOUND
+        if error.code != api_errors.FORBIDDEN:
+            return error.code == api_errors.NOT_FOUND
         self._forbidden_since = min(self._forbidden_since, self._clock())
         return self._clock() - self._forbidden_since >= FORBIDDEN_SECONDS
 
-    def _is_unserved(self, refused: Refused) -> None:
+    def _mark_unserved(self, error: ApiStatusError) -> None:
         if not self.unserved:
-            plugins = ", ".join(self._needed_by) or "no plugin"
             self._log.warning(
                 "the cluster does not serve this kind; going on without it",
-                why=str(refused),
-                needed_by=plugins,
+                why=str(error),
+                needed_by=", ".join(self._needed_by) or "no plugin",
             )
-        self.unserved = str(refused)
+        self.unserved = str(error)
         self._settled.set()
-
-    def _count_failure(self) -> float:
-        self._failures += 1
-        return 0.0
 
     def _back_off(self) -> float:
         longest = min(FIRST_WAIT_SECONDS * 2.0**self._failures, LONGEST_WAIT_SECONDS)
@@ -173,8 +191,8 @@ class Reflector:
 
     async def _list(self) -> None:
         began = self._clock()
-        objects, version = await listing.everything(self._client, self.kind, self._log)
-        self._news.put(self._differences(objects))
+        objects, version = await listing.list_all(self._client, self.kind, self._log)
+        self._queue.put(self._differences(objects))
         self._version = version
         self._log.verbose(2, "listed", objects=len(objects), version=version)
         self.listed_at = began
@@ -184,7 +202,7 @@ class Reflector:
         self._settled.set()
 
     def _differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
-        """What a list tells that is not known yet; deletions first, since they make room."""
+        """What a list changes; deletions first, because they free resources."""
         listed = {obj.key: obj for obj in objects}
         before, self._known = self._known, listed
         for key, obj in before.items():
@@ -194,29 +212,29 @@ class Reflector:
             old = before.get(key)
             if old is None:
                 yield Added(obj)
-            elif not _is_same(old, obj):
+            elif not _is_same_version(old, obj):
                 yield Updated(obj)
 
     # Watch
 
     async def _watch(self) -> None:
         seconds = self._random.randint(*WATCH_SECONDS)
-        at = paths.query(
+        path = paths.query(
             paths.of_kind(self.kind),
             watch="true",
             allowWatchBookmarks="true",
-            fieldSelector=self._selector,
+            fieldSelector=listing.field_selector(self.kind),
             resourceVersion=self._version,
             timeoutSeconds=seconds,
         )
         began = self._clock()
         try:
-            async with self._client.stream(at, seconds=seconds + GRACE_SECONDS) as stream:
+            async with self._client.stream(path, seconds=seconds + GRACE_SECONDS) as stream:
                 rest = b""
                 while chunk := await stream.readany():
                     *lines, rest = (rest + chunk).split(b"\n")
                     if lines:
-                        self._news.put(self._told(lines))
+                        self._queue.put(self._decode(lines))
                         self._failures = 0
                 if rest.strip():
                     self._log.verbose(1, "the watch ended within a line")
@@ -227,39 +245,39 @@ class Reflector:
         else:
             await asyncio.sleep(self._back_off())
 
-    def _told(self, lines: list[bytes]) -> list[Observation]:
-        """The observations of some lines; what was read before an error counts."""
-        told: list[Observation] = []
+    def _decode(self, lines: list[bytes]) -> list[Observation]:
+        """The observations of some watch events; those before an error are queued as well."""
+        found: list[Observation] = []
         try:
-            for text in lines:
-                if text:
-                    self._take(text, told)
-        except (Refused, wire.Unreadable):
-            self._news.put(told)
-            if told:  # It came on, if not far: that is no reason to wait longer and longer.
+            for line in lines:
+                if line:
+                    self._decode_event(line, found)
+        except (ApiStatusError, wire.UnreadableError):
+            self._queue.put(found)
+            if found:  # The watch made progress, so the back-off starts again.
                 self._failures = 0
             raise
-        return told
+        return found
 
-    def _take(self, text: bytes, told: list[Observation]) -> None:
-        what, obj, bookmark = wire.line(text, self.kind, self._log)
-        if what == "BOOKMARK":
+    def _decode_event(self, line: bytes, found: list[Observation]) -> None:
+        event, obj, bookmark = wire.decode_event(line, self.kind, self._log)
+        if event == "BOOKMARK":
             self._version = bookmark or self._version
         elif obj is not None:
             self._version = obj.metadata.resource_version or self._version
-            if what == "DELETED":
+            if event == "DELETED":
                 self._known.pop(obj.key, None)
-                told.append(Deleted(obj))
-            elif what == "ADDED":
+                found.append(Deleted(obj))
+            elif event == "ADDED":
                 self._known[obj.key] = obj
-                told.append(Added(obj))
-            elif what == "MODIFIED":
+                found.append(Added(obj))
+            elif event == "MODIFIED":
                 self._known[obj.key] = obj
-                told.append(Updated(obj))
+                found.append(Updated(obj))
             else:
-                raise wire.Unreadable(f"the watch sent an event of type {what!r}")
+                raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
 
 
-def _is_same(old: KubeObject, new: KubeObject) -> bool:
+def _is_same_version(old: KubeObject, new: KubeObject) -> bool:
     version = new.metadata.resource_version
     return bool(version) and version == old.metadata.resource_version and old.uid == new.uid

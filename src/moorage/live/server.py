@@ -1,66 +1,66 @@
-"""Server: health, metrics, configuration and dumps over HTTPS, for probes, Prometheus and people.
+"""SecureServer: health, metrics, configuration and dumps over HTTPS.
 
 /healthz /livez /readyz       and /healthz/CHECK; ?verbose, ?exclude=CHECK
-/metrics /metrics/slis        DELETE /metrics counts from nothing again
+/metrics /metrics/slis        DELETE /metrics resets all metrics
 /configz                      the configuration in effect
-/debug/queue /debug/cache     what the scheduler holds; SIGUSR2 writes the same to the log
+/debug/queue /debug/cache     the content of queue and cache; SIGUSR2 writes the same to the log
 """
 
 import asyncio
 import os
 import signal
 import ssl
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from moorage.api import config
+from moorage.api import config, quantity
+from moorage.core.queued_pod import QueuedPod
+from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.live import dumps, logs
-from moorage.live.authorization import Gate
-from moorage.live.health import Answer, Health
-from moorage.live.run import Live
+from moorage.live import logs
+from moorage.live.authorization import Authorizer
+from moorage.live.health import Health, HealthResponse
+from moorage.live.reflector import Reflector
+from moorage.live.run import LiveScheduler
 from moorage.metrics.meter import CONTENT_TYPE, Meter
 
-# The paths that it answers; manifests are checked against them.
+# All paths of the server; tests check the deployment manifests against them.
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 PATHS = (*HEALTH_PATHS, "/metrics", "/metrics/slis", "/configz", "/debug/queue", "/debug/cache")
 
 SECURE_PORT = 10259
-BIND_ADDRESS = "0.0.0.0"  # As kube-scheduler; who may look is the gate's business.
 
 LOG = logs.named("server")
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Server:
-    """Answers for one scheduler."""
+class SecureServer:
+    """The secure port of one scheduler."""
 
     def __init__(
         self,
-        live: Live,
+        live: LiveScheduler,
         meter: Meter,
         configuration: config.SchedulerConfiguration,
-        gate: Gate,
+        authorizer: Authorizer,
         health: Health | None = None,
     ) -> None:
         self._live = live
         self._meter = meter
         self._configuration = configuration
-        self._gate = gate
+        self._authorizer = authorizer
         self._health = health or Health(live)
 
     @asynccontextmanager
     async def listening(
         self, address: str, port: int, context: ssl.SSLContext | None
     ) -> AsyncIterator[int]:
-        """Listen for as long as the block lasts; gives the port, which 0 leaves to the system."""
+        """Listen while the block runs; yields the port, which the system chooses for 0."""
         runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -68,19 +68,19 @@ class Server:
             try:
                 await site.start()
             except OSError as error:
-                # A name that nobody knows has a number below 0, and words of its own.
+                # The number of a name resolution error is below 0, and it has its own text.
                 number = error.errno or 0
                 reason = os.strerror(number) if number > 0 else error.strerror or str(error)
                 raise InputError(f"cannot listen on {address}:{port}: {reason.lower()}") from None
             bound = runner.addresses[0][1]
             LOG.info("listening", address=address, port=bound, tls=context is not None)
-            with self._dumping():
+            with self._dump_on_signal():
                 yield bound
         finally:
             await runner.cleanup()
 
     def _application(self) -> web.Application:
-        application = web.Application(middlewares=[self._guarded])
+        application = web.Application(middlewares=[self._authorize])
         for path in HEALTH_PATHS:
             application.router.add_get(path, self._all_checks)
             application.router.add_get(f"{path}/{{check}}", self._one_check)
@@ -93,9 +93,9 @@ class Server:
         return application
 
     @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handle) -> web.StreamResponse:
+    async def _authorize(self, request: web.Request, handler: Handle) -> web.StreamResponse:
         authorization = request.headers.get("Authorization", "")
-        code = await self._gate.code(
+        code = await self._authorizer.code(
             request.remote or "", authorization, request.method, request.path
         )
         if code != 200:
@@ -106,8 +106,8 @@ class Server:
     # Health
 
     async def _all_checks(self, request: web.Request) -> web.Response:
-        return _answered(
-            self._health.all(
+        return _health_response(
+            self._health.check_all(
                 request.path.strip("/"),
                 verbose="verbose" in request.query,
                 exclude=request.query.getall("exclude", []),
@@ -118,7 +118,7 @@ class Server:
         path, check = request.path.split("/")[1], request.match_info["check"]
         if check not in self._health.paths[path]:
             raise web.HTTPNotFound(text=f"there is no check {check}\n")
-        return _answered(self._health.one(path, check))
+        return _health_response(self._health.check_one(path, check))
 
     # Metrics
 
@@ -135,91 +135,126 @@ class Server:
         body = "".join(f"{line}\n" for line in self._health.slis()).encode()
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
-    # What it is made of, and holds
+    # Configuration and dumps
 
     async def _configz(self, request: web.Request) -> web.Response:
         plain = config.to_dict(self._configuration)
         for extender in plain.get("extenders", ()):
-            extender.get("tlsConfig", {}).pop("keyData", None)  # Nobody has to see that.
+            extender.get("tlsConfig", {}).pop("keyData", None)  # A secret.
         return _json({"componentconfig": plain})
 
     async def _queue(self, request: web.Request) -> web.Response:
         async with self._live.cycling:
-            return _json(dumps.queue(self._live.scheduler))
+            return _json(dump_queue(self._live.scheduler))
 
     async def _cache(self, request: web.Request) -> web.Response:
         async with self._live.cycling:
-            held = dumps.cache(self._live.scheduler)
-            held["differences"] = dumps.differences(self._live.scheduler, self._live.reflectors)
-        return _json(held)
+            dump = dump_cache(self._live.scheduler)
+            dump["differences"] = cache_differences(self._live.scheduler, self._live.reflectors)
+        return _json(dump)
 
-    def _dumping(self) -> "_OnSignal":
-        return _OnSignal(signal.SIGUSR2, self._dump)
+    @contextmanager
+    def _dump_on_signal(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[None]] = set()  # The loop holds only weak references to tasks.
+
+        def start() -> None:
+            task = asyncio.ensure_future(self._dump())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        loop.add_signal_handler(signal.SIGUSR2, start)
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGUSR2)
 
     async def _dump(self) -> None:
         scheduler = self._live.scheduler
         async with self._live.cycling:
-            LOG.info("dump of the queue", queue=dumps.queue(scheduler))
-            LOG.info("dump of the cache", cache=dumps.cache(scheduler))
-            found = dumps.differences(scheduler, self._live.reflectors)
+            LOG.info("dump of the queue", queue=dump_queue(scheduler))
+            LOG.info("dump of the cache", cache=dump_cache(scheduler))
+            found = cache_differences(scheduler, self._live.reflectors)
         for difference in found:
             LOG.warning("cache mismatch", difference=difference)
         LOG.info("cache comparison done", mismatches=len(found))
 
 
-class _OnSignal:
-    """Starts something whenever a signal comes."""
-
-    def __init__(self, number: int, start: Callable[[], Awaitable[None]]) -> None:
-        self._number = number
-        self._start = start
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def __enter__(self) -> None:
-        asyncio.get_running_loop().add_signal_handler(self._number, self._came)
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.get_running_loop().remove_signal_handler(self._number)
-
-    def _came(self) -> None:
-        task = asyncio.ensure_future(self._start())
-        self._tasks.add(task)  # Tasks that nobody holds may vanish.
-        task.add_done_callback(self._tasks.discard)
-
-
-def tls_context(certificate_file: str = "", key_file: str = "") -> ssl.SSLContext:
-    """What a server shows: the given certificate, or one of its own making."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if bool(certificate_file) != bool(key_file):
-        raise InputError("--tls-cert-file and --tls-private-key-file have to be given together")
-    if certificate_file:
-        try:
-            context.load_cert_chain(certificate_file, key_file)
-        except (ssl.SSLError, OSError) as error:
-            reason = getattr(error, "reason", None) or error.strerror or error
-            raise InputError(f"{certificate_file}, {key_file}: {reason}") from None
-        return context
-    try:
-        from moorage.live.certificates import self_signed
-    except ModuleNotFoundError:
-        raise InputError(
-            "a certificate is needed to serve HTTPS: give --tls-cert-file and "
-            "--tls-private-key-file, or install moorage[live], which makes one"
-        ) from None
-    with tempfile.TemporaryDirectory() as folder:
-        # OpenSSL takes it from a file only; it is readable by us alone, and gone at once.
-        file = Path(folder) / "both.pem"
-        file.touch(0o600)
-        file.write_bytes(b"".join(self_signed()))
-        context.load_cert_chain(file)
-    return context
-
-
-def _answered(answer: Answer) -> web.Response:
+def _health_response(response: HealthResponse) -> web.Response:
     return web.Response(
-        status=answer.code, text=answer.text, headers={"X-Content-Type-Options": "nosniff"}
+        status=response.code, text=response.text, headers={"X-Content-Type-Options": "nosniff"}
     )
 
 
 def _json(value: Any) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), content_type="application/json")
+
+
+def dump_queue(scheduler: Scheduler) -> dict[str, Any]:
+    """Every queued pod by queue state, with the plugins that rejected it."""
+    return {
+        "counts": scheduler.queue.counts(),
+        **{
+            state: [_dump_entry(entry) for entry in entries]
+            for state, entries in scheduler.queue.dump().items()
+        },
+    }
+
+
+def _dump_entry(entry: QueuedPod) -> dict[str, Any]:
+    values = {
+        "pod": entry.key,
+        "uid": entry.uid,
+        "schedulerName": entry.pod.spec.scheduler_name,
+        "priority": entry.pod.priority,
+        "attempts": entry.attempts,
+        "queuedAt": entry.queued_at,
+        "unschedulablePlugins": sorted(entry.unschedulable_plugins),
+        "pendingPlugins": sorted(entry.pending_plugins),
+        "gatingPlugin": entry.gating_plugin,
+        "nominatedNode": entry.pod.status.nominated_node_name,
+    }
+    return {name: value for name, value in values.items() if value not in ("", [])}
+
+
+def dump_cache(scheduler: Scheduler) -> dict[str, Any]:
+    """Every node with its pods and requests, and the assumed pods."""
+    table = scheduler.cluster.table
+    nodes = [table.info(row) for row in table.zone_order.rows().tolist()]
+    return {
+        "nodes": len(nodes),
+        "pods": len(scheduler.cache),
+        "assumed": sorted(each.pod.key for each in scheduler.cache if each.assumed),
+        "table": [
+            {
+                "node": node.name,
+                "pods": sorted(each.pod.key for each in node.placed().values()),
+                "requested": _amounts(node.requested),
+                "allocatable": _amounts(node.allocatable),
+            }
+            for node in nodes
+        ],
+    }
+
+
+def _amounts(amount: Callable[[str], int]) -> dict[str, str]:
+    names = [name for name in ("cpu", "memory") if amount(name)]
+    return {name: quantity.format_value(amount(name), name) for name in names}
+
+
+def cache_differences(scheduler: Scheduler, reflectors: Iterable[Reflector]) -> list[str]:
+    """Nodes and pods that only the cache has, or only the reflectors."""
+    found: list[str] = []
+    for reflector in reflectors:
+        if reflector.kind.name == "Node":
+            cached = set(scheduler.cluster.table.row_of)
+            found += _compare("node", cached, set(reflector.keys()))
+        elif reflector.kind.name == "Pod":
+            cached = {pod.key for pod in scheduler.known_pods()}
+            found += _compare("pod", cached, set(reflector.keys()))
+    return found
+
+
+def _compare(kind: str, cached: set[str], listed: set[str]) -> list[str]:
+    missing = [f"{kind} {key} is not in the cache" for key in sorted(listed - cached)]
+    return missing + [f"{kind} {key} is only in the cache" for key in sorted(cached - listed)]

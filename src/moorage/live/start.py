@@ -1,4 +1,4 @@
-"""From a configuration and a connection to a scheduler at work."""
+"""Construct and run a LiveScheduler from a configuration and a connection."""
 
 import asyncio
 import signal
@@ -14,12 +14,12 @@ from moorage.framework.registry import Registry
 from moorage.live import kinds
 from moorage.live.client import Client, Observer
 from moorage.live.connection import Connection
-from moorage.live.lease import Lease
-from moorage.live.ports import Ports
-from moorage.live.run import Live
+from moorage.live.extenders import HttpExtenders
+from moorage.live.leader_election import LeaderElector
+from moorage.live.run import LiveScheduler
 
-# What goes on beside the scheduler for as long as it runs, such as the health endpoints.
-Beside = Callable[[Live], AbstractAsyncContextManager[Any]]
+# A context that is active while the scheduler runs, such as the secure port.
+Companion = Callable[[LiveScheduler], AbstractAsyncContextManager[Any]]
 
 
 async def schedule(
@@ -27,20 +27,20 @@ async def schedule(
     connection: Connection,
     scheduler: Scheduler,
     *,
-    beside: Beside = lambda live: nullcontext(),
-    ports: Ports | None = None,
+    companion: Companion = lambda live: nullcontext(),
+    extenders: HttpExtenders | None = None,
     observer: Observer | None = None,
 ) -> int:
-    """Schedule a cluster until a signal comes or the lease is lost; the exit code."""
-    wanted = configuration.client_connection
-    async with Client(connection, per_second=wanted.qps, burst=wanted.burst) as client:
+    """Schedule a cluster until a signal arrives or the lease is lost; returns the exit code."""
+    limits = configuration.client_connection
+    async with Client(connection, per_second=limits.qps, burst=limits.burst) as client:
         client.observer = observer
         await client.check()
-        live = _live(configuration, scheduler, client, ports)
+        live = _live(configuration, scheduler, client, extenders)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, live.stop)
-        async with beside(live):
+        async with companion(live):
             return await live.run()
 
 
@@ -48,26 +48,26 @@ def _live(
     configuration: SchedulerConfiguration,
     scheduler: Scheduler,
     client: Client,
-    ports: Ports | None,
-) -> Live:
+    extenders: HttpExtenders | None,
+) -> LiveScheduler:
     host = socket.gethostname()
     election = configuration.leader_election
-    lease = None
+    elector = None
     if election.leader_elect:
-        lease = Lease(client.without_bucket(), election, f"{host}_{uuid.uuid4()}")
-    return Live(
+        elector = LeaderElector(client.without_bucket(), election, f"{host}_{uuid.uuid4()}")
+    return LiveScheduler(
         scheduler,
         client,
         kinds.watched(plugins(configuration)),
         host=host,
-        lease=lease,
+        elector=elector,
         delay_cache=configuration.delay_cache_until_active,
-        ports=ports,
+        extenders=extenders,
     )
 
 
 def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
-    """The plugins that are enabled in some profile."""
+    """The plugins that are enabled in at least one profile."""
     registry = Registry()
     named = [name for profile in configuration.profiles for name in profile.plugins.names()]
     found = {name: registry.find(name, configuration.base_dir) for name in sorted(set(named))}
@@ -75,12 +75,12 @@ def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
 
 
 def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run to the end, on uvloop where it is installed."""
+    """Run a coroutine to its end, on uvloop if that is installed."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(work)
     finally:
-        work.close()  # Ctrl-C may come before its first step; Python complains of one never taken.
+        work.close()  # After Ctrl-C before its first step Python would warn about it.
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,4 +1,4 @@
-"""A scheduler whose verbs are timed: the live shell has the clock, the core has none."""
+"""TimedScheduler: a scheduler whose calls are timed for metrics; the core has no clock."""
 
 import time
 
@@ -6,12 +6,12 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Observation
 from moorage.core.scheduler import Scheduler
-from moorage.live.ports import Ports
+from moorage.live.extenders import HttpExtenders
 from moorage.metrics.meter import Meter
 
 
 class TimedScheduler(Scheduler):
-    """The machine as it is, and a meter beside it."""
+    """A scheduler that reports the duration of each call to a meter."""
 
     def __init__(
         self,
@@ -19,17 +19,17 @@ class TimedScheduler(Scheduler):
         meter: Meter,
         *,
         seed: int = 0,
-        ports: Ports | None = None,
+        extenders: HttpExtenders | None = None,
     ) -> None:
-        if ports is None:
+        if extenders is None:
             super().__init__(configuration, seed=seed, journal=meter.journal)
         else:
             super().__init__(
                 configuration,
                 seed=seed,
                 journal=meter.journal,
-                extenders=ports.extenders,
-                at_once=ports.at_once,
+                extenders=extenders.extenders,
+                at_once=extenders.at_once,
             )
         self.meter = meter
         meter.attach(self)

@@ -1,5 +1,7 @@
-"""Bytes of list and watch -> objects. The items of a list are decoded at once; of a watch line
-the type may have to come first, because only then it is known what its object is.
+"""Decode the responses of list and watch.
+
+The items of a page are decoded at once. A watch event is decoded as a change of an object first;
+other events (BOOKMARK, ERROR) are decoded in two steps: the type, then the object.
 """
 
 from functools import cache
@@ -12,34 +14,34 @@ from moorage.api import manifests
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
-from moorage.live import refusals
-from moorage.live.logs import Log
+from moorage.live import api_errors
+from moorage.live.logs import Logger
 
 T = TypeVar("T")
 
-# Types of lines that carry an object of the kind.
+# Types of watch events that carry an object of the kind.
 CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
-class Unreadable(Exception):
-    """What came is not what a list or a watch sends; only a new list helps."""
+class UnreadableError(Exception):
+    """A response that is no list or no watch event; the only recovery is a new list."""
 
 
 class ListMeta(Struct, frozen=True, rename="camel"):
-    """Where a list stands, and how to read on."""
+    """The resourceVersion of a list, and the token for its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class Page(Struct, Generic[T], frozen=True):
-    """A part of a list; Go writes an empty one as null."""
+class ListPage(Struct, Generic[T], frozen=True):
+    """One page of a list; Go encodes an empty list as null."""
 
     metadata: ListMeta = ListMeta()
     items: list[T] | None = None
 
 
-class _Line(Struct, Generic[T], frozen=True, gc=False):
+class _WatchEvent(Struct, Generic[T], frozen=True, gc=False):
     type: str
     object: T
 
@@ -48,19 +50,19 @@ class _Versioned(Struct, frozen=True, gc=False):
     metadata: ListMeta = ListMeta()
 
 
-_LINE = msgspec.json.Decoder(_Line[Raw])
+_RAW_EVENT = msgspec.json.Decoder(_WatchEvent[Raw])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
-_RAW_PAGE = msgspec.json.Decoder(Page[Raw])
+_RAW_PAGE = msgspec.json.Decoder(ListPage[Raw])
 
 
 @cache
 def _page_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(Page[struct])  # type: ignore[valid-type]  # a type that is a value
+    return msgspec.json.Decoder(ListPage[struct])  # type: ignore[valid-type]  # a type as a value
 
 
 @cache
-def _line_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_Line[struct])  # type: ignore[valid-type]  # a type that is a value
+def _event_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_WatchEvent[struct])  # type: ignore[valid-type]  # as above
 
 
 @cache
@@ -68,63 +70,63 @@ def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct)
 
 
-def page(body: bytes, kind: Kind, log: Log) -> Page[Any]:
-    """One page of a list; an object that does not fit is left out, and said so."""
+def decode_page(body: bytes, kind: Kind, log: Logger) -> ListPage[Any]:
+    """Decode one page of a list; invalid objects are skipped and logged."""
     try:
-        found: Page[Any] = _page_decoder(kind.struct).decode(body)
+        found: ListPage[Any] = _page_decoder(kind.struct).decode(body)
         return found
     except msgspec.ValidationError:
-        pass  # Some object in there is unusual: look at each for itself.
+        pass  # At least one object is invalid: decode each by itself.
     except msgspec.DecodeError as error:
-        raise Unreadable(f"the list is not JSON: {error}") from None
+        raise UnreadableError(f"the list is not JSON: {error}") from None
     try:
         raws = _RAW_PAGE.decode(body)
     except msgspec.ValidationError as error:
-        raise Unreadable(f"what came is not a list: {error}") from None
-    objects = [one(raw, kind, log) for raw in raws.items or ()]
-    return Page(metadata=raws.metadata, items=[obj for obj in objects if obj is not None])
+        raise UnreadableError(f"what came is not a list: {error}") from None
+    objects = [decode_object(raw, kind, log) for raw in raws.items or ()]
+    return ListPage(metadata=raws.metadata, items=[obj for obj in objects if obj is not None])
 
 
-def one(raw: bytes | Raw, kind: Kind, log: Log) -> Any:
-    """One object, or None if it does not fit."""
+def decode_object(raw: bytes | Raw, kind: Kind, log: Logger) -> Any:
+    """Decode one object; an invalid one is logged, and None is returned."""
     try:
         return _decoder(kind.struct).decode(raw)
     except msgspec.ValidationError:
         pass
     except msgspec.DecodeError as error:
-        raise Unreadable(f"an object is not JSON: {error}") from None
+        raise UnreadableError(f"an object is not JSON: {error}") from None
     try:
-        (obj,) = manifests.from_dicts([_labelled(msgspec.json.decode(raw), kind)])
+        (obj,) = manifests.from_dicts([_with_kind(msgspec.json.decode(raw), kind)])
         return obj
     except (ManifestError, ValueError) as error:
         log.error("object left out: it cannot be read", problem=str(error))
         return None
 
 
-def _labelled(document: Any, kind: Kind) -> Any:
-    """Items of a list do not say what they are."""
+def _with_kind(document: Any, kind: Kind) -> Any:
+    """Add kind and apiVersion, which the items of a list do not state."""
     if not isinstance(document, dict):
         return document
     return {**document, "kind": kind.name, "apiVersion": kind.api_version}
 
 
-def line(text: bytes, kind: Kind, log: Log) -> tuple[str, Any, str]:
-    """A line of a watch: its type, its object if it has one, and a bookmark's version.
+def decode_event(line: bytes, kind: Kind, log: Logger) -> tuple[str, Any, str]:
+    """Decode a watch event: its type, its object or None, and the resourceVersion of a bookmark.
 
-    An ERROR is raised as what it says.
+    An ERROR event is raised as ApiStatusError.
     """
     try:
-        usual = _line_decoder(kind.struct).decode(text)
-        if usual.type in CHANGES:
-            return usual.type, usual.object, ""
+        change = _event_decoder(kind.struct).decode(line)
+        if change.type in CHANGES:
+            return change.type, change.object, ""
     except msgspec.MsgspecError:
-        pass  # The object is unusual, or it is none of the kind.
+        pass  # The object is invalid, or not of this kind.
     try:
-        found = _LINE.decode(text)
+        found = _RAW_EVENT.decode(line)
     except msgspec.MsgspecError as error:
-        raise Unreadable(f"a line of the watch cannot be read: {error}") from None
+        raise UnreadableError(f"a line of the watch cannot be read: {error}") from None
     if found.type == "ERROR":
-        raise refusals.of_watch(found.object)
+        raise api_errors.from_watch_event(found.object)
     if found.type == "BOOKMARK":
         return found.type, None, _VERSIONED.decode(found.object).metadata.resource_version
-    return found.type, one(found.object, kind, log), ""
+    return found.type, decode_object(found.object, kind, log), ""

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from moorage.live import certificates, tls
+from moorage.live import tls
+from moorage.live.api_errors import NoResponseError, NotSentError
 from moorage.live.connection import ServerTrust
-from moorage.live.exchange import Exchanges
-from moorage.live.refusals import Lost, Unreached
+from moorage.live.http1 import ConnectionPool, header
 
 PLAIN = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\nRetry-After: 3\r\n\r\n{}"
 CHUNKED = (
@@ -54,19 +54,19 @@ async def serving(*answers, piece=0, context=None, path=""):
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     scheme = "https" if context else "http"
-    exchanges = Exchanges(f"{scheme}://127.0.0.1:{port}{path}")
+    pool = ConnectionPool(f"{scheme}://127.0.0.1:{port}{path}")
     try:
-        yield made, exchanges
+        yield made, pool
     finally:
-        exchanges.close()
+        pool.close()
         server.close()
 
 
-def ask(exchanges, context=None, seconds=2.0):
-    return exchanges.ask(
+def ask(pool, context=None, seconds=2.0):
+    return pool.request(
         "POST",
         "/x?a=b",
-        exchanges.lines({"Authorization": "Bearer t"}),
+        pool.encode_headers({"Authorization": "Bearer t"}),
         b"{}",
         seconds=seconds,
         ssl_context=context,
@@ -76,8 +76,8 @@ def ask(exchanges, context=None, seconds=2.0):
 
 def asked(*answers, times=1, piece=0, **options):
     async def go():
-        async with serving(*answers, piece=piece, **options) as (server, exchanges):
-            found = [await ask(exchanges) for _ in range(times)]
+        async with serving(*answers, piece=piece, **options) as (server, pool):
+            found = [await ask(pool) for _ in range(times)]
             return found, server
 
     return asyncio.run(go())
@@ -104,8 +104,8 @@ def test_what_is_sent():
     assert head[0] == b"POST /k8s/clusters/c-1/x?a=b HTTP/1.1"
     assert b"Authorization: Bearer t" in head
     assert server.requests[0].endswith(b"\r\n\r\n{}")
-    assert found.header("retry-after") == "3"
-    assert found.header("etag") is None
+    assert header(found.head, b"retry-after") == "3"
+    assert header(found.head, b"etag") is None
 
 
 def test_connections_are_kept():
@@ -121,11 +121,11 @@ def test_a_connection_that_the_server_ends_is_not_used_again():
 
 def test_a_connection_that_was_closed_meanwhile_is_not_used_again():
     async def go():
-        async with serving(PLAIN) as (server, exchanges):
-            await ask(exchanges)  # The server has no more answers, and closes.
+        async with serving(PLAIN) as (server, pool):
+            await ask(pool)  # The server has no more answers, and closes.
             await asyncio.sleep(0.05)
             server.answers.append(PLAIN)
-            await ask(exchanges)
+            await ask(pool)
             return server.connections
 
     assert asyncio.run(go()) == 2
@@ -142,10 +142,10 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used_again():
 )
 def test_lost(answer, text):
     async def go():
-        async with serving(answer, PLAIN) as (_, exchanges):
-            with pytest.raises(Lost, match=text):
-                await ask(exchanges, seconds=0.1)
-            assert (await ask(exchanges)).status == 201  # The next is not harmed.
+        async with serving(answer, PLAIN) as (_, pool):
+            with pytest.raises(NoResponseError, match=text):
+                await ask(pool, seconds=0.1)
+            assert (await ask(pool)).status == 201  # The next is not harmed.
 
     asyncio.run(go())
 
@@ -162,12 +162,12 @@ def test_each_is_given_up_at_its_own_time():
             left.release()
 
         server = await asyncio.start_server(deaf, "127.0.0.1", 0)
-        exchanges = Exchanges(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        pool = ConnectionPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
         async def waited(seconds):
             began = loop.time()
-            with pytest.raises(Lost, match=f"no answer within {seconds} s"):
-                await ask(exchanges, seconds=seconds)
+            with pytest.raises(NoResponseError, match=f"no answer within {seconds} s"):
+                await ask(pool, seconds=seconds)
             return loop.time() - began
 
         try:
@@ -175,7 +175,7 @@ def test_each_is_given_up_at_its_own_time():
         finally:
             for _ in range(3):
                 await left.acquire()
-            exchanges.close()
+            pool.close()
             server.close()
 
     longest, shortest, middle = asyncio.run(go())
@@ -188,20 +188,20 @@ def test_tls(tmp_path):
     authority, context = server_certificate(tmp_path)
 
     async def go():
-        async with serving(PLAIN, PLAIN, context=context) as (_, exchanges):
-            trusted = tls.context(ServerTrust(authority=authority))
-            assert (await ask(exchanges, trusted)).status == 201
-            reckless = tls.context(ServerTrust(insecure=True))
-            assert (await ask(exchanges, reckless)).status == 201
-            strict = tls.context(ServerTrust())
-            with pytest.raises(Unreached, match="CERTIFICATE_VERIFY_FAILED"):
-                await ask(exchanges, strict)
+        async with serving(PLAIN, PLAIN, context=context) as (_, pool):
+            trusted = tls.client_context(ServerTrust(authority=authority))
+            assert (await ask(pool, trusted)).status == 201
+            reckless = tls.client_context(ServerTrust(insecure=True))
+            assert (await ask(pool, reckless)).status == 201
+            strict = tls.client_context(ServerTrust())
+            with pytest.raises(NotSentError, match="CERTIFICATE_VERIFY_FAILED"):
+                await ask(pool, strict)
 
     asyncio.run(go())
 
 
 def server_certificate(folder):
-    certificate, key = certificates.self_signed(["localhost", "127.0.0.1"])
+    certificate, key = tls.self_signed(["localhost", "127.0.0.1"])
     (folder / "tls.pem").write_bytes(certificate + key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "tls.pem")

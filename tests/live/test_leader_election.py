@@ -8,10 +8,10 @@ import pytest
 from api_server import Refused, Store, application_of, serve
 
 from moorage.api.config import LeaderElection
-from moorage.live import lease as leases
+from moorage.live import leader_election
 from moorage.live.client import Client
 from moorage.live.connection import Connection
-from moorage.live.lease import Lease
+from moorage.live.leader_election import LeaderElector
 
 SETTINGS = LeaderElection(
     lease_duration_seconds=1.0, renew_deadline_seconds=0.6, retry_period_seconds=0.1
@@ -34,7 +34,10 @@ async def candidates(*names, clock=None):
     runner, port = await serve(application_of(store), 0)
     try:
         async with Client(Connection(server=f"http://127.0.0.1:{port}")) as client:
-            yield store, *(Lease(client, SETTINGS, name, clock=clock or Clock()) for name in names)
+            yield (
+                store,
+                *(LeaderElector(client, SETTINGS, name, clock=clock or Clock()) for name in names),
+            )
     finally:
         await runner.cleanup()
 
@@ -131,7 +134,7 @@ def test_leader_that_was_away_too_long_may_not_act():
             await lease.acquire()
             clock.ahead = 0.7
             assert not lease.may_act()  # at once, before anybody has looked at the lease
-            with pytest.raises(leases.Lost, match="not renewed in time"):
+            with pytest.raises(leader_election.LeaseLost, match="not renewed in time"):
                 await lease.keep()
             assert not lease.is_held
 
@@ -145,7 +148,7 @@ def test_leader_without_a_server_gives_up_at_its_deadline():
             began = time.monotonic()
             store.objects["leases"].clear()
             store.get = lambda *_: time.sleep(0.02) or 1 / 0  # every answer is a 500
-            with pytest.raises(leases.Lost):
+            with pytest.raises(leader_election.LeaseLost):
                 await lease.keep()
             return time.monotonic() - began
 
@@ -157,7 +160,7 @@ def test_leader_whose_lease_another_took_stops_at_once():
         async with candidates("me") as (store, lease):
             await lease.acquire()
             take(store)
-            with pytest.raises(leases.Lost, match="other holds the lease"):
+            with pytest.raises(leader_election.LeaseLost, match="other holds the lease"):
                 await lease.keep()
             assert not lease.may_act()
 

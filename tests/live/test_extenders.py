@@ -18,10 +18,9 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.framework.effects import BindPod, PodRef
 from moorage.framework.post_filter import Candidate
-from moorage.live import extender_wire
-from moorage.live.certificates import self_signed
-from moorage.live.extender_wire import ExtenderError
-from moorage.live.ports import Ports
+from moorage.live import extenders
+from moorage.live.extenders import ExtenderError, HttpExtenders
+from moorage.live.tls import self_signed
 from moorage.testing import make_node, make_pod
 
 # Answers /VERB with the answer of that name, and /asked with all that it was asked.
@@ -115,13 +114,13 @@ def extender(url):
 
     def make(**settings):
         settings = {"url_prefix": url, "http_timeout_seconds": 5.0, **settings}
-        ports = Ports([config.Extender(**settings)])
-        opened.append(ports)
-        return ports.extenders[0]
+        made_extenders = HttpExtenders([config.Extender(**settings)])
+        opened.append(made_extenders)
+        return made_extenders.extenders[0]
 
     yield make
-    for ports in opened:
-        ports.close()
+    for made_extenders in opened:
+        made_extenders.close()
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def asked(extender):
 
     def last():
         probe = extender()
-        return json.loads(probe._ports.wait(probe._post("asked", b"{}")))[-1]
+        return json.loads(probe._extenders.wait(probe._post("asked", b"{}")))[-1]
 
     return last
 
@@ -192,7 +191,7 @@ def test_preempt_sends_victims(extender, asked, names, full, meta):
 
 def test_bind_sends_pod_and_node(extender, asked):
     made = extender(bind_verb="bound")
-    assert made._ports.wait(made.bind(BIND)) == Done()
+    assert made._extenders.wait(made.bind(BIND)) == Done()
     assert asked()[2] == {
         "PodName": "p",
         "PodNamespace": "default",
@@ -258,7 +257,7 @@ def test_nobody_listens(extender):
     made = extender(url_prefix="http://127.0.0.1:1", filter_verb="f", bind_verb="b")
     with pytest.raises(ExtenderError, match=r'Post "http://127\.0\.0\.1:1/f"'):
         made.filter(POD, NODES)
-    assert isinstance(made._ports.wait(made.bind(BIND)), Failed)
+    assert isinstance(made._extenders.wait(made.bind(BIND)), Failed)
 
 
 @pytest.mark.parametrize(
@@ -274,12 +273,12 @@ def test_nobody_listens(extender):
 def test_bind_outcomes(extender, url, verb, outcome):
     made = extender(bind_verb=verb, http_timeout_seconds=0.3)
     request = replace(BIND, extender=url)
-    assert isinstance(asyncio.run(made._ports.bind(request)), outcome)
+    assert isinstance(asyncio.run(made._extenders.bind(request)), outcome)
 
 
 def test_scores_that_are_no_list():
     with pytest.raises(ExtenderError, match="a list of hosts is expected"):
-        extender_wire.scores(b'{"Host": "n1"}')
+        extenders.decode_scores(b'{"Host": "n1"}')
 
 
 # TLS
@@ -326,7 +325,7 @@ def test_tls(extender, secure, settings, trusted):
 def test_a_certificate_file_that_is_not_there():
     settings = config.Extender(tls_config=config.ExtenderTLSConfig(ca_file="/nowhere"))
     with pytest.raises(InputError, match=r"extenders\[0\].tlsConfig.caFile: cannot read"):
-        Ports([settings])
+        HttpExtenders([settings])
 
 
 # Together with the scheduler
@@ -339,21 +338,21 @@ def outcome(url):
 
     def run(*extenders):
         made = [config.Extender(**{"url_prefix": url, "weight": 1, **each}) for each in extenders]
-        ports = Ports(made)
-        opened.append(ports)
-        scheduler = Scheduler(extenders=ports.extenders, at_once=ports.at_once)
+        made_extenders = HttpExtenders(made)
+        opened.append(made_extenders)
+        scheduler = Scheduler(extenders=made_extenders.extenders, at_once=made_extenders.at_once)
         for obj in (*NODES, POD):
             scheduler.observe(Added(obj), 0.0)
         effects = scheduler.schedule_one(0.0)
         for effect in effects:
             if isinstance(effect.request, BindPod) and effect.request.extender:
-                done = asyncio.run(ports.bind(effect.request))
+                done = asyncio.run(made_extenders.bind(effect.request))
                 scheduler.complete(effect.ticket, done, 1.0)
         return scheduler.journal.story("uid-p")[-1]
 
     yield run
-    for ports in opened:
-        ports.close()
+    for made_extenders in opened:
+        made_extenders.close()
 
 
 NAMES = {"filter_verb": "names", "node_cache_capable": True}

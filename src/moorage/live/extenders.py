@@ -1,0 +1,402 @@
+"""HttpExtenders: calls to the HTTP extenders of a configuration, and their JSON.
+
+A scheduling cycle that calls an extender cannot continue without the response, so its thread waits.
+The calls run on an event loop of their own in a thread of their own: waiting never blocks the loop
+that renews the lease and watches the cluster.
+
+The JSON has Kubernetes' extender v1 types. Requests use the capitalised names, and null for what is
+absent. Responses are decoded whatever the case of their keys, because many extenders write lower
+camel case.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Raw, Struct
+
+from moorage.api import config
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Failed, Outcome, Unknown
+from moorage.core.extenders import Call, ExtenderVictims, FilterResult
+from moorage.errors import ConfigError
+from moorage.framework.effects import BindPod
+from moorage.framework.post_filter import Candidate
+from moorage.live import logs, tls
+from moorage.live.connection import ServerTrust
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+LOG = logs.named("extender")
+
+
+class ExtenderError(Exception):
+    """An extender reported an error, or its response cannot be decoded."""
+
+
+class HttpExtenders:
+    """The extenders of a configuration, and the event loop for the calls to them."""
+
+    def __init__(self, extenders: Iterable[config.Extender]) -> None:
+        self.extenders = [
+            HttpExtender(settings, f"extenders[{i}].tlsConfig", self)
+            for i, settings in enumerate(extenders)
+        ]
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="extenders", daemon=True)
+        self._callers = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="extender")
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def wait(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the extenders' loop and wait for it in this thread."""
+        return self._begin(call).result()
+
+    async def bind(self, request: BindPod) -> Outcome:
+        """Let the extender that a request names bind its pod; never raises."""
+        named = [each for each in self.extenders if each.settings.url_prefix == request.extender]
+        if not named:
+            return Failed(f"there is no extender {request.extender}")
+        return await asyncio.wrap_future(self._begin(named[0].bind(request)))
+
+    def at_once(self, calls: Sequence[Call]) -> list[Any]:
+        """Make calls concurrently; returns each one's result or the exception it raised."""
+        return [
+            future.exception() or future.result()
+            for future in [self._callers.submit(call) for call in calls]
+        ]
+
+    def close(self) -> None:
+        """Cancel the calls in progress, and stop the loop."""
+        if not self._loop.is_closed():
+            self.wait(self._close_sessions())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._callers.shutdown()
+
+    async def _close_sessions(self) -> None:
+        for extender in self.extenders:
+            await extender.close()
+        # Connections are closed in the next iterations of the loop.
+        await asyncio.sleep(0)
+
+    def _begin(self, call: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
+
+
+class HttpExtender:
+    """An extender that is called by POST; implements core.extenders.ExtenderClient."""
+
+    def __init__(self, settings: config.Extender, tls_path: str, extenders: HttpExtenders) -> None:
+        self.settings = settings
+        self._extenders = extenders
+        self._ssl = _ssl_context(settings, tls_path)
+        self._session: aiohttp.ClientSession | None = None
+        self._nodes = NodeEncoder()
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterResult:
+        body = encode_nodes(pod, nodes, self._nodes, names=self._names)
+        return self._call(
+            self.settings.filter_verb, body, partial(decode_filter_result, names=self._names)
+        )
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Iterable[tuple[str, int]]:
+        body = encode_nodes(pod, nodes, self._nodes, names=self._names)
+        return self._call(self.settings.prioritize_verb, body, decode_scores)
+
+    def preempt(
+        self, pod: Pod, candidates: Mapping[str, Candidate]
+    ) -> Mapping[str, ExtenderVictims]:
+        body = encode_victims(pod, candidates, names=self._names)
+        return self._call(self.settings.preempt_verb, body, decode_victims)
+
+    async def bind(self, request: BindPod) -> Outcome:
+        """Bind a pod; without a response the outcome is unknown."""
+        verb = self.settings.bind_verb
+        try:
+            check_binding_result(await self._post(verb, encode_binding(request)))
+        except ExtenderError as error:
+            return Failed(self._log(error))
+        except aiohttp.ClientConnectorError as error:  # The request was not sent.
+            return Failed(self._log(self._describe(verb, error)))
+        except (aiohttp.ClientError, OSError) as error:
+            return Unknown(self._log(self._describe(verb, error)))
+        return Done()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def _names(self) -> bool:
+        """Whether the extender has its own copy of the nodes, so that names are enough."""
+        return self.settings.node_cache_capable
+
+    def _call(self, verb: str, body: bytes, decode: Callable[[bytes], T]) -> T:
+        try:
+            return decode(self._extenders.wait(self._post(verb, body)))
+        except ExtenderError as error:
+            self._log(error)
+            raise
+        except (aiohttp.ClientError, OSError) as error:
+            raise ExtenderError(self._log(self._describe(verb, error))) from error
+
+    async def _post(self, verb: str, body: bytes) -> bytes:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._ssl)
+            self._session = aiohttp.ClientSession(
+                connector=connector, headers={"Content-Type": "application/json"}
+            )
+        seconds = self.settings.http_timeout_seconds
+        server_name = self.settings.tls_config.server_name if self.settings.tls_config else ""
+        async with self._session.post(
+            self._url(verb),
+            data=body,
+            timeout=aiohttp.ClientTimeout(total=seconds),
+            server_hostname=server_name or None,
+        ) as response:
+            if response.status != 200:
+                raise ExtenderError(
+                    f"failed {verb} with extender at URL {self._url(verb)}, code {response.status}"
+                )
+            return await response.read()
+
+    def _url(self, verb: str) -> str:
+        return f"{self.settings.url_prefix.rstrip('/')}/{verb}"
+
+    def _describe(self, verb: str, error: Exception) -> str:
+        text = str(error) or type(error).__name__
+        if isinstance(error, TimeoutError):
+            text = f"no answer within {self.settings.http_timeout_seconds:g} s"
+        return f'Post "{self._url(verb)}": {text}'
+
+    def _log(self, error: object) -> str:
+        text = str(error)
+        LOG.warning("extender failed", url=self.settings.url_prefix, trouble=text)
+        return text
+
+
+def _ssl_context(settings: config.Extender, path: str) -> Any:
+    given = settings.tls_config or config.ExtenderTLSConfig()
+    authority = _pem(given.ca_data, given.ca_file, f"{path}.caFile")
+    # As in kube-scheduler: HTTPS without an authority is not verified.
+    insecure = given.insecure or (settings.enable_https and not authority)
+    return tls.client_context(
+        ServerTrust(authority=authority, insecure=insecure, server_name=given.server_name),
+        _pem(given.cert_data, given.cert_file, f"{path}.certFile"),
+        _pem(given.key_data, given.key_file, f"{path}.keyFile"),
+        path,
+    )
+
+
+def _pem(data: bytes, file: str, path: str) -> bytes:
+    if data or not file:
+        return data
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError([f'{path}: cannot read "{file}": {error.strerror}']) from None
+
+
+# Requests
+
+
+class NodeEncoder:
+    """Nodes as JSON; a node is encoded again only when it has changed."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Node, Raw]] = {}
+
+    def encode(self, node: Node) -> Raw:
+        """A node as JSON."""
+        known = self._nodes.get(node.name)
+        if known is None or known[0] is not node:
+            known = self._nodes[node.name] = (node, Raw(msgspec.json.encode(node)))
+        return known[1]
+
+    def keep_only(self, nodes: Sequence[Node]) -> None:
+        """Drop deleted nodes, once they are the majority."""
+        if len(self._nodes) > 2 * len(nodes) + 100:
+            names = {node.name for node in nodes}
+            self._nodes = {name: kept for name, kept in self._nodes.items() if name in names}
+
+
+def encode_nodes(pod: Pod, nodes: Sequence[Node], encoder: NodeEncoder, *, names: bool) -> bytes:
+    """ExtenderArgs, for filter and prioritize: nodes as objects or as names."""
+    listed: Any = None
+    if not names:
+        listed = {"metadata": {}, "items": [encoder.encode(node) for node in nodes]}
+        encoder.keep_only(nodes)
+    named = [node.name for node in nodes] if names else None
+    return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": named})
+
+
+def encode_victims(pod: Pod, candidates: Mapping[str, Candidate], *, names: bool) -> bytes:
+    """ExtenderPreemptionArgs: victims as objects, or as UIDs for an extender that has them."""
+    victims = {
+        node: {
+            "Pods": [{"UID": v.uid} if names else v for v in each.victims],
+            "NumPDBViolations": each.violations,
+        }
+        for node, each in candidates.items()
+    }
+    return msgspec.json.encode(
+        {
+            "Pod": pod,
+            "NodeNameToVictims": None if names else victims,
+            "NodeNameToMetaVictims": victims if names else None,
+        }
+    )
+
+
+def encode_binding(request: BindPod) -> bytes:
+    """ExtenderBindingArgs."""
+    pod = request.pod
+    return msgspec.json.encode(
+        {
+            "PodName": pod.name,
+            "PodNamespace": pod.namespace,
+            "PodUID": pod.uid,
+            "Node": request.node,
+        }
+    )
+
+
+# Responses
+
+
+class _Metadata(Struct, frozen=True):
+    name: str = ""
+
+
+class _Node(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Nodes(Struct, frozen=True):
+    items: list[_Node] | None = None
+
+
+class _FilterResult(Struct, frozen=True, rename={"unresolvable": "failedandunresolvablenodes"}):
+    nodes: _Nodes | None = None
+    nodenames: list[str] | None = None
+    failednodes: dict[str, str] | None = None
+    unresolvable: dict[str, str] | None = None
+    error: str | None = None
+
+
+class _HostPriority(Struct, frozen=True):
+    host: str = ""
+    score: int = 0
+
+
+class _MetaPod(Struct, frozen=True):
+    uid: str = ""
+
+
+class _MetaVictims(Struct, frozen=True):
+    pods: list[_MetaPod] | None = None
+    numpdbviolations: int = 0
+
+
+class _PreemptionResult(Struct, frozen=True):
+    nodenametometavictims: dict[str, _MetaVictims | None] | None = None
+
+
+class _BindingResult(Struct, frozen=True):
+    error: str | None = None
+
+
+def decode_filter_result(body: bytes, *, names: bool) -> FilterResult:
+    """The response to filter."""
+    result = _decode(body, _FilterResult)
+    if result.error:
+        raise ExtenderError(result.error)
+    nodes: list[str] = []
+    if names and result.nodenames is not None:
+        nodes = result.nodenames
+    elif result.nodes is not None:
+        nodes = [node.metadata.name for node in result.nodes.items or ()]
+    return FilterResult(
+        nodes=nodes, failed=result.failednodes or {}, unresolvable=result.unresolvable or {}
+    )
+
+
+def decode_scores(body: bytes) -> list[tuple[str, int]]:
+    """The response to prioritize."""
+    plain = _decode_json(body)
+    if not isinstance(plain, list | None):
+        raise ExtenderError(f"a list of hosts is expected, this is {type(plain).__name__}")
+    hosts = [_convert(_fold_keys(each), _HostPriority) for each in plain or ()]
+    return [(each.host, each.score) for each in hosts]
+
+
+def decode_victims(body: bytes) -> dict[str, ExtenderVictims]:
+    """The response to preempt."""
+    result = _decode(body, _PreemptionResult)
+    found = result.nodenametometavictims or {}
+    return {
+        node: ExtenderVictims(tuple(pod.uid for pod in each.pods or ()), each.numpdbviolations)
+        for node, each in ((node, each or _MetaVictims()) for node, each in found.items())
+    }
+
+
+def check_binding_result(body: bytes) -> None:
+    """Raise the error in the response to bind, if there is one."""
+    result = _decode(body, _BindingResult)
+    if result.error:
+        raise ExtenderError(result.error)
+
+
+# Maps whose keys are names of nodes, which keep their case.
+_BY_NAME = ("failednodes", "failedandunresolvablenodes", "nodenametometavictims")
+
+
+def _decode(body: bytes, struct: type[S]) -> S:
+    plain = _decode_json(body)
+    return _convert(_fold_keys({} if plain is None else plain), struct)
+
+
+def _decode_json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ExtenderError(f"the answer is not JSON: {error}") from None
+
+
+def _convert(plain: Any, struct: type[S]) -> S:
+    try:
+        return msgspec.convert(plain, struct)
+    except msgspec.ValidationError as error:
+        raise ExtenderError(f"the answer cannot be read: {error}") from None
+
+
+def _fold_keys(plain: Any) -> Any:
+    """Convert keys to lower case and drop nulls, which mean "absent" as in Go."""
+    match plain:
+        case dict():
+            members = {key.lower(): member for key, member in plain.items() if member is not None}
+            return {key: _fold_member(key, member) for key, member in members.items()}
+        case list():
+            return [_fold_keys(each) for each in plain]
+        case _:
+            return plain
+
+
+def _fold_member(key: str, member: Any) -> Any:
+    if key in _BY_NAME and isinstance(member, dict):
+        return {name: _fold_keys(each) for name, each in member.items()}
+    return _fold_keys(member)
