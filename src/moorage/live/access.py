@@ -37,7 +37,7 @@ def cluster(plugins: dict[str, type[Any]]) -> list[Permission]:
 
 
 def lease(configuration: SchedulerConfiguration) -> list[Permission]:
-    """Permissions in the lease's namespace (leader_election.py); `create` cannot be limited by name."""
+    """Permissions in the namespace of the lease; `create` cannot be limited by name."""
     election = configuration.leader_election
     if not election.leader_elect:
         return []
