@@ -6,6 +6,7 @@
     │   ├── ConfigError       an invalid KubeSchedulerConfiguration
     │   └── KubeconfigError   an unusable kubeconfig or unusable in-cluster credentials
     ├── PluginError       a plugin raised or violated its contract; names the plugin
+    ├── PluginFailure     raised by a plugin on purpose: its text is shown as it is
     └── InvariantError    a bug of ours: an invariant does not hold
 
 An external failure (a refused binding, a lost connection) is an `Outcome`, not an exception.
@@ -45,15 +46,24 @@ class KubeconfigError(InputError):
 
 
 class PluginError(MoorageError):
-    """A plugin raised an exception or violated its contract."""
+    """A plugin raised an exception or violated its contract.
 
-    def __init__(self, plugin: str, text: str) -> None:
-        super().__init__(plugin, text)
+    `reason` is what the plugin said; `str()` also names the plugin and the extension point in
+    Kubernetes' wording. The exception of the plugin, if any, is the `__cause__`.
+    """
+
+    def __init__(self, plugin: str, reason: str, text: str = "") -> None:
+        super().__init__(plugin, reason, text)
         self.plugin = plugin
-        self.text = text
+        self.reason = reason
+        self.text = text or reason
 
     def __str__(self) -> str:
         return self.text
+
+
+class PluginFailure(MoorageError):
+    """Raised by a plugin on purpose; the text is complete, so file and line are not added."""
 
 
 class InvariantError(MoorageError):

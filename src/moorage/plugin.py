@@ -38,6 +38,7 @@ from moorage.api.storage import (
     VolumeNodeAffinity,
 )
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from moorage.errors import PluginFailure
 from moorage.framework.assumed import AssumeError
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
@@ -152,6 +153,7 @@ __all__ = [
     "PersistentVolumeClaim",
     "Placed",
     "Placements",
+    "PluginFailure",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",

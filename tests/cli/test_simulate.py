@@ -229,7 +229,9 @@ def test_a_plugin_that_raises_costs_its_own_pod(run, write, configure, make_node
     assert got.exit_code == 0
     outcome = json.loads(got.stdout)
     assert outcome["placements"] == {"default/good": "n", "default/bad": None, "default/other": "n"}
-    assert outcome["pending"] == {"default/bad": 'running "Moody" filter plugin: not today'}
+    assert outcome["pending"] == {
+        "default/bad": 'running "Moody" filter plugin: not today (moody.py:9)'
+    }
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class Patient:
         if claim is not None and claim.spec.volume_name:
             return mp.SUCCESS
         if state.now >= 10.0:
-            raise TimeoutError("nobody came")
+            raise mp.PluginFailure("nobody came")
         return mp.Awaiting(seconds=10.0 - state.now, objects=(KEY,))
 
 

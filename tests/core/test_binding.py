@@ -6,6 +6,7 @@ from tests.saying import make
 from moorage.core.binding import BindingCycle, Stage
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.queued_pod import QueuedPod
+from moorage.errors import PluginFailure
 from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.status import SKIP, SUCCESS, Code, error, unschedulable
 from moorage.testing import make_pod, make_state
@@ -64,11 +65,13 @@ def test_pre_bind_plugins_one_after_the_other(machine):
     ("said", "status"),
     [
         pytest.param(NO, NO.by("A"), id="refused"),
-        pytest.param(OSError("disk"), error('running PreBind plugin "A": disk', "A"), id="trouble"),
+        pytest.param(
+            PluginFailure("disk"), error('running PreBind plugin "A": disk', "A"), id="trouble"
+        ),
     ],
 )
 def test_a_pre_bind_plugin_does_not_succeed(machine, said, status):
-    cycle = begin(machine, make("A", pre_bind=said), make("B", pre_bind=OSError("nobody asks")))
+    cycle = begin(machine, make("A", pre_bind=said), make("B", pre_bind=PluginFailure("unused")))
     assert cycle.step() == ()
     assert (cycle.stage, cycle.status, cycle.outstanding) == (Stage.FAILED, status, 0)
 
@@ -102,7 +105,7 @@ def test_the_binding_fails(machine):
         pytest.param(SUCCESS, Stage.DONE, SUCCESS, id="done by the plugin itself"),
         pytest.param(NO, Stage.FAILED, NO.by("A"), id="refused"),
         pytest.param(
-            OSError("x"), Stage.FAILED, error('running Bind plugin "A": x', "A"), id="trouble"
+            PluginFailure("x"), Stage.FAILED, error('running Bind plugin "A": x', "A"), id="trouble"
         ),
     ],
 )

@@ -9,6 +9,7 @@ from tests.saying import make
 from moorage.api.pod import PodStatus
 from moorage.core import diagnosis
 from moorage.core.cycle import SchedulingCycle
+from moorage.errors import PluginFailure
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import (
     SKIP,
@@ -73,7 +74,7 @@ def test_49_ties_fall_to_the_seed(machine):
 
 
 def test_a_single_feasible_node_is_not_scored(machine):
-    plugin = make("A", filter=per_node(n1=NO, n3=NO), score=ValueError("nobody asks"))
+    plugin = make("A", filter=per_node(n1=NO, n3=NO), score=PluginFailure("nobody asks"))
     decision = decide(machine(plugin))
     assert (decision.node, decision.scored) == ("n2", None)
     assert decision.best_rows(3) == [1]
@@ -86,7 +87,7 @@ def test_48_no_score_counts_for_anything(machine):
 
 
 def test_no_nodes_at_all(machine):
-    decision = decide(machine(make("A", post_filter=ValueError("nobody asks")), nodes=()))
+    decision = decide(machine(make("A", post_filter=PluginFailure("nobody asks")), nodes=()))
     assert decision.status == unresolvable(diagnosis.NO_NODES)
     assert (decision.diagnosis, decision.nominated) == (None, "")
 
@@ -181,7 +182,7 @@ def test_refusals_before_and_by_narrowing(machine, plugins, message, blamed):
         pytest.param(PostFiltered(NO, ""), " no", "", id="a promise is taken back"),
         pytest.param(PostFiltered(NO), " no", None, id="a promise is left alone"),
         pytest.param(
-            OSError("not found"),
+            PluginFailure("not found"),
             ' running PostFilter plugin "B": not found',
             None,
             id="trouble leaves promises alone",
@@ -213,7 +214,10 @@ def test_post_filter_runs_after_a_refusal_for_all_nodes(machine):
     ],
 )
 def test_post_filter_is_not_asked_about_a_pod_that_no_node_can_ever_take(machine, refusal):
-    plugins = make("A", pre_filter=refusal, filter=SUCCESS), make("B", post_filter=OSError("asked"))
+    plugins = (
+        make("A", pre_filter=refusal, filter=SUCCESS),
+        make("B", post_filter=PluginFailure("asked")),
+    )
     decision = decide(machine(*plugins), nominated(POD, "n1"))
     assert "asked" not in decision.message
     assert decision.post_filter is None
@@ -328,7 +332,7 @@ def test_44_a_promise_of_an_unknown_node_is_nobodys_concern(machine):
 def test_44_trouble_beside_promised_pods_fails_the_attempt(machine):
     def shaky(state, pod, node):
         if node.pod_count:
-            raise ValueError("oh")
+            raise PluginFailure("oh")
         return SUCCESS
 
     decision = decide(machine(make("A", filter=shaky)), promised={"n1": [other()]})
@@ -342,23 +346,23 @@ def test_44_trouble_beside_promised_pods_fails_the_attempt(machine):
     ("methods", "text"),
     [
         pytest.param(
-            {"pre_filter": ValueError("oh"), "filter": SUCCESS},
+            {"pre_filter": PluginFailure("oh"), "filter": SUCCESS},
             'running PreFilter plugin "A": oh',
             id="pre_filter",
         ),
-        pytest.param({"filter": ValueError("oh")}, 'running "A" filter plugin: oh', id="filter"),
+        pytest.param({"filter": PluginFailure("oh")}, 'running "A" filter plugin: oh', id="filter"),
         pytest.param(
-            {"pre_score": ValueError("oh"), "score": 1},
+            {"pre_score": PluginFailure("oh"), "score": 1},
             'running PreScore plugin "A": oh',
             id="pre_score",
         ),
         pytest.param(
-            {"score": ValueError("oh")},
+            {"score": PluginFailure("oh")},
             'running Score plugins: plugin "A" failed with: oh',
             id="score",
         ),
         pytest.param(
-            {"score": 1, "normalize_score": ValueError("oh")},
+            {"score": 1, "normalize_score": PluginFailure("oh")},
             'running Normalize on Score plugins: plugin "A" failed with: oh',
             id="normalize_score",
         ),
@@ -377,7 +381,7 @@ def test_trouble_costs_the_pod_and_names_the_plugin(machine, methods, text):
 
 
 def test_trouble_over_one_node_fails_the_attempt(machine):
-    decision = decide(machine(make("A", filter=per_node(n2=ValueError("oh")))))
+    decision = decide(machine(make("A", filter=per_node(n2=PluginFailure("oh")))))
     assert decision.status.code is Code.ERROR
 
 
@@ -390,7 +394,7 @@ def test_trouble_over_one_node_fails_the_attempt(machine):
     ],
 )
 def test_trouble_over_a_node_that_is_not_in_question_harms_nobody(machine, way):
-    plugins = [make("A", filter=per_node(n2=ValueError("oh")))]
+    plugins = [make("A", filter=per_node(n2=PluginFailure("oh")))]
     if way == "narrowed":
         plugins.append(narrowing("P", "n1"))
     if way == "refused":
@@ -459,7 +463,7 @@ def test_a_walk_that_finds_nothing_has_seen_all(machine):
 
 def test_trouble_beyond_the_end_of_the_walk_is_not_met(machine):
     run = machine(
-        make("A", filter=per_node(n150=ValueError("oh")), score=1),
+        make("A", filter=per_node(n150=PluginFailure("oh")), score=1),
         nodes=many(200),
         percentageOfNodesToScore=50,
     )

@@ -14,7 +14,7 @@ from moorage.core.effects import Done, Failed
 from moorage.core.journal import Bound, Decided, Erred, Expired, Forgotten, Refused, Waiting
 from moorage.core.observations import Added, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.errors import ConfigError
+from moorage.errors import ConfigError, PluginFailure
 from moorage.framework.effects import (
     BindPod,
     DeletePod,
@@ -217,7 +217,7 @@ def shaky(point):
     def method(*args):
         pod = next(arg for arg in args if isinstance(arg, Pod))
         if pod.name == "p":
-            raise ValueError("oh")
+            raise PluginFailure("oh")
         return content(*args)
 
     beside = BESIDE.get(point, point)
@@ -254,9 +254,11 @@ def test_a_gate_that_raises_holds_its_own_pod_only(machine):
 @pytest.mark.parametrize(
     ("methods", "fact"),
     [
-        pytest.param({"post_bind": ValueError("oh")}, 'running PostBind plugin "A": oh', id="post"),
         pytest.param(
-            {"reserve": SUCCESS, "unreserve": ValueError("oh"), "permit": NO},
+            {"post_bind": PluginFailure("oh")}, 'running PostBind plugin "A": oh', id="post"
+        ),
+        pytest.param(
+            {"reserve": SUCCESS, "unreserve": PluginFailure("oh"), "permit": NO},
             'running Unreserve plugin "A": oh',
             id="unreserve",
         ),
@@ -271,7 +273,7 @@ def test_trouble_that_changes_nothing_is_noted(machine, methods, fact):
 
 
 def test_trouble_in_post_filter_is_part_of_the_message(machine):
-    run = machine(make("A", filter=NO), make("B", post_filter=ValueError("oh")))
+    run = machine(make("A", filter=NO), make("B", post_filter=PluginFailure("oh")))
     ((reason, message),) = patches(run.schedule(POD))
     assert (reason, message) == (
         "Unschedulable",
@@ -408,14 +410,14 @@ def test_51_reserve_is_unwound_in_reverse_order(machine):
             id="51: permit refuses",
         ),
         pytest.param(
-            {"reserve": OSError("disk")},
+            {"reserve": PluginFailure("disk")},
             "backoff",
             "SchedulerError",
             'running Reserve plugin "A": disk',
             id="51: reserve has trouble",
         ),
         pytest.param(
-            {"permit": OSError("disk")},
+            {"permit": PluginFailure("disk")},
             "backoff",
             "SchedulerError",
             'running Permit plugin "A": disk',

@@ -262,7 +262,7 @@ class Limit:
         ),
         pytest.param(
             {"broken": "yes"},
-            ['node(s) were full: running ExplainRejection plugin "Limit": out of words'],
+            ['node(s) were full: plugin "Limit": explain_rejection: out of words (limit.py:18)'],
             id="an exception is shown, and the explanation goes on",
         ),
     ],

@@ -6,7 +6,7 @@ import pytest
 from tests.saying import make
 
 from moorage.api import config
-from moorage.errors import ConfigError
+from moorage.errors import ConfigError, PluginFailure
 from moorage.framework import hints, profiles, registry
 from moorage.framework.answers import PreFiltered
 from moorage.framework.cluster import Cluster
@@ -101,7 +101,7 @@ def test_arguments_differ_by_profile(bench):
     ("plugin", "problem"),
     [
         pytest.param(
-            make("A", filter=SUCCESS, events_to_register=ValueError("no such kind")),
+            make("A", filter=SUCCESS, events_to_register=PluginFailure("no such kind")),
             'initializing plugin "A": events_to_register: no such kind',
             id="registration raises",
         ),
@@ -169,7 +169,7 @@ def test_hints_are_those_of_plugins_that_can_refuse(bench):
         pytest.param([SUCCESS, NO], NO.by("B"), id="the second holds it"),
         pytest.param([pending("later"), NO], pending("later").by("A"), id="the first of two"),
         pytest.param(
-            [ValueError("what?"), SUCCESS],
+            [PluginFailure("what?"), SUCCESS],
             error('running PreEnqueue plugin "A": what?', "A"),
             id="trouble holds it too",
         ),
@@ -194,11 +194,13 @@ def test_pre_enqueue(bench, answers, held):
         pytest.param(NO, NO.by("B"), id="a refusal"),
         pytest.param(pending("soon"), pending("soon").by("B"), id="pending is a refusal"),
         pytest.param(
-            OSError("disk"), error('running Reserve plugin "B": disk', "B"), id="trouble raised"
+            PluginFailure("disk"),
+            error('running Reserve plugin "B": disk', "B"),
+            id="failure",
         ),
         pytest.param(
             SystemExit(3),
-            error('running Reserve plugin "B": called sys.exit(3)', "B"),
+            error('running Reserve plugin "B": called sys.exit(3) (saying.py:9)', "B"),
             id="a way out is trouble",
         ),
         pytest.param(
@@ -239,7 +241,7 @@ def test_unreserve_runs_for_all_in_reverse_whatever_happens(bench):
     workbench = bench(plugins)
     trouble = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
     assert undone == ["D", "A"]
-    assert trouble == ["""running Unreserve plugin "B": called sys.exit('stuck')"""]
+    assert trouble == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_unreserve_runs_for_all_in_reverse_whatever_happens(bench):
         pytest.param([wait(9999), SUCCESS], SUCCESS, {"A": 900}, id="15 minutes at most"),
         pytest.param([wait(0), SUCCESS], SUCCESS, {"A": 0}, id="not at all"),
         pytest.param(
-            [OSError("disk"), wait(1)],
+            [PluginFailure("disk"), wait(1)],
             error('running Permit plugin "A": disk', "A"),
             {},
             id="raised",
@@ -278,7 +280,7 @@ def test_permit(bench, answers, status, waits):
         pytest.param({"A": SKIP, "B": SKIP}, Code.SKIP, [], id="53: all skip"),
         pytest.param({"A": SKIP, "B": SUCCESS}, Code.SUCCESS, ["B"], id="53: one is busy"),
         pytest.param({"A": NO, "B": SUCCESS}, Code.ERROR, [], id="53: a refusal is an error"),
-        pytest.param({"A": OSError("x"), "B": SUCCESS}, Code.ERROR, [], id="trouble"),
+        pytest.param({"A": PluginFailure("x"), "B": SUCCESS}, Code.ERROR, [], id="trouble"),
         pytest.param({"A": None}, Code.ERROR, [], id="no answer"),
     ],
 )
@@ -298,7 +300,7 @@ def test_53_the_words_of_a_pre_flight_that_refuses(bench):
         'PreBindPreFlight A returned "Unschedulable", which is unsupported. It is supposed to '
         "return Success, Skip, or Error status"
     )
-    workbench = bench([make("A", pre_bind=SUCCESS, pre_bind_pre_flight=OSError("disk"))])
+    workbench = bench([make("A", pre_bind=SUCCESS, pre_bind_pre_flight=PluginFailure("disk"))])
     status, _ = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
     assert status.message == 'running PreBindPreFlight "A": disk'
 
@@ -317,7 +319,7 @@ def test_who_does_not_say_beforehand_is_busy(bench):
         pytest.param((DELETE,), (DELETE,), id="requests"),
         pytest.param((), (), id="no requests"),
         pytest.param(DELETE, (DELETE,), id="a single request"),
-        pytest.param(OSError("x"), error('running PreBind plugin "A": x', "A"), id="trouble"),
+        pytest.param(PluginFailure("x"), error('running PreBind plugin "A": x', "A"), id="trouble"),
         pytest.param(
             SKIP, error('running PreBind plugin "A": returned Skip', "A"), id="skip means nothing"
         ),
@@ -342,7 +344,7 @@ def test_pre_bind(bench, answer, expected):
         pytest.param(SUCCESS, SUCCESS.by("A"), id="done"),
         pytest.param(SKIP, SKIP.by("A"), id="not mine"),
         pytest.param(NO, NO.by("A"), id="refused"),
-        pytest.param(OSError("x"), error('running Bind plugin "A": x', "A"), id="trouble"),
+        pytest.param(PluginFailure("x"), error('running Bind plugin "A": x', "A"), id="trouble"),
         pytest.param(
             wait(1), error('running Bind plugin "A": returned Wait', "A"), id="wait means nothing"
         ),
@@ -362,7 +364,7 @@ def test_bind(bench, answer, expected):
 def test_post_bind_tells_everybody(bench):
     told = []
     plugins = [
-        make("A", post_bind=ValueError("oh")),
+        make("A", post_bind=PluginFailure("oh")),
         make("B", post_bind=lambda *args: told.append(args[-1])),
     ]
     workbench = bench(plugins)
@@ -379,7 +381,7 @@ def test_post_bind_tells_everybody(bench):
         pytest.param(NO, PostFiltered(NO.by("A")), id="a status"),
         pytest.param(PostFiltered(SUCCESS, "n1"), PostFiltered(SUCCESS.by("A"), "n1"), id="more"),
         pytest.param(
-            OSError("x"),
+            PluginFailure("x"),
             PostFiltered(error('running PostFilter plugin "A": x', "A")),
             id="trouble",
         ),
@@ -410,7 +412,7 @@ def test_a_queue_sort_that_raises_puts_its_pod_last():
 
         def queue_sort(self, pod, queued_at):
             if pod.name == "odd":
-                raise ValueError("cannot sort this")
+                raise PluginFailure("cannot sort this")
             return queued_at
 
     sorting = Profile("p", {"queue_sort": [(Choosy(), 0)]}, Cluster())

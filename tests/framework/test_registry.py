@@ -279,7 +279,13 @@ class Leaving(Plain):
         raise SystemExit(0)
 
 
-WORDLESS = "KeyError"
+def located(text, cls):
+    """A text, and the first line of a constructor."""
+    return f"{text} (test_registry.py:{cls.__init__.__code__.co_firstlineno + 1})"
+
+
+LEFT = located("called sys.exit(0)", Leaving)
+WORDLESS = located("KeyError", Silent)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +301,12 @@ WORDLESS = "KeyError"
             Choosy, {"atLeast": -1}, "atLeast: must not be negative, is -1", id="a wrong argument"
         ),
         pytest.param(Silent, None, WORDLESS, id="trouble without words"),
-        pytest.param(Leaving, None, "called sys.exit(0)", id="a constructor that leaves"),
+        pytest.param(
+            Leaving,
+            None,
+            LEFT,
+            id="a constructor that leaves",
+        ),
         pytest.param(Nameless, None, "it needs a class attribute `name`", id="no name"),
         pytest.param(Numbered, None, "it needs a class attribute `name`", id="a name that is none"),
         pytest.param(Idle, None, "it has no method of any extension point", id="nothing to do"),

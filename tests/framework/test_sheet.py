@@ -5,7 +5,7 @@ import pytest
 from tests.saying import saying
 
 from moorage.api.pod import Toleration
-from moorage.errors import PluginError
+from moorage.errors import PluginError, PluginFailure
 from moorage.framework.normalizers import ByMax
 from moorage.framework.points import Depends
 from moorage.framework.state import StateKey
@@ -124,7 +124,7 @@ def test_46_the_reason_of_nodes_left_out_is_sorted_by_plugin(bench):
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(ValueError("oh"), "oh", id="raises"),
+        pytest.param(PluginFailure("oh"), "oh", id="raises"),
         pytest.param(pending("soon"), "soon", id="pending has no meaning here"),
         pytest.param(wait(3), "returned Wait", id="nor has wait"),
         pytest.param(None, "pre_filter returned None, which is not a Status", id="says nothing"),
@@ -204,7 +204,7 @@ def test_fleeting_filters_are_not_asked_about_refused_nodes(bench):
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(ValueError("oh"), "oh", id="raises"),
+        pytest.param(PluginFailure("oh"), "oh", id="raises"),
         pytest.param(None, "filter returned None, which is not a Status", id="says nothing"),
         pytest.param(SKIP, "returned Skip", id="a code that means nothing here"),
     ],
@@ -220,7 +220,7 @@ def test_trouble_about_a_node_fails_the_pod(bench, depends, answer, text):
 def test_trouble_about_a_node_that_another_refuses_harms_nobody(bench, depends):
     plugins = [
         make("A", Depends.NODE, filter=refusing("n2")),
-        make("B", depends, filter=by_name(n1=SUCCESS, n2=ValueError("oh"), n3=SUCCESS)),
+        make("B", depends, filter=by_name(n1=SUCCESS, n2=PluginFailure("oh"), n3=SUCCESS)),
     ]
     asked = bench(plugins).ask(POD)
     assert (asked.failure, asked.fits) == (None, ["n1", "n3"])
@@ -228,7 +228,7 @@ def test_trouble_about_a_node_that_another_refuses_harms_nobody(bench, depends):
 
 @EVERY_DEPENDS
 def test_trouble_about_all_nodes_names_the_plugin(bench, depends):
-    plugin = make("A", depends, filter=saying(SUCCESS), filter_all=saying(ValueError("oh")))
+    plugin = make("A", depends, filter=saying(SUCCESS), filter_all=saying(PluginFailure("oh")))
     workbench = bench([plugin])
     for _ in range(2):
         with pytest.raises(PluginError, match='running "A" filter plugin: oh'):
@@ -389,7 +389,7 @@ def test_an_invalid_score_of_a_refused_node_harms_nobody(bench, depends):
 @EVERY_DEPENDS
 def test_trouble_over_a_refused_node_harms_nobody(bench, depends):
     plugin = make(
-        "A", depends, filter=refusing("n2"), score=by_name(n1=1, n2=ValueError("oh"), n3=3)
+        "A", depends, filter=refusing("n2"), score=by_name(n1=1, n2=PluginFailure("oh"), n3=3)
     )
     workbench = bench([plugin])
     assert workbench.ask(POD).total("n3") == 3
@@ -403,12 +403,12 @@ class Broken:
 
     def summarize(self, feasible):
         if self.where == "summarize":
-            raise ValueError("oh")
+            raise PluginFailure("oh")
         return 1
 
     def apply(self, raw, summary):
         if self.where == "apply":
-            raise ValueError("oh")
+            raise PluginFailure("oh")
         return "nonsense" if self.where == "nonsense" else raw
 
 
@@ -420,10 +420,10 @@ NORMALIZING = 'running Normalize on Score plugins: plugin "A" failed with: '
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        pytest.param({"score": saying(ValueError("oh"))}, SCORING, id="score"),
-        pytest.param({"score_all": saying(ValueError("oh"))}, SCORING, id="score_all"),
+        pytest.param({"score": saying(PluginFailure("oh"))}, SCORING, id="score"),
+        pytest.param({"score_all": saying(PluginFailure("oh"))}, SCORING, id="score_all"),
         pytest.param(
-            {"pre_score": saying(ValueError("oh"))},
+            {"pre_score": saying(PluginFailure("oh"))},
             'running PreScore plugin "A": oh',
             id="pre_score",
         ),
@@ -435,11 +435,13 @@ NORMALIZING = 'running Normalize on Score plugins: plugin "A" failed with: '
             'running PreScore plugin "A": returned None',
             id="pre_score says nothing",
         ),
-        pytest.param({"normalize_score": saying(ValueError("oh"))}, NORMALIZING + "oh", id="all"),
+        pytest.param(
+            {"normalize_score": saying(PluginFailure("oh"))}, NORMALIZING + "oh", id="all"
+        ),
         pytest.param({"normalizer": Broken("summarize")}, NORMALIZING + "oh", id="summarize"),
         pytest.param({"normalizer": Broken("apply")}, NORMALIZING + "oh", id="apply"),
         pytest.param({"normalizer": Broken("nonsense")}, NORMALIZING, id="nonsense"),
-        pytest.param({"reads": saying(ValueError("oh"))}, 'plugin "A": reads: oh', id="reads"),
+        pytest.param({"reads": saying(PluginFailure("oh"))}, 'plugin "A": reads: oh', id="reads"),
         pytest.param({"reads": saying([])}, 'plugin "A": reads: unhashable type', id="unhashable"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.errors import PluginError
+from moorage.errors import PluginError, PluginFailure
 from moorage.framework.answers import PreFiltered
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
@@ -78,7 +78,7 @@ def test_trouble_while_pods_come_and_go(bench, method, text):
         name = "Shaky"
 
         def add_pod(self, state, pod, other, node):
-            raise ValueError("oh")
+            raise PluginFailure("oh")
 
         remove_pod = add_pod
 
@@ -91,7 +91,7 @@ def test_trouble_while_pods_come_and_go(bench, method, text):
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        pytest.param(ValueError("oh"), 'running "Odd" filter plugin: oh', id="raises"),
+        pytest.param(PluginFailure("oh"), 'running "Odd" filter plugin: oh', id="raises"),
         pytest.param(
             None,
             'running "Odd" filter plugin: filter returned None, which is not a Status',

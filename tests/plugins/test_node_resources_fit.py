@@ -7,6 +7,7 @@ import pytest
 from moorage import plugin as mp
 from moorage.api.meta import Condition
 from moorage.api.pod import Container, ContainerStatus, PodStatus, ResourceRequirements
+from moorage.errors import PluginFailure
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.testing.builders import make_node, make_pod, make_state, make_table
 from moorage.testing.checks import check_plugin, check_twins, run_plugin
@@ -318,7 +319,7 @@ def test_as_many_resources_as_there_are_bits():
     pod = make_pod(requests=dict.fromkeys(names, 2))
     assert said(pod) == never(*names)
     assert said(pod, None, {"pods": 1, **dict.fromkeys(names[:-1], 2)}) == never(names[-1])
-    with pytest.raises(ValueError, match="61 different resources"):
+    with pytest.raises(PluginFailure, match="61 different resources"):
         said(make_pod(requests=dict.fromkeys([*names, "cpu"], 1)))
 
 

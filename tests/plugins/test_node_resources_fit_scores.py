@@ -10,6 +10,7 @@ from moorage.api.config.plugin_args import (
     UtilizationShapePoint,
 )
 from moorage.api.pod import Container, ResourceRequirements
+from moorage.errors import PluginFailure
 from moorage.plugins.node_resources_fit import NodeResourcesFit, shape
 from moorage.testing.builders import make_node, make_pod, make_state, make_table
 from moorage.testing.checks import check_plugin, check_twins, run_plugin
@@ -376,9 +377,9 @@ def test_no_resources_at_all():
     pod, table = make_pod(), make_table([make_node("n")])
     state = make_state(pod, table)
     assert plugin.pre_score(state, pod, np.ones(1, dtype=np.bool_)).is_success
-    with pytest.raises(ValueError, match="resources not found"):
+    with pytest.raises(PluginFailure, match="resources not found"):
         plugin.score(state, pod, table.info(table.row_of["n"]))
-    with pytest.raises(ValueError, match="resources not found"):
+    with pytest.raises(PluginFailure, match="resources not found"):
         plugin.score_all(state, pod, table)
 
 

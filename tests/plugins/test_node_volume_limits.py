@@ -13,7 +13,7 @@ from moorage.api.pod import (
     Volume,
 )
 from moorage.api.storage import AWSDiskSource, AzureFileSource, GCEDiskSource
-from moorage.framework import calls
+from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.plugins.node_volume_limits import NodeVolumeLimits, hints
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.testing import check_plugin, make_cluster, make_node, make_pod, make_state
@@ -69,7 +69,9 @@ def verdict(objects, pods, *volumes, pod=None):
     verdicts = NodeVolumeLimits().filter_all(state, pod, cluster.table)
     code = int(verdicts.codes[row])
     together = verdicts.status_of(code) if code else mp.SUCCESS
-    alone = calls.filter_one(NodeVolumeLimits(), state, pod, cluster.table.info(row))
+    alone = filter_one(
+        PluginMethod(NodeVolumeLimits(), "filter"), state, pod, cluster.table.info(row)
+    )
     assert together.by(alone.plugin) == alone
     assert (code in verdicts.troubles) == (alone.code is mp.Code.ERROR)
     return alone.message if alone.code is mp.Code.ERROR else alone

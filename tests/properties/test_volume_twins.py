@@ -22,8 +22,8 @@ from moorage.api.pod import (
     Volume,
 )
 from moorage.api.storage import AWSDiskSource, AzureFileSource, GCEDiskSource
-from moorage.framework import calls
 from moorage.framework.cluster import Cluster
+from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.framework.state import CycleState
 from moorage.framework.template import Templates
 from moorage.nodes import changes
@@ -195,7 +195,8 @@ def compare(world, plugin):
     if not plugin.pre_filter(state, pod).is_success:
         return set()
     rows = np.flatnonzero(world.table.active_rows)
-    alone = [calls.filter_one(plugin, state, pod, world.table.info(row)) for row in rows.tolist()]
+    method = PluginMethod(plugin, "filter")
+    alone = [filter_one(method, state, pod, world.table.info(row)) for row in rows.tolist()]
     for asked in (world.table, world.table.slice(rows), world.table.slice(rows[::-1])):
         verdicts = plugin.filter_all(state, pod, asked)
         assert len(verdicts.codes) == len(asked)

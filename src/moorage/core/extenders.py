@@ -22,7 +22,7 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
-from moorage.framework import calls
+from moorage.framework import calls, invoke
 from moorage.framework.answers import FITS, NO_NODE, Filtered, Parts, Scored, Volatile, tally
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, PodRef
@@ -204,7 +204,7 @@ class Extenders:
         except Exception as error:
             if settings.ignorable:
                 return rows
-            raise PluginError(EXTENDER, calls.describe(error)) from error
+            raise PluginError(EXTENDER, invoke.describe(error)) from error
         left = dict.fromkeys(table.row_of[name] for name in answer.nodes)
         for row in rows.tolist():
             if row not in left:

@@ -14,7 +14,7 @@ from moorage.core.mixed_keys import comparable
 from moorage.core.pool import UnschedulablePool
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
-from moorage.framework import calls, events, points
+from moorage.framework import events, invoke, points
 from moorage.framework.hints import HintMap
 from moorage.framework.status import Status
 
@@ -184,7 +184,7 @@ class Places:
         plugin = next(sorters, "")
         message = (
             f'queue_sort of plugin "{plugin}" gave keys that cannot be compared with each other: '
-            f"{calls.describe(raised)}; numbers go first, then text, and None last"
+            f"{invoke.describe(raised)}; numbers go first, then text, and None last"
         )
         self._journal.add(MixedKeys(at=self._now, plugin=plugin, message=message))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from moorage.api.pod import Pod
 from moorage.core.cycle import Decision
-from moorage.framework import asking
+from moorage.errors import PluginError
 from moorage.framework.declarations import Rejection
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status
@@ -47,7 +47,10 @@ def of_gate(profile: Profile, pod: Pod, gate: Status) -> list[str]:
 
 def _explain(profile: Profile, name: str, rejection: Rejection) -> str:
     for plugin in profile.plugins():
-        if plugin.name == name and hasattr(plugin, "explain_rejection"):
-            line = asking.call(plugin, "explain_rejection", rejection)
-            return line.message if isinstance(line, Status) else str(line or "")
+        method = profile.method(plugin, "explain_rejection") if plugin.name == name else None
+        if method is not None:
+            try:
+                return str(method(rejection) or "")
+            except PluginError as failure:
+                return str(failure)
     return ""

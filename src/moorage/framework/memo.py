@@ -6,13 +6,13 @@ are asked in the per-node form, many in the whole-cluster form.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
-from moorage.framework import calls
+from moorage.framework import calls, invoke
 from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends, RowArray
 from moorage.framework.state import CycleState
@@ -22,17 +22,20 @@ from moorage.nodes.domains import DENSE
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
 
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
 
 class _Memo:
     """What verdicts and scores have in common: when they were last brought up to date."""
 
-    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, profile: "Profile") -> None:
         self.plugin = plugin
         self.depends = depends_of(plugin)
         self.epoch = 0  # Grows when all rows were asked anew.
         self.state = state  # What the plugin wrote beforehand, for pods that agree in this part.
         self._pod = pod
-        self._loops = loops
+        self._loops = profile.loops
         self._table: NodeTable = state.table
         self._log: RowLog = (
             self._table.changes if self.depends is Depends.USAGE else self._table.node_changes
@@ -90,8 +93,10 @@ class _Memo:
 class FilterMemo(_Memo):
     """A filter's verdict on every row, as codes; 0 fits."""
 
-    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
-        super().__init__(plugin, state, pod, loops)
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, profile: "Profile") -> None:
+        super().__init__(plugin, state, pod, profile)
+        self._one = profile.require(plugin, "filter")
+        self._all = profile.method(plugin, "filter_all")
         # Made when the first row is refused.
         self._codes: Codes | None = None
         # False only if no row was refused since all rows were last asked.
@@ -118,8 +123,8 @@ class FilterMemo(_Memo):
         return status.by(self.plugin.name)
 
     def _ask_all(self) -> None:
-        if hasattr(self.plugin, "filter_all"):
-            verdicts = calls.filter_rows(self.plugin, self.state, self._pod, self._table)
+        if self._all is not None:
+            verdicts = invoke.filter_rows(self._all, self.state, self._pod, self._table)
             self._codes, self.refuses = None, verdicts.refuses
             if self.refuses:
                 # It will be written to; a plugin may keep its own.
@@ -132,9 +137,9 @@ class FilterMemo(_Memo):
         self.version += 1
 
     def _ask_some(self, rows: Any) -> None:
-        if hasattr(self.plugin, "filter_all"):
+        if self._all is not None:
             slice_ = self._table.slice(rows)
-            verdicts = calls.filter_rows(self.plugin, self.state, self._pod, slice_)
+            verdicts = invoke.filter_rows(self._all, self.state, self._pod, slice_)
             self.codes[rows] = self._translated(verdicts)
             self.refuses = self.refuses or verdicts.refuses
         else:
@@ -144,7 +149,7 @@ class FilterMemo(_Memo):
 
     def _ask_one(self, row: int) -> None:
         node = NodeInfo(self._table, row)
-        status = calls.filter_one(self.plugin, self.state, self._pod, node)
+        status = invoke.filter_one(self._one, self.state, self._pod, node)
         code = 0 if status is SUCCESS else self._book.code(status)
         if code:
             self.refuses = True
@@ -154,7 +159,7 @@ class FilterMemo(_Memo):
 
     def _loop(self, rows: Any) -> None:
         self._loops.add(self.plugin.name, "filter", len(rows))
-        found = calls.filter_loop(self.plugin, self.state, self._pod, rows.tolist(), self._book)
+        found = calls.filter_loop(self._one, self.state, self._pod, rows.tolist(), self._book)
         for row, code in found.items():
             self.codes[row] = code
         self.refuses = self.refuses or bool(found)
@@ -173,9 +178,10 @@ class FilterMemo(_Memo):
 class FollowedMemo(FilterMemo):
     """The verdicts of a filter that looks beyond the node, and says where they may have changed."""
 
-    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
-        super().__init__(plugin, state, pod, loops)
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, profile: "Profile") -> None:
+        super().__init__(plugin, state, pod, profile)
         self._told: Any = None
+        self._news = profile.require(plugin, "filter_news")
 
     def refresh(self) -> None:
         """They are up to date once they have caught up."""
@@ -186,7 +192,7 @@ class FollowedMemo(FilterMemo):
         log, seen, told = self._log, self._seen, self._told
         changed = () if seen == log.position else log.since(seen)
         self._seen, self._told = -1, None  # As above.
-        told, news = calls.filter_news(self.plugin, state, pod, told)
+        told, news = invoke.filter_changes(self._news, state, pod, told)
         rows: Sequence[int] | RowArray | None = news
         if news is None or changed is None:
             rows = None
@@ -206,8 +212,10 @@ class FollowedMemo(FilterMemo):
 class ScoreMemo(_Memo):
     """A score's raw points for every row."""
 
-    def __init__(self, plugin: Any, state: CycleState, pod: Pod, loops: calls.Loops) -> None:
-        super().__init__(plugin, state, pod, loops)
+    def __init__(self, plugin: Any, state: CycleState, pod: Pod, profile: "Profile") -> None:
+        super().__init__(plugin, state, pod, profile)
+        self._one = profile.require(plugin, "score")
+        self._all = profile.method(plugin, "score_all")
         self.raw: Scores = np.zeros(0, dtype=np.int64)
         # The one value that all rows have, if so; looked for where it is likely.
         self.uniform: int | None = None
@@ -223,8 +231,8 @@ class ScoreMemo(_Memo):
 
     def _ask_all(self) -> None:
         self.troubles.clear()
-        if hasattr(self.plugin, "score_all"):
-            self.raw = calls.score_rows(self.plugin, self.state, self._pod, self._table).copy()
+        if self._all is not None:
+            self.raw = invoke.score_rows(self._all, self.state, self._pod, self._table).copy()
         else:
             self.raw = np.zeros(self._table.capacity, dtype=np.int64)
             self._loop(self._active())
@@ -233,9 +241,9 @@ class ScoreMemo(_Memo):
         self.version += 1
 
     def _ask_some(self, rows: Any) -> None:
-        if hasattr(self.plugin, "score_all"):
+        if self._all is not None:
             slice_ = self._table.slice(rows)
-            self.raw[rows] = calls.score_rows(self.plugin, self.state, self._pod, slice_)
+            self.raw[rows] = invoke.score_rows(self._all, self.state, self._pod, slice_)
             for row in rows.tolist() if self.troubles else ():
                 self.troubles.pop(row, None)
         else:
@@ -260,7 +268,7 @@ class ScoreMemo(_Memo):
         if self.troubles:
             self.troubles.pop(row, None)
         try:
-            return calls.score_one(self.plugin, self.state, self._pod, NodeInfo(self._table, row))
+            return invoke.score_one(self._one, self.state, self._pod, NodeInfo(self._table, row))
         except PluginError as trouble:
             self.troubles[row] = str(trouble)
             return 0

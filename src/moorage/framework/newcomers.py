@@ -10,7 +10,7 @@ from moorage.api.pod import Pod
 from moorage.framework.answers import PreFiltered
 from moorage.framework.family import Family
 from moorage.framework.points import ALWAYS
-from moorage.framework.sheet import Sheet, stamp_of
+from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
 from moorage.framework.template import PodTemplate
 
@@ -43,7 +43,7 @@ class Newcomers(Sheet):
         """Who has nothing to do with such pods at all."""
         idle = []
         for plugin in self._choosy:
-            stamp = stamp_of(plugin, state, pod)
+            stamp = self._stamp_of(plugin, state, pod)
             if stamp is ALWAYS:
                 idle.append(plugin.name)
             elif stamp is not None:

@@ -1,72 +1,75 @@
-"""The extension points, in the order in which a pod meets them.
+"""The plugin contract: the extension points as Protocols, in the order in which a pod meets them.
+
+This is the only definition of the contract. The checks at start-up (`registry`), `check_plugin`,
+the configuration's points, metrics and `--profile` are derived from `METHODS` and `POINTS` below,
+which are read off the Protocols.
 
 A plugin is any class with a `name` and the methods of the points that it takes part in; there is
-no base class. A point without a method is one that the plugin takes no part in. Every point that
-looks at nodes has two forms: a per-node form, which people read and which always works, and a
-whole-cluster form ending in `_all`, which answers for many rows at once with arrays. Where both
-exist they have to agree (`moorage.testing.check_plugin` proves it), and the framework uses
-whichever is cheaper for the number of rows at hand.
+no base class. Every point that looks at nodes has two forms: a per-node form, which always works,
+and a whole-cluster form ending in `_all`, which returns arrays for many rows. Where both exist
+they must agree (`moorage.testing.check_plugin` compares them); the framework calls the form that
+is cheaper for the number of rows at hand.
 
-Besides its methods a plugin may state:
+A plugin may also have these attributes:
 
-`depends`     what its filter and score answers depend on beside the pod (see `Depends`); without
-              it nothing is assumed and nothing is kept.
-`reads(pod)`  the part of the pod that its answers depend on, as a hashable value; pods that agree
-              in it share kept answers. Without it: everything but name, UID, status and the names
-              of claims. Who looks at claims looks at objects elsewhere: his answers depend on
-              PLACEMENTS and are not kept.
-`prepare(template)`  called when the first pod of a template has arrived, while there is time: to
-              work out what follows from the pod alone, and keep it in `template.compiled` under a
-              name of its own. A pod that nobody knew before is asked about without it.
-`skips_while(state, pod)`  for a plugin whose answers are not kept: a hashable value; as long as it
-              stays the same, the plugin would skip pods of the same template again, in pre_filter
-              and pre_score, and so is not asked. None: ask every time. ALWAYS: such pods are none
-              of its business; it is not asked about them at any point but bind. The value may
-              follow from the pod, nodes, other objects, and terms that pods on nodes state; it is
-              not asked for again before one of these changes.
+`depends`     what its filter and score results depend on apart from the pod (see `Depends`).
+              Without it nothing is assumed and nothing is cached.
 `columns`     the node columns that it reads.
-`normalizer`  how raw scores become 0..100, in a form that can be kept up to date row by row; the
-              alternative is a `normalize_score` method that sees all scores of the cycle.
-`events_to_register()`  the changes that could cure its refusals, with a hint function each.
+`normalizer`  how raw scores become 0..100, in a form that can be updated row by row (see
+              `Normalizer`); the alternative is a `normalize_score` method.
 `reads_kinds` names of the kinds that it reads besides Node and Pod, as `("StorageClass",)`; the
               live scheduler watches these. Without it, the plugin may read any kind.
 `permissions` API access (`Permission`) that the requests of its pre_bind or bind need.
 """
 
-from collections.abc import Hashable
+from __future__ import annotations  # The framework's modules import this one.
+
+import inspect
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.meta import NodeName
-from moorage.api.pod import Pod
-from moorage.framework.awaiting import Awaiting
-from moorage.framework.effects import Request
-from moorage.framework.hints import Events
-from moorage.framework.state import CycleState
-from moorage.framework.status import ByKind, FewRows, Mask, Narrowed, Scores, Status, Verdicts
-from moorage.nodes.info import NodeInfo
-from moorage.nodes.table import Rows
-from moorage.nodes.usage import Placed
-
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from moorage.api.meta import NodeName
+    from moorage.api.pod import Pod
+    from moorage.framework.awaiting import Awaiting
     from moorage.framework.declarations import Rejection
+    from moorage.framework.effects import Request
+    from moorage.framework.hints import Events
     from moorage.framework.post_filter import PostFiltered, Refusal
+    from moorage.framework.state import CycleState
+    from moorage.framework.status import (
+        ByKind,
+        FewRows,
+        Mask,
+        Narrowed,
+        Scores,
+        Status,
+        Verdicts,
+    )
+    from moorage.framework.template import PodTemplate
+    from moorage.nodes.info import NodeInfo
+    from moorage.nodes.table import Rows
+    from moorage.nodes.usage import Placed
+
+RowArray = NDArray[np.intp]
 
 
 class Always(Enum):
-    """For `skips_while`: the plugin has nothing to do with pods of this template."""
+    """For `skips_while`: the plugin does nothing for pods of this template, at any time."""
 
-    ALWAYS = "whatever happens"
+    ALWAYS = "always"
 
 
 ALWAYS = Always.ALWAYS
 
 
 class Depends(Enum):
-    """How far an answer reaches, and so how long it may be kept."""
+    """What a filter or score result depends on, and so how long it may be cached."""
 
     NODE = "that node's object"
     USAGE = "that node's object and the pods on it"
@@ -75,12 +78,74 @@ class Depends(Enum):
     ANYTHING = "more than the cluster"
 
 
+class Method(NamedTuple):
+    """One method of the contract."""
+
+    name: str
+    # The parameters without `self`.
+    arguments: tuple[str, ...]
+    # The extension point as Kubernetes spells it in metrics; empty if Kubernetes has no such point.
+    label: str
+    # How an error is worded, with {plugin} and {reason}.
+    error: str
+    # The per-node method that returns the same for one node, if this is a whole-cluster form.
+    twin: str
+
+
+class Point(NamedTuple):
+    """One extension point of the configuration."""
+
+    name: str
+    # A plugin takes part in the point if it has one of these methods.
+    methods: tuple[str, ...]
+    # Whether a plugin of the point can reject a pod, so that a cluster event may make it fit.
+    rejects: bool
+
+
+METHODS: dict[str, Method] = {}
+POINTS: dict[str, Point] = {}
+
+FILTER_ERROR = 'running "{plugin}" filter plugin: {reason}'
+SCORE_ERROR = 'running Score plugins: plugin "{plugin}" failed with: {reason}'
+NORMALIZE_ERROR = 'running Normalize on Score plugins: plugin "{plugin}" failed with: {reason}'
+# For methods that Kubernetes does not have.
+OTHER_ERROR = 'plugin "{plugin}": {method}: {reason}'
+
+AnyProtocol = TypeVar("AnyProtocol", bound=type)
+
+
+def part_of(
+    point: str = "", *, label: str = "", error: str = "", twin: str = "", rejects: bool = False
+) -> Callable[[AnyProtocol], AnyProtocol]:
+    """Register the methods of a Protocol; with `point` they make a plugin take part in it.
+
+    `label` may contain {method}, the method's name in CamelCase.
+    """
+
+    def register(protocol: AnyProtocol) -> AnyProtocol:
+        own = [name for name in vars(protocol) if not name.startswith("_")]
+        for name in own:
+            camel = "".join(word.capitalize() for word in name.split("_"))
+            _, *arguments = inspect.signature(getattr(protocol, name)).parameters
+            spelt = label.format(method=camel)
+            wording = error or (f'running {spelt} plugin "{{plugin}}": {{reason}}' if spelt else "")
+            wording = (wording or OTHER_ERROR).replace("{method}", camel if error else name)
+            METHODS[name] = Method(name, tuple(arguments), spelt, wording, twin)
+        if point:
+            known = POINTS.get(point, Point(point, (), rejects))
+            POINTS[point] = known._replace(methods=(*known.methods, own[0]))
+        return protocol
+
+    return register
+
+
 class Plugin(Protocol):
-    """What every plugin has."""
+    """The one attribute that every plugin has."""
 
     name: str
 
 
+@part_of("pre_enqueue", label="{method}", rejects=True)
 @runtime_checkable
 class PreEnqueue(Protocol):
     """May this pod be tried at all? Anything but SUCCESS holds it back, outside the queue."""
@@ -88,6 +153,7 @@ class PreEnqueue(Protocol):
     def pre_enqueue(self, pod: Pod) -> Status: ...
 
 
+@part_of("queue_sort", error='running QueueSort plugin "{plugin}": {reason}')
 @runtime_checkable
 class QueueSort(Protocol):
     """The order of the active queue, as a sort key: smaller is tried sooner.
@@ -98,6 +164,7 @@ class QueueSort(Protocol):
     def queue_sort(self, pod: Pod, queued_at: float) -> Any: ...
 
 
+@part_of("pre_filter", label="{method}", rejects=True)
 @runtime_checkable
 class PreFilter(Protocol):
     """Look at the pod once, before any node; keep what filter needs in the state.
@@ -108,6 +175,10 @@ class PreFilter(Protocol):
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | Narrowed: ...
 
 
+@part_of(
+    label="PreFilterExtension{method}",
+    error='running {method} on PreFilter plugin "{plugin}": {reason}',
+)
 @runtime_checkable
 class PreFilterExtensions(Protocol):
     """Correct the kept state as if a pod were added to, or taken from, a node."""
@@ -117,6 +188,7 @@ class PreFilterExtensions(Protocol):
     def remove_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
 
 
+@part_of("filter", label="Filter", error=FILTER_ERROR, rejects=True)
 @runtime_checkable
 class Filter(Protocol):
     """Does the pod fit this node?"""
@@ -124,6 +196,7 @@ class Filter(Protocol):
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
 
 
+@part_of("filter", label="Filter", error=FILTER_ERROR, twin="filter")
 @runtime_checkable
 class FilterAll(Protocol):
     """The same for many rows at once; rows without a node may get any answer.
@@ -135,6 +208,7 @@ class FilterAll(Protocol):
     def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts: ...
 
 
+@part_of(label="Filter", error=FILTER_ERROR)
 @runtime_checkable
 class FilterNews(Protocol):
     """Where may the verdict be another than at the last look?
@@ -147,9 +221,38 @@ class FilterNews(Protocol):
 
     def filter_news(
         self, state: CycleState, pod: Pod, told: Any
-    ) -> tuple[Any, "RowArray | None"]: ...
+    ) -> tuple[Any, RowArray | None]: ...
 
 
+@part_of("post_filter", label="{method}")
+@runtime_checkable
+class PostFilter(Protocol):
+    """No node fits: can something be done? (Preemption is the usual answer.)
+
+    The refusal says why, and can be asked what would be if pods left a node. Whom the answer names
+    as victims the core evicts.
+    """
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, refusal: Refusal
+    ) -> PostFiltered | Status: ...
+
+
+@part_of()
+@runtime_checkable
+class Evicting(Protocol):
+    """A post_filter plugin may want to know how far the eviction of its victims is.
+
+    It begins in the same cycle, and is over once the last victim has begun to leave, or when it
+    failed. A plugin that is also a PreEnqueue can hold the pod back meanwhile.
+    """
+
+    def evictions_begun(self, pod: Pod) -> None: ...
+
+    def evictions_over(self, pod: Pod) -> None: ...
+
+
+@part_of("pre_score", label="{method}")
 @runtime_checkable
 class PreScore(Protocol):
     """Look at the pod once more, when it is known which rows are feasible.
@@ -161,6 +264,7 @@ class PreScore(Protocol):
     def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status: ...
 
 
+@part_of("score", label="Score", error=SCORE_ERROR)
 @runtime_checkable
 class Score(Protocol):
     """How good is this node? 0..100, or anything if the plugin normalises."""
@@ -168,6 +272,7 @@ class Score(Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int: ...
 
 
+@part_of("score", label="Score", error=SCORE_ERROR, twin="score")
 @runtime_checkable
 class ScoreAll(Protocol):
     """The same for many rows at once."""
@@ -175,6 +280,7 @@ class ScoreAll(Protocol):
     def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores: ...
 
 
+@part_of(label="Score", error=SCORE_ERROR)
 @runtime_checkable
 class ScoreBriefly(Protocol):
     """The same for the whole cluster in few words, if that can be said: by kinds of rows, or for a
@@ -198,6 +304,7 @@ class Normalizer(Protocol):
     def apply(self, raw: Any, summary: Any) -> Any: ...
 
 
+@part_of(label="ScoreExtensionNormalize", error=NORMALIZE_ERROR)
 @runtime_checkable
 class NormalizeScore(Protocol):
     """Raw scores of the feasible nodes to 0..100, all of them together."""
@@ -205,32 +312,7 @@ class NormalizeScore(Protocol):
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores: ...
 
 
-@runtime_checkable
-class PostFilter(Protocol):
-    """No node fits: can something be done? (Preemption is the usual answer.)
-
-    The refusal says why, and can be asked what would be if pods left a node. Whom the answer names
-    as victims the core evicts.
-    """
-
-    def post_filter(
-        self, state: CycleState, pod: Pod, refusal: "Refusal"
-    ) -> "PostFiltered | Status": ...
-
-
-@runtime_checkable
-class Evicting(Protocol):
-    """A post_filter plugin may want to know how far the eviction of its victims is.
-
-    It begins in the same cycle, and is over once the last victim has begun to leave, or when it
-    failed. A plugin that is also a PreEnqueue can hold the pod back meanwhile.
-    """
-
-    def evictions_begun(self, pod: Pod) -> None: ...
-
-    def evictions_over(self, pod: Pod) -> None: ...
-
-
+@part_of("reserve", label="{method}", rejects=True)
 @runtime_checkable
 class Reserve(Protocol):
     """The pod is about to be bound to the node: take what it needs, or refuse."""
@@ -240,6 +322,7 @@ class Reserve(Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
 
 
+@part_of("permit", label="{method}", rejects=True)
 @runtime_checkable
 class Permit(Protocol):
     """A last word: SUCCESS, a refusal, or `wait(seconds)`."""
@@ -247,6 +330,7 @@ class Permit(Protocol):
     def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
 
 
+@part_of("pre_bind", label="{method}")
 @runtime_checkable
 class PreBind(Protocol):
     """What has to be done before the pod is bound: a Status, or requests to the world.
@@ -259,6 +343,7 @@ class PreBind(Protocol):
     ) -> Status | Awaiting | tuple[Request, ...]: ...
 
 
+@part_of(label="PreBind")
 @runtime_checkable
 class PreBindNext(Protocol):
     """What comes next, once pre_bind's requests have been carried out?
@@ -274,6 +359,7 @@ class PreBindNext(Protocol):
     ) -> Status | Awaiting | tuple[Request, ...]: ...
 
 
+@part_of(label="{method}", error='running PreBindPreFlight "{plugin}": {reason}')
 @runtime_checkable
 class PreBindPreFlight(Protocol):
     """Will pre_bind have anything to do? SUCCESS or SKIP."""
@@ -281,6 +367,7 @@ class PreBindPreFlight(Protocol):
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
 
 
+@part_of("bind", label="{method}")
 @runtime_checkable
 class Bind(Protocol):
     """Bind the pod: a request to the world, a Status, or SKIP for the next plugin to take it."""
@@ -288,6 +375,7 @@ class Bind(Protocol):
     def bind(self, state: CycleState, pod: Pod, node: NodeName) -> Status | Request: ...
 
 
+@part_of("post_bind", label="{method}")
 @runtime_checkable
 class PostBind(Protocol):
     """The pod is bound; take note."""
@@ -295,6 +383,7 @@ class PostBind(Protocol):
     def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
 
 
+@part_of(error='initializing plugin "{plugin}": events_to_register: {reason}')
 @runtime_checkable
 class EventsToRegister(Protocol):
     """The changes that could cure a refusal of this plugin."""
@@ -302,6 +391,7 @@ class EventsToRegister(Protocol):
     def events_to_register(self) -> Events: ...
 
 
+@part_of()
 @runtime_checkable
 class ExplainRejection(Protocol):
     """The details behind a reason that this plugin gave, as a sentence; empty if it has none.
@@ -310,34 +400,57 @@ class ExplainRejection(Protocol):
     sentence below the reasons. It is not part of a decision.
     """
 
-    def explain_rejection(self, rejection: "Rejection") -> str: ...
+    def explain_rejection(self, rejection: Rejection) -> str: ...
 
 
-# Extension point -> the methods that make a plugin take part in it (any of them does).
-METHODS: dict[str, tuple[str, ...]] = {
-    "pre_enqueue": ("pre_enqueue",),
-    "queue_sort": ("queue_sort",),
-    "pre_filter": ("pre_filter",),
-    "filter": ("filter", "filter_all"),
-    "post_filter": ("post_filter",),
-    "pre_score": ("pre_score",),
-    "score": ("score", "score_all"),
-    "reserve": ("reserve",),
-    "permit": ("permit",),
-    "pre_bind": ("pre_bind",),
-    "bind": ("bind",),
-    "post_bind": ("post_bind",),
-}
+@part_of()
+@runtime_checkable
+class Reads(Protocol):
+    """The part of the pod that filter and score results depend on, as a hashable value.
+
+    Pods with equal values share cached results. Without this method results depend on everything
+    but name, UID, status and the names of claims. A plugin that reads claims depends on objects
+    outside the node: declare `Depends.PLACEMENTS`.
+    """
+
+    def reads(self, pod: Pod) -> Hashable: ...
+
+
+@part_of()
+@runtime_checkable
+class Prepare(Protocol):
+    """Called when the first pod of a template arrives, outside its scheduling cycle.
+
+    The plugin computes what follows from the pod alone and stores it in `template.compiled` under
+    a name of its own. It is an optimisation: a cycle may run without it.
+    """
+
+    def prepare(self, template: PodTemplate) -> None: ...
+
+
+@part_of()
+@runtime_checkable
+class SkipsWhile(Protocol):
+    """For a plugin whose results are not cached: how long it would skip pods of a template.
+
+    While the returned hashable value stays equal, the plugin would return SKIP from pre_filter and
+    pre_score again, so it is not called. None: call it every time. ALWAYS: the plugin does nothing
+    for such pods and is called at no point but bind. The value may depend on the pod, on nodes and
+    other objects, and on affinity terms of placed pods; it is requested again when one of these
+    changes.
+    """
+
+    def skips_while(self, state: CycleState, pod: Pod) -> Hashable: ...
 
 
 def implements(plugin: object, point: str) -> bool:
     """Whether a plugin takes part in an extension point."""
-    return any(callable(getattr(plugin, method, None)) for method in METHODS.get(point, ()))
+    known = POINTS.get(point)
+    return known is not None and any(
+        callable(getattr(plugin, method, None)) for method in known.methods
+    )
 
 
 def follows_up(plugin: object) -> bool:
-    """Whether a pre_bind plugin wants to be asked what comes next."""
+    """Whether a pre_bind plugin has another step after its requests were performed."""
     return callable(getattr(plugin, "pre_bind_next", None))
-
-
-RowArray = NDArray[np.intp]

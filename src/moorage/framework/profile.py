@@ -1,16 +1,19 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Iterable, Mapping, Set
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.errors import PLUGIN_EXCEPTIONS, ConfigError
-from moorage.framework import asking, calls, points, post_filter
+from moorage.errors import ConfigError, PluginError
+from moorage.framework import invoke, points, post_filter
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.keeping import KEPT, SETTLED, Keeping, depends_of
 from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.sheets import Sheets
@@ -19,9 +22,6 @@ from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
 from moorage.framework.template import PodTemplate
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
-
-# Points whose plugins can refuse a pod, and so can be cured by a change.
-REFUSING = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 
 NODE = points.Depends.NODE
 # From near to far; a filter that looks at nodes elsewhere may still look at its own node's pods.
@@ -45,7 +45,9 @@ class Questions(NamedTuple):
     told: tuple[Any, ...]
     # The furthest that any of the filters looks.
     reach: points.Depends
-    # Whether those that are asked can answer for many rows at once.
+    # Those of them that have the whole-cluster form, with their places.
+    whole: tuple[tuple[int, PluginMethod], ...]
+    # Whether all of them have it, and look at nothing but nodes and usage.
     in_columns: bool
 
 
@@ -62,8 +64,10 @@ class Profile:
         self.name = name
         self.cluster = cluster
         self.percentage = percentage
-        self.loops = calls.Loops()
-        self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.METHODS}
+        self.loops = invoke.Loops()
+        self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
+        self._methods: dict[tuple[str, str], PluginMethod | None] = {}
+        self._methods_at: dict[tuple[str, str], list[PluginMethod]] = {}
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
         scores = plugins.get("score", [])
@@ -83,7 +87,8 @@ class Profile:
         }
         self.kept = [p for p in asked.values() if depends_of(p) in KEPT]
         self.looks_at_nodes = any(depends_of(p) is points.Depends.NODES for p in self.kept)
-        self._preparing = [p for p in self.plugins() if hasattr(p, "prepare")]
+        prepares = [self.method(plugin, "prepare") for plugin in self.plugins()]
+        self._preparing = [method for method in prepares if method is not None]
         self._prepared = f"prepared for {name}"
         self.hints = HintMap(self._events())
         self._questions: dict[frozenset[str], Questions] = {}
@@ -101,12 +106,34 @@ class Profile:
         """Every plugin that takes part in some point, once."""
         return list({p.name: p for at in self._at.values() for p in at}.values())
 
+    def method(self, plugin: Any, name: str) -> PluginMethod | None:
+        """A method of one of the profile's plugins; None if the plugin does not have it."""
+        key = plugin.name, name
+        if key not in self._methods:
+            self._methods[key] = invoke.method_of(plugin, name)
+        return self._methods[key]
+
+    def require(self, plugin: Any, name: str) -> PluginMethod:
+        """The same for a method that the plugin is known to have."""
+        method = self.method(plugin, name)
+        assert method is not None, f"{plugin.name} has no method {name}"
+        return method
+
+    def methods(self, point: str, name: str) -> list[PluginMethod]:
+        """A method of all plugins of an extension point that have it, in order."""
+        found = self._methods_at.get((point, name))
+        if found is None:
+            each = [self.method(plugin, name) for plugin in self._at[point]]
+            found = [method for method in each if method is not None]
+            self._methods_at[point, name] = found
+        return found
+
     # Queue
 
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first plugin's refusal to let the pod into the queue, or None."""
-        for plugin in self._at["pre_enqueue"]:
-            status = asking.ask(plugin, "pre_enqueue", pod)
+        for method in self.methods("pre_enqueue", "pre_enqueue"):
+            status = invoke.status_of(method, pod)
             if not status.is_success:
                 return status
         return None
@@ -114,23 +141,25 @@ class Profile:
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The place of a pod in the active queue; smaller is sooner."""
         try:
-            return False, self._at["queue_sort"][0].queue_sort(pod, queued_at)
-        except PLUGIN_EXCEPTIONS:  # A plugin may raise anything; its pod is tried after all others.
+            return False, self.methods("queue_sort", "queue_sort")[0](pod, queued_at)
+        except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
     def _events(self) -> dict[str, Events]:
-        refusing = {p.name: p for point in REFUSING for p in self._at[point]}
-        return {name: _events_of(plugin) for name, plugin in refusing.items()}
+        rejecting = [point.name for point in points.POINTS.values() if point.rejects]
+        plugins = {p.name: p for point in rejecting for p in self._at[point]}
+        return {
+            name: _events_of(self.method(plugin, "events_to_register"))
+            for name, plugin in plugins.items()
+        }
 
     def prepare(self, template: PodTemplate) -> None:
         """Work out what follows from a template alone, before it is asked about."""
         if self._prepared not in template.compiled:
             template.compiled[self._prepared] = True
-            for plugin in self._preparing:
-                try:
-                    plugin.prepare(template)
-                except PLUGIN_EXCEPTIONS:  # Reported when the plugin runs.
-                    continue
+            for prepare in self._preparing:
+                with suppress(PluginError):  # Reported when the plugin runs.
+                    prepare(template)
             self.sheets.prepare(template)
 
     # Decision
@@ -166,7 +195,8 @@ class Profile:
         reach = max(
             [*further, *(depends_of(p) for _, p in filters)], key=REACHES.index, default=NODE
         )
-        return Questions(tuple(settled), tuple(asked), tuple(told), reach, in_columns)
+        whole = [(i, m) for i, p in asked if (m := self.method(p, "filter_all")) is not None]
+        return Questions(tuple(settled), tuple(asked), tuple(told), reach, tuple(whole), in_columns)
 
     def stamp(self, skipped: Set[str]) -> Hashable:
         """What stays the same for as long as answers hold for rows that do not change.
@@ -188,8 +218,8 @@ class Profile:
 
     def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
         """Ask whether something can be done about a refusal."""
-        asked = [asking.post_filter(p, state, pod, refusal) for p in self._at["post_filter"]]
-        return post_filter.run(asked)
+        methods = self.methods("post_filter", "post_filter")
+        return post_filter.run([partial(_post_filter, m, state, pod, refusal) for m in methods])
 
     @property
     def has_post_filters(self) -> bool:
@@ -198,51 +228,41 @@ class Profile:
     def tell_evictions(self, plugin: str, pod: Pod, *, over: bool) -> str:
         """Let a plugin know how far its victims are; returns what went wrong, if anything."""
         method = "evictions_over" if over else "evictions_begun"
-        for each in self._at["post_filter"]:
-            if each.name == plugin and hasattr(each, method):
+        for each in self.methods("post_filter", method):
+            if each.name == plugin:
                 try:
-                    getattr(each, method)(pod)
-                except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
-                    return f'plugin "{plugin}": {method}: {calls.describe(trouble)}'
+                    each(pod)
+                except PluginError as failure:
+                    return str(failure)
         return ""
 
     # Reserve and permit
 
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
         """Reserve with every plugin, in order, until one refuses."""
-        for plugin in self._at["reserve"]:
-            if plugin.name in state.idle:
+        for method in self.methods("reserve", "reserve"):
+            if method.name in state.idle:
                 continue
-            status = asking.ask(plugin, "reserve", state, pod, node)
+            status = invoke.status_of(method, state, pod, node)
             if not status.is_success:
                 return status
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Undo with every plugin, in reverse order; returns what went wrong on the way."""
-        trouble = []
-        for plugin in reversed(self._at["reserve"]):
-            if plugin.name in state.idle or not hasattr(plugin, "unreserve"):
-                continue
-            try:
-                plugin.unreserve(state, pod, node)
-            except PLUGIN_EXCEPTIONS as raised:  # The others must undo theirs all the same.
-                trouble.append(
-                    f'running Unreserve plugin "{plugin.name}": {calls.describe(raised)}'
-                )
-        return trouble
+        return _run_all(reversed(self.methods("reserve", "unreserve")), state, pod, node)
 
     def run_permit(
         self, state: CycleState, pod: Pod, node: NodeName
     ) -> tuple[Status, dict[str, float]]:
         """The plugins' last word, and how long those wait that ask for it."""
         waits: dict[str, float] = {}
-        for plugin in self._at["permit"]:
-            if plugin.name in state.idle:
+        for method in self.methods("permit", "permit"):
+            if method.name in state.idle:
                 continue
-            status = asking.ask(plugin, "permit", state, pod, node)
+            status = invoke.status_of(method, state, pod, node)
             if status.code is Code.WAIT:
-                waits[plugin.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
+                waits[method.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
             elif not status.is_success:
                 return status, {}
         return SUCCESS, waits
@@ -257,10 +277,11 @@ class Profile:
         for plugin in self._at["pre_bind"]:
             if plugin.name in state.idle:
                 continue
-            if not hasattr(plugin, "pre_bind_pre_flight"):
+            method = self.method(plugin, "pre_bind_pre_flight")
+            if method is None:
                 busy.append(plugin)
                 continue
-            status = asking.ask(plugin, "pre_bind_pre_flight", state, pod, node)
+            status = invoke.status_of(method, state, pod, node)
             if status.code is Code.ERROR:
                 return status, []
             if status.code not in (Code.SUCCESS, Code.SKIP):
@@ -277,17 +298,13 @@ class Profile:
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
         """What one pre_bind plugin says or asks for."""
-        return asking.pre_bound(
-            plugin, "pre_bind", asking.call(plugin, "pre_bind", state, pod, node)
-        )
+        return invoke.pre_bind(self.require(plugin, "pre_bind"), state, pod, node)
 
     def run_pre_bind_next(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
         """What a pre_bind plugin says or asks for, now that its requests were carried out."""
-        return asking.pre_bound(
-            plugin, "pre_bind_next", asking.call(plugin, "pre_bind_next", state, pod, node)
-        )
+        return invoke.pre_bind(self.require(plugin, "pre_bind_next"), state, pod, node)
 
     @property
     def binds(self) -> list[Any]:
@@ -297,34 +314,52 @@ class Profile:
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
         """What one bind plugin says or asks for."""
-        answer = asking.call(plugin, "bind", state, pod, node)
-        if isinstance(answer, Status | Request):
-            return answer
-        return asking.strange(plugin, "bind", answer)
+        return invoke.bind(self.require(plugin, "bind"), state, pod, node)
 
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Tell everybody; returns what went wrong on the way."""
-        trouble = []
-        for plugin in self._at["post_bind"]:
-            if plugin.name in state.idle:
-                continue
+        return _run_all(self.methods("post_bind", "post_bind"), state, pod, node)
+
+
+def _run_all(
+    methods: Iterable[PluginMethod], state: CycleState, pod: Pod, node: NodeName
+) -> list[str]:
+    """Call every method, also after one failed; returns the failures."""
+    failures = []
+    for method in methods:
+        if method.name not in state.idle:
             try:
-                plugin.post_bind(state, pod, node)
-            except PLUGIN_EXCEPTIONS as raised:  # The pod stays bound.
-                trouble.append(f'running PostBind plugin "{plugin.name}": {calls.describe(raised)}')
-        return trouble
+                method(state, pod, node)
+            except PluginError as failure:
+                failures.append(str(failure))
+    return failures
 
 
-def _events_of(plugin: Any) -> Events:
-    """The changes that could cure a plugin's refusals."""
-    if not hasattr(plugin, "events_to_register"):
-        return EVERYTHING
-    problem = f'initializing plugin "{plugin.name}": events_to_register: '
+def _post_filter(
+    method: PluginMethod, state: CycleState, pod: Pod, refusal: Refusal
+) -> PostFiltered:
     try:
-        registered = plugin.events_to_register()
-    except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
-        raise ConfigError([problem + calls.describe(trouble)]) from trouble
+        result = method(state, pod, refusal)
+    except PluginError as failure:
+        return PostFiltered(error(str(failure), method.name))
+    if isinstance(result, Status):
+        result = PostFiltered(result)
+    if not isinstance(result, PostFiltered):
+        text = f"returned {result!r}, which is neither a Status nor a PostFiltered"
+        return PostFiltered(error(method.error_text(text), method.name))
+    result.status = result.status.by(method.name)
+    return result
+
+
+def _events_of(method: PluginMethod | None) -> Events:
+    """The changes that could cure a plugin's refusals."""
+    if method is None:
+        return EVERYTHING
+    try:
+        registered = method()
+    except PluginError as failure:
+        raise ConfigError([str(failure)]) from failure
     if not isinstance(registered, Mapping):
-        problem += "has to return a mapping of ClusterEvents to hint functions"
-        raise ConfigError([problem])
+        reason = "has to return a mapping of ClusterEvents to hint functions"
+        raise ConfigError([method.error_text(reason)])
     return registered

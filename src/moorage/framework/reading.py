@@ -7,11 +7,11 @@ the state, and its kept verdicts and scores. Only for plugins whose answers may 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
-from moorage.framework import calls
+from moorage.errors import PluginError
+from moorage.framework import invoke
 from moorage.framework.memo import FilterMemo, ScoreMemo
 from moorage.framework.state import CycleState
-from moorage.framework.status import SKIP, SUCCESS, Code, Mask, Narrowed, Status
+from moorage.framework.status import SKIP, SUCCESS, Mask, Narrowed, Status
 
 if TYPE_CHECKING:
     from moorage.api.pod import Pod
@@ -51,14 +51,19 @@ class Reading:
     def pre_filtered(self) -> Status | Narrowed:
         """What the plugin says of the pod before it looks at nodes."""
         if self._pre_filtered is None:
-            self._pre_filtered = pre_filter(self.plugin, self.state, self._pod)
+            self._pre_filtered = invoke.pre_filter(
+                self._profile.require(self.plugin, "pre_filter"), self.state, self._pod
+            )
         return self._pre_filtered
 
     def pre_scored(self, fits: Mask) -> Status:
         """What it says before it scores; it may not depend on which rows fit."""
         if self._pre_scored is None:
             asked = self._profile.has_pre_score(self.plugin)
-            said = pre_score(self.plugin, self.state, self._pod, fits) if asked else SUCCESS
+            method = self._profile.method(self.plugin, "pre_score") if asked else None
+            said = SUCCESS
+            if method is not None:
+                said = invoke.pre_score(method, self.state, self._pod, fits)
             self._pre_scored = said
         return self._pre_scored
 
@@ -66,16 +71,14 @@ class Reading:
     def verdicts(self) -> FilterMemo:
         """Its kept verdicts."""
         if self._verdicts is None:
-            loops = self._profile.loops
-            self._verdicts = FilterMemo(self.plugin, self.state, self._pod, loops)
+            self._verdicts = FilterMemo(self.plugin, self.state, self._pod, self._profile)
         return self._verdicts
 
     @property
     def scores(self) -> ScoreMemo:
         """Its kept scores."""
         if self._scores is None:
-            loops = self._profile.loops
-            self._scores = ScoreMemo(self.plugin, self.state, self._pod, loops)
+            self._scores = ScoreMemo(self.plugin, self.state, self._pod, self._profile)
         return self._scores
 
 
@@ -96,34 +99,3 @@ def all_skipping(readings: Iterable[Reading], state: CycleState) -> frozenset[st
         elif said is not SUCCESS:
             return None
     return frozenset(found)
-
-
-def pre_filter(plugin: Any, state: CycleState, pod: "Pod") -> Status | Narrowed:
-    """Ask a pre_filter plugin; trouble is a PluginError."""
-    try:
-        said = plugin.pre_filter(state, pod)
-    except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
-        text = f'running PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
-        raise PluginError(plugin.name, text) from trouble
-    if said is SUCCESS or said is SKIP:
-        return said
-    if not isinstance(said, Status | Narrowed):
-        text = f"pre_filter returned {said!r}, which is not a Status"
-        text = f'running PreFilter plugin "{plugin.name}": {text}'
-        raise PluginError(plugin.name, text)
-    return said
-
-
-def pre_score(plugin: Any, state: CycleState, pod: "Pod", fits: Mask) -> Status:
-    """Ask a pre_score plugin; trouble is a PluginError."""
-    try:
-        said = plugin.pre_score(state, pod, fits)
-    except PLUGIN_EXCEPTIONS as trouble:  # As above.
-        text = f'running PreScore plugin "{plugin.name}": {calls.describe(trouble)}'
-        raise PluginError(plugin.name, text) from trouble
-    if said is SUCCESS or said is SKIP:
-        return said
-    if not isinstance(said, Status) or said.code not in (Code.SUCCESS, Code.SKIP):
-        text = said.message if isinstance(said, Status) else f"returned {said!r}"
-        raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {text}')
-    return said

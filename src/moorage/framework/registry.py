@@ -13,8 +13,8 @@ import inspect
 import re
 import sys
 import zlib
-from collections.abc import Hashable
-from functools import cache
+from collections.abc import Callable, Hashable
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
@@ -22,38 +22,11 @@ from typing import Any, cast
 from msgspec import Struct, structs
 
 from moorage.api.kinds import KINDS
-from moorage.errors import PLUGIN_EXCEPTIONS, ConfigError
-from moorage.framework import calls
-from moorage.framework.points import METHODS, Depends
+from moorage.errors import ConfigError, MoorageError, PluginError
+from moorage.framework import invoke
+from moorage.framework.points import METHODS, POINTS, Depends
 
 GROUP = "moorage.plugins"
-
-# How many arguments each method is called with, without self.
-ARGUMENTS = {
-    "pre_enqueue": 1,
-    "queue_sort": 2,
-    "pre_filter": 2,
-    "add_pod": 4,
-    "remove_pod": 4,
-    "filter": 3,
-    "filter_all": 3,
-    "post_filter": 3,
-    "pre_score": 3,
-    "score": 3,
-    "score_all": 3,
-    "normalize_score": 3,
-    "reserve": 3,
-    "unreserve": 3,
-    "permit": 3,
-    "pre_bind": 3,
-    "pre_bind_next": 3,
-    "pre_bind_pre_flight": 3,
-    "bind": 3,
-    "post_bind": 3,
-    "events_to_register": 0,
-    "explain_rejection": 1,
-    "reads": 1,
-}
 
 
 class Registry:
@@ -88,16 +61,29 @@ class Registry:
 def make(name: str, cls: type[Any], args: Any) -> Any:
     """A plugin with its arguments, checked."""
     given = _by_name(cls, args)
-    try:
-        inspect.signature(cls).bind(**given)
-        plugin = cls(**given)
-    except PLUGIN_EXCEPTIONS as trouble:  # A constructor may raise anything; say whose it was.
-        text = calls.describe(trouble)
-        raise ConfigError([f'initializing plugin "{name}": {text}']) from trouble
+    prefix = f'initializing plugin "{name}": '
+    _run(name, prefix, inspect.signature(cls).bind, **given)
+    # ValueError is the usual way to reject an argument, so it is no bug to be located.
+    plugin = _run(name, prefix, cls, deliberate=(MoorageError, ValueError), **given)
     problem = _problem(plugin)
     if problem:
-        raise ConfigError([f'initializing plugin "{name}": {problem}'])
+        raise ConfigError([prefix + problem])
     return plugin
+
+
+def _run(
+    name: str,
+    prefix: str,
+    call: Callable[..., Any],
+    *args: Any,
+    deliberate: tuple[type[BaseException], ...] = (BaseException,),
+    **named: Any,
+) -> Any:
+    """Run code of a plugin at start-up; an exception is an error of the configuration."""
+    try:
+        return invoke.guard(name, prefix, partial(call, **named), *args, deliberate=deliberate)
+    except PluginError as failure:
+        raise ConfigError([str(failure)]) from failure
 
 
 def _by_name(cls: type[Any], args: Any) -> dict[str, Any]:
@@ -114,11 +100,7 @@ def _snake(key: str) -> str:
 
 
 def _from_entry_point(name: str, entry: EntryPoint) -> Any:
-    try:
-        return entry.load()
-    except PLUGIN_EXCEPTIONS as trouble:  # Importing runs plugin code.
-        problem = f'plugin "{name}": {entry.value}: {calls.describe(trouble)}'
-        raise ConfigError([problem]) from trouble
+    return _run(name, f'plugin "{name}": {entry.value}: ', entry.load)
 
 
 def _from_path(name: str, base_dir: Path) -> type[Any]:
@@ -127,12 +109,11 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
     file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
     if where.endswith(".py") and not file.is_file():
         raise ConfigError([f'plugin "{name}": {file}: no such file'])
-    try:
-        module = _load_file(file) if file.is_file() else importlib.import_module(where)
-    except PLUGIN_EXCEPTIONS as trouble:  # As above.
-        text = calls.describe(trouble)
-        problem = f'plugin "{name}": {file if file.is_file() else where}: {text}'
-        raise ConfigError([problem]) from trouble
+    is_file = file.is_file()
+    load: Callable[[], Any] = (
+        partial(_load_file, file) if is_file else partial(importlib.import_module, where)
+    )
+    module = _run(name, f'plugin "{name}": {file if is_file else where}: ', load)
     found = getattr(module, attribute, None)
     if not isinstance(found, type):
         raise ConfigError([f'plugin "{name}": {where} has no class {attribute}'])
@@ -186,16 +167,17 @@ def _problem(plugin: Any) -> str:
         return "it needs a class attribute `name`"
     if misspelt := _misspelt(cast(Hashable, type(plugin))):
         return misspelt
-    if not any(hasattr(plugin, method) for methods in METHODS.values() for method in methods):
+    if not any(hasattr(plugin, method) for point in POINTS.values() for method in point.methods):
         return "it has no method of any extension point"
     depends = getattr(plugin, "depends", Depends.ANYTHING)
     if not isinstance(depends, Depends):
         return f"depends has to be one of mp.Depends, is {depends!r}"
     if unknown := set(getattr(plugin, "reads_kinds", ())) - KINDS.keys():
         return f"reads_kinds: {', '.join(map(str, sorted(unknown)))}: no such kind is watched"
-    for twin in ("filter", "score"):
-        if hasattr(plugin, f"{twin}_all") and not hasattr(plugin, twin):
-            return f"{twin}_all needs its per-node twin `{twin}`, which explains and what-ifs use"
+    for method in METHODS.values():
+        if method.twin and hasattr(plugin, method.name) and not hasattr(plugin, method.twin):
+            twin = f"its per-node twin `{method.twin}`, which explains and what-ifs use"
+            return f"{method.name} needs {twin}"
     # Classes are hashable; the type checker takes a metaclass' word for it only.
     return _signature_problem(cast(Hashable, type(plugin)))
 
@@ -204,10 +186,10 @@ def _problem(plugin: Any) -> str:
 def _misspelt(cls: Any) -> str:
     """A method that looks like an extension point and is none: it would never be called."""
     own = [name for name in dir(cls) if not name.startswith("_")]
-    points = {_letters(method): [method] for method in ARGUMENTS}
+    points = {_letters(method): [method] for method in METHODS}
     meant = {name: points.get(_letters(name), []) for name in own}
-    if not any(hasattr(cls, method) for method in ARGUMENTS):
-        meant = {name: difflib.get_close_matches(name.lower(), ARGUMENTS, n=1) for name in own}
+    if not any(hasattr(cls, method) for method in METHODS):
+        meant = {name: difflib.get_close_matches(name.lower(), METHODS, n=1) for name in own}
     for name, methods in meant.items():
         for method in methods:
             if not hasattr(cls, method):
@@ -222,7 +204,8 @@ def _letters(name: str) -> str:
 @cache
 def _signature_problem(cls: Any) -> str:
     """The first method that does not take what it will be called with; looked up once a class."""
-    for method, count in ARGUMENTS.items():
+    for method, known in METHODS.items():
+        count = len(known.arguments)
         function = getattr(cls, method, None)
         if inspect.iscoroutinefunction(function):
             return f"{method} must not be async: nobody awaits it"

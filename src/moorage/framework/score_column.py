@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
-from moorage.framework import calls
+from moorage.errors import PluginError
+from moorage.framework import invoke
 from moorage.framework.answers import Part
 from moorage.framework.memo import ScoreMemo
 from moorage.framework.normalizers import ByMax
@@ -120,30 +120,13 @@ class ScoreColumn:
 
 def summarized(plugin: Any, feasible: Scores) -> Hashable:
     """What a plugin's normalizer makes of the feasible raw scores."""
-    try:
-        summary: Hashable = plugin.normalizer.summarize(feasible)
-    except PLUGIN_EXCEPTIONS as trouble:  # As above.
-        raise normalizing(plugin, trouble) from trouble
+    summary: Hashable = invoke.PluginMethod(plugin, "normalizer.summarize")(feasible)
     return summary
 
 
 def normalised(plugin: Any, raw: Any, summary: Hashable) -> Any:
     """Raw scores, or one of them, as a plugin's normalizer sees them: whole numbers."""
-    try:
-        scores = plugin.normalizer.apply(raw, summary)
-        if isinstance(raw, int):
-            return int(scores)
-        whole = np.asarray(scores).astype(np.int64, copy=False)
-        if whole.shape != raw.shape:
-            raise ValueError(f"a normalizer must return {len(raw)} scores for as many")
-    except PLUGIN_EXCEPTIONS as trouble:  # As above.
-        raise normalizing(plugin, trouble) from trouble
-    return whole
-
-
-def normalizing(plugin: Any, trouble: BaseException) -> PluginError:
-    text = f'plugin "{plugin.name}" failed with: {calls.describe(trouble)}'
-    return PluginError(plugin.name, f"running Normalize on Score plugins: {text}")
+    return invoke.normalized(invoke.PluginMethod(plugin, "normalizer.apply"), raw, summary)
 
 
 def check_range(plugin: Any, scores: Scores, fits: Mask) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
-from moorage.framework import calls
+from moorage.errors import PluginError
+from moorage.framework import calls, invoke
 from moorage.framework.answers import (
     Asked,
     Filtered,
@@ -28,7 +28,7 @@ from moorage.framework.keeping import Keeping
 from moorage.framework.leaders import Leaders
 from moorage.framework.memo import FollowedMemo
 from moorage.framework.points import ALWAYS
-from moorage.framework.reading import Reading, all_skipping, pre_filter, pre_score
+from moorage.framework.reading import Reading, all_skipping
 from moorage.framework.reasons import Reasons
 from moorage.framework.score_column import ScoreColumn
 from moorage.framework.state import NOBODY, CycleState
@@ -121,12 +121,12 @@ class Sheet:
     def _look_at_stamps(self, state: CycleState, pod: Pod) -> dict[str, Hashable]:
         """How long those who skip such pods would do so; who always does is asked only once."""
         if self._stamping is not None:
-            return {plugin.name: stamp_of(plugin, state, pod) for plugin in self._stamping}
+            return {plugin.name: self._stamp_of(plugin, state, pod) for plugin in self._stamping}
         stamps: dict[str, Hashable] = {}
         idle: list[str] = []
         self._stamping = []
         for plugin in self.profile.skipping:
-            stamp = stamp_of(plugin, state, pod)
+            stamp = self._stamp_of(plugin, state, pod)
             if stamp is ALWAYS:
                 idle.append(plugin.name)
             else:
@@ -153,7 +153,7 @@ class Sheet:
             True,
         )
         for plugin in self._busy[0]:
-            said = pre_filter(plugin, state, pod)
+            said = self._pre_filter(plugin, state, pod)
             if said is SKIP:
                 result.skipped.add(plugin.name)
                 holds = holds and self._would_again(plugin, said)
@@ -188,7 +188,7 @@ class Sheet:
                 said = reading.pre_filtered
                 self.state.adopt(reading.state)
             else:
-                said = pre_filter(plugin, state, pod)
+                said = self._pre_filter(plugin, state, pod)
                 holds = holds and self._would_again(plugin, said)
             remembered = _take(plugin, said, result) or remembered
             if result.rejected is not None:
@@ -212,6 +212,17 @@ class Sheet:
 
     def _not_skipping(self, filters: Sequence[tuple[int, Any]]) -> Asked:
         return tuple([each for each in filters if each[1].name not in self._skipped])
+
+    def _pre_filter(self, plugin: Any, state: CycleState, pod: Pod) -> Status | Narrowed:
+        return invoke.pre_filter(self.profile.require(plugin, "pre_filter"), state, pod)
+
+    def _stamp_of(self, plugin: Any, state: CycleState, pod: Pod) -> Hashable:
+        """What has to stay the same for a plugin to skip the pod again; None if nothing would."""
+        try:
+            stamp: Hashable = self.profile.require(plugin, "skips_while")(state, pod)
+        except PluginError:
+            return None
+        return stamp
 
     def _would_again(self, plugin: Any, said: Status | Narrowed) -> bool:
         """Whether a plugin that is not kept would skip the pod again, as things stand."""
@@ -238,8 +249,9 @@ class Sheet:
         fitting.refresh(state, pod)
         fits, said = fitting.fits, list[Volatile]()
         for place, plugin in pre.volatile:
-            if hasattr(plugin, "filter_all"):
-                verdicts = calls.filter_rows(plugin, state, pod, state.table)
+            method = self.profile.method(plugin, "filter_all")
+            if method is not None:
+                verdicts = invoke.filter_rows(method, state, pod, state.table)
                 if not verdicts.refuses:
                     continue
                 codes, status_of = verdicts.codes, verdicts.status_of
@@ -281,8 +293,9 @@ class Sheet:
     def _following(self, plugin: Any) -> FollowedMemo:
         memo = self._followers.get(plugin.name)
         if memo is None:
-            pod, loops = self.template.exemplar, self.profile.loops
-            memo = self._followers[plugin.name] = FollowedMemo(plugin, self.state, pod, loops)
+            pod = self.template.exemplar
+            memo = FollowedMemo(plugin, self.state, pod, self.profile)
+            self._followers[plugin.name] = memo
         return memo
 
     def _ask_each(
@@ -292,7 +305,8 @@ class Sheet:
         rows = np.flatnonzero(open_)
         self.profile.loops.add(plugin.name, "filter", len(rows))
         codes = np.zeros(len(open_), dtype=np.int64)
-        for row, code in calls.filter_loop(plugin, state, pod, rows.tolist(), book).items():
+        method = self.profile.require(plugin, "filter")
+        for row, code in calls.filter_loop(method, state, pod, rows.tolist(), book).items():
             codes[row] = code
         return codes, book
 
@@ -347,7 +361,10 @@ class Sheet:
         added: Sum | None = None
         for each in self._busy[1]:
             plugin = each.plugin
-            said = pre_score(plugin, state, pod, fits) if each.has_pre_score else SUCCESS
+            said = SUCCESS
+            if each.has_pre_score:
+                method = self.profile.require(plugin, "pre_score")
+                said = invoke.pre_score(method, state, pod, fits)
             holds = holds and self._would_again(plugin, said)
             if said is not SKIP and said.code is not Code.SKIP:
                 added = added or Sum(self.profile, state, pod, fits, scored)
@@ -383,12 +400,3 @@ def _take(plugin: Any, said: Status | Narrowed, result: PreFiltered) -> Status |
 
 def _skips(said: Status | Narrowed) -> bool:
     return isinstance(said, Status) and said.code is Code.SKIP
-
-
-def stamp_of(plugin: Any, state: CycleState, pod: Pod) -> Hashable:
-    """What has to stay the same for a plugin to skip the pod again; None if nothing would do."""
-    try:
-        stamp: Hashable = plugin.skips_while(state, pod)
-    except PLUGIN_EXCEPTIONS:  # A plugin may raise anything; then it is asked every time.
-        return None
-    return stamp

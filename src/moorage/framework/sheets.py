@@ -13,8 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
-from moorage.framework import calls
+from moorage.errors import PluginError
 from moorage.framework.family import Family
 from moorage.framework.newcomers import Newcomers
 from moorage.framework.points import Depends
@@ -56,8 +55,8 @@ class Sheets:
         # By what all plugins read that look at node objects only.
         self._families: dict[tuple[int, tuple[Hashable, ...]], Family] = {}
         usage = Depends.USAGE
-        self._by_nodes = [_reader(p) for p in profile.kept if p.depends is not usage]
-        self._by_usage = [_reader(p) for p in profile.kept if p.depends is usage]
+        self._by_nodes = [_reader(profile, p) for p in profile.kept if p.depends is not usage]
+        self._by_usage = [_reader(profile, p) for p in profile.kept if p.depends is usage]
         self._looks_around = profile.looks_at_nodes
         self._node_changes = profile.cluster.table.node_changes
         # Under which a template keeps what is read of it.
@@ -145,11 +144,8 @@ class Sheets:
     def _reads(self, plugins: Sequence[Reader], template: PodTemplate) -> tuple[Hashable, ...]:
         """What plugins read of a template."""
         found, pod = [], template.exemplar
-        for plugin, reads, _ in plugins:
-            try:
-                found.append(template.serial if reads is None else reads(pod))
-            except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
-                raise _reading(plugin, trouble) from trouble
+        for _, reads, _ in plugins:
+            found.append(template.serial if reads is None else reads(pod))
         return tuple(found)
 
     def _found(
@@ -166,7 +162,8 @@ class Sheets:
             try:
                 known = self._readings[plugin.name].get(key)
             except TypeError as trouble:
-                raise _reading(plugin, trouble) from trouble
+                method = self._profile.require(plugin, "reads")
+                raise method.failed(str(trouble)) from trouble
             found[plugin.name] = known or self._make(plugin, template, key)
         return found
 
@@ -187,10 +184,5 @@ class Sheets:
                 del self._readings[name][reading.read]
 
 
-def _reader(plugin: Any) -> Reader:
-    return plugin, getattr(plugin, "reads", None), plugin.depends is Depends.NODES
-
-
-def _reading(plugin: Any, trouble: BaseException) -> PluginError:
-    text = f'plugin "{plugin.name}": reads: {calls.describe(trouble)}'
-    return PluginError(plugin.name, text)
+def _reader(profile: "Profile", plugin: Any) -> Reader:
+    return plugin, profile.method(plugin, "reads"), plugin.depends is Depends.NODES

@@ -8,8 +8,8 @@ and writes what is new under its own keys.
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
 from moorage.framework.cluster import Cluster
+from moorage.framework.invoke import guard
 from moorage.nodes.table import NodeTable
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class CycleState:
 
 
 def _cloned(name: str, value: Any) -> Any:
-    try:
-        return value.clone() if hasattr(value, "clone") else copy(value)
-    except PLUGIN_EXCEPTIONS as trouble:  # It is a plugin's value; cloning it may raise anything.
-        plugin = name.partition(".")[0]
-        raise PluginError(plugin, f"cloning the state {name}: {trouble}") from trouble
+    plugin, prefix = name.partition(".")[0], f"cloning the state {name}: "
+    if hasattr(value, "clone"):
+        return guard(plugin, prefix, value.clone)
+    return guard(plugin, prefix, copy, value, deliberate=(Exception,))

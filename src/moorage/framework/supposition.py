@@ -5,14 +5,15 @@ a few array operations. A filter that looks further, or has no such form, cannot
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
-from moorage.framework import calls
+from moorage.framework import invoke
 from moorage.framework.answers import FITS, Filtered
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, Verdicts
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
@@ -38,7 +39,7 @@ class Supposition:
         self._state = state
         self._pod = pod
         self._filtered = filtered
-        self._asked = questions.asked
+        self._asked = questions.whole
         self._promised: tuple[Numbers, NumberedUsages] | None = None
         self._rows = HypotheticalRows(state.table, rows)
         # The first filter that refuses a row whoever is there.
@@ -88,20 +89,20 @@ class Supposition:
 
     def _fit(self, rows: HypotheticalRows) -> Mask:
         fits: Mask = self._settled == FITS
-        for _, plugin in self._asked:
-            fits &= self._verdicts(plugin, rows).codes == 0
+        for _, method in self._asked:
+            fits &= self._verdicts(method, rows).codes == 0
         return fits
 
     def _first_refusals(self, rows: HypotheticalRows) -> "_First":
         first = self._settled.copy()
         said: dict[int, Verdicts] = {}
-        for place, plugin in self._asked:
-            said[place] = self._verdicts(plugin, rows)
+        for place, method in self._asked:
+            said[place] = self._verdicts(method, rows)
             np.minimum(first, place, out=first, where=said[place].codes != 0)
         return _First(first, said, self._filtered, rows.rows)
 
-    def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
-        return calls.filter_rows(plugin, self._state, self._pod, rows)
+    def _verdicts(self, method: PluginMethod, rows: HypotheticalRows) -> Verdicts:
+        return invoke.filter_rows(method, self._state, self._pod, rows)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.errors import PLUGIN_EXCEPTIONS
-from moorage.framework import calls
+from moorage.framework import invoke
 from moorage.framework.answers import Part, Scored
 from moorage.framework.keeping import VolatileScore
 from moorage.framework.leaders import Leaders
@@ -19,7 +18,6 @@ from moorage.framework.score_column import (
     check_range,
     checked,
     normalised,
-    normalizing,
     summarized,
 )
 from moorage.framework.state import CycleState
@@ -80,18 +78,19 @@ class Sum:
     # Raw scores
 
     def _ask(self, asked: VolatileScore) -> Scores | ByKind | FewRows:
-        plugin, state, pod = asked.plugin, self._state, self._pod
+        plugin, state, pod, profile = asked.plugin, self._state, self._pod, self._profile
         if asked.has_score_briefly:
-            brief = calls.score_briefly(plugin, state, pod)
+            brief = invoke.score_compact(profile.require(plugin, "score_briefly"), state, pod)
             if brief is not None:
                 return brief
         if asked.has_score_all:
-            return calls.score_rows(plugin, state, pod, state.table)
+            return invoke.score_rows(profile.require(plugin, "score_all"), state, pod, state.table)
         raw = np.zeros(len(self._fits), dtype=np.int64)
         rows = np.flatnonzero(self._fits).tolist()
         self._profile.loops.add(plugin.name, "score", len(rows))
+        score = profile.require(plugin, "score")
         for row in rows:
-            raw[row] = calls.score_one(plugin, state, pod, state.table.info(row))
+            raw[row] = invoke.score_one(score, state, pod, state.table.info(row))
         return raw
 
     # Normalised scores
@@ -101,11 +100,9 @@ class Sum:
         if asked.has_normalizer:
             raw = normalised(plugin, raw, summarized(plugin, raw[fits]))
         elif asked.has_normalize_score:
-            try:
-                raw = raw.copy()
-                raw[fits] = plugin.normalize_score(self._state, self._pod, raw[fits])
-            except PLUGIN_EXCEPTIONS as trouble:  # Fails this pod only.
-                raise normalizing(plugin, trouble) from trouble
+            raw = raw.copy()
+            method = self._profile.require(plugin, "normalize_score")
+            raw[fits] = invoke.normalize_score(method, self._state, self._pod, raw[fits])
         check_range(plugin, raw, fits)
         return raw
 

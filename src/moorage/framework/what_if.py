@@ -8,8 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from moorage.api.pod import Pod
-from moorage.errors import PLUGIN_EXCEPTIONS, PluginError
-from moorage.framework import calls
+from moorage.framework import invoke
 from moorage.framework.answers import FITS, Filtered, PreFiltered
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Status, error
@@ -39,6 +38,7 @@ class WhatIf:
         promised: Sequence[Placed] = (),
         filtered: Filtered | None = None,
     ) -> None:
+        self._profile = profile
         self._pod = pod
         self._promised = promised
         questions = profile.questions(pre.skipped)
@@ -65,25 +65,19 @@ class WhatIf:
         """Suppose that a pod were there."""
         self.node.add(other.pod, other.usage)
         if self._told:
-            self._tell("add_pod", "AddPod", other)
+            self._tell("add_pod", other)
 
     def remove(self, other: Placed) -> None:
         """Suppose that a pod were gone."""
         self.node.remove(other.pod)
         if self._told:
-            self._tell("remove_pod", "RemovePod", other)
+            self._tell("remove_pod", other)
 
-    def _tell(self, method: str, name: str, other: Placed) -> None:
+    def _tell(self, method: str, other: Placed) -> None:
         for plugin in self._told:
-            if not hasattr(plugin, method):
-                continue
-            try:
-                getattr(plugin, method)(self._state, self._pod, other, self.node)
-            except PLUGIN_EXCEPTIONS as trouble:  # A plugin may raise anything.
-                text = (
-                    f'running {name} on PreFilter plugin "{plugin.name}": {calls.describe(trouble)}'
-                )
-                raise PluginError(plugin.name, text) from trouble
+            known = self._profile.method(plugin, method)
+            if known is not None:
+                known(self._state, self._pod, other, self.node)
 
     def fork(self) -> "WhatIf":
         """The same question, to go on with in another way."""
@@ -108,9 +102,10 @@ class WhatIf:
         for place, plugin in self._filters:
             if place > until:
                 break
-            status = calls.filter_one(plugin, self._state, self._pod, self.node)
+            method = self._profile.require(plugin, "filter")
+            status = invoke.filter_one(method, self._state, self._pod, self.node)
             if status.is_rejected:
                 return status.by(plugin.name)
             if not status.is_success:
-                return error(calls.filter_trouble(plugin, status.message), plugin.name)
+                return error(method.error_text(status.message), plugin.name)
         return settled

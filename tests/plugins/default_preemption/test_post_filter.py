@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from moorage.api.meta import Condition, LabelSelector, LabelSelectorRequirement
 from moorage.api.node import Taint
 from moorage.api.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from moorage.errors import PluginFailure
 from moorage.framework.status import SUCCESS, Code, unschedulable
 from moorage.plugins.default_preemption import DefaultPreemption, search
 
@@ -81,7 +82,7 @@ class Shaky:
 
     def remove_pod(self, state, pod, other, node):
         if node.name.startswith("bad"):
-            raise ValueError(f"failed to remove pod: {pod.name}")
+            raise PluginFailure(f"failed to remove pod: {pod.name}")
 
 
 def test_6_a_hook_fails_on_the_only_node(bench, make):

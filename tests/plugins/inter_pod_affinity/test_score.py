@@ -4,6 +4,7 @@ import pytest
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta
 from moorage.api.pod import PodAffinityTerm
+from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.inter_pod_affinity.scoring import MinMax
@@ -191,7 +192,7 @@ def test_ignore_preferred_terms_of_existing_pods(asking, ignores, expected):
 
 def test_a_wish_that_does_not_parse_is_an_error_where_no_filter_refused_it():
     bad = PodAffinityTerm(label_selector=LabelSelector(match_labels={"a": "{{.bad-value.}}"}))
-    with pytest.raises(ValueError, match=r"failed to parse pod: .*{{.bad-value.}}"):
+    with pytest.raises(PluginFailure, match=r"failed to parse pod: .*{{.bad-value.}}"):
         scores(pod(likes=[(1, bad)]), THREE, [])
 
 

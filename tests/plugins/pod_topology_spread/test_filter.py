@@ -4,6 +4,7 @@ from msgspec.structs import replace
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta
 from moorage.api.workloads import Service, ServiceSpec
+from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.nodes.usage import Usage
 from moorage.plugins.pod_topology_spread import PodTopologySpread
@@ -345,7 +346,7 @@ def test_a_selector_that_does_not_parse():
         "get constraints from pod: obtaining pod's hard topology spread constraints: "
         "values[0][foo]: Invalid value: "
     )
-    with pytest.raises(ValueError, match=text.replace("[", r"\[").replace("]", r"\]")):
+    with pytest.raises(PluginFailure, match=text.replace("[", r"\[").replace("]", r"\]")):
         Asked(pod, FOUR)
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from moorage.api.workloads import ReplicaSet, SelectedSpec, Service, ServiceSpec
+from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread.plugin import POINTS
@@ -255,7 +256,7 @@ def test_a_selector_that_does_not_parse():
     bad = LabelSelector(match_labels={"foo": "{{.bad-value.}}"})
     pod = waiting(replace(soft("foo@zone"), label_selector=bad))
     text = "calculating preScoreState: obtaining pod's soft topology spread constraints: values"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(PluginFailure, match=text):
         Asked(pod, ZONED)
 
 

@@ -90,7 +90,7 @@ class InterPodAffinity:
         if incoming.is_alone(state.table.placements):
             return mp.SKIP
         if incoming.own.problems:
-            raise ValueError(f"failed to parse pod: {incoming.problem}")
+            raise mp.PluginFailure(f"failed to parse pod: {incoming.problem}")
         asked = incoming.score_views(state.cluster)
         views = asked.views if self._hard_weight > 0 else asked.liked
         if not any(view.nonzero for view in views):

@@ -60,7 +60,7 @@ class Asked(Struct, frozen=True, eq=False):
 def _asked(resources: tuple[str, ...]) -> Asked:
     if len(resources) > MOST_RESOURCES:
         most = f"a pod may request {MOST_RESOURCES} different resources"
-        raise ValueError(f"{most}, this one requests {len(resources)}")
+        raise mp.PluginFailure(f"{most}, this one requests {len(resources)}")
     counted = tuple((name, False) for name in resources)
     bits = tuple(1 << position for position in range(1, len(resources) + 1))
     refusals = Refusals((PODS, *resources))

@@ -106,7 +106,7 @@ class NodeResourcesFit:
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         if not self._scored:
-            raise ValueError("resources not found")
+            raise mp.PluginFailure("resources not found")
         strategy = self._strategy
         total = weights = 0
         for (resource, weight, defaulted), amount in state[SHARES].each:
@@ -121,7 +121,7 @@ class NodeResourcesFit:
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         if not self._scored:
-            raise ValueError("resources not found")
+            raise mp.PluginFailure("resources not found")
         shares = state[SHARES]
         if not shares.amounts:
             return np.zeros(len(table), dtype=np.int64)

@@ -47,7 +47,7 @@ class Attachable:
         if name is None:
             return self._inline(volume)
         if not name:
-            raise ValueError("PersistentVolumeClaim had no name")
+            raise mp.PluginFailure("PersistentVolumeClaim had no name")
         claim = self.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
         if claim is None:
             if self.strict:
@@ -55,7 +55,7 @@ class Attachable:
                 raise ClaimMissing(f"looking up PVC {pod.namespace}/{name}: {missing}")
             return None
         if volume.ephemeral is not None and not mp.claims.is_made_for(claim, pod):
-            raise ValueError(mp.claims.not_made_for(claim, pod))
+            raise mp.PluginFailure(mp.claims.not_made_for(claim, pod))
         return self._behind(claim)
 
     def _behind(self, claim: mp.PersistentVolumeClaim) -> Found | None:
@@ -98,7 +98,7 @@ class Attachable:
             return driver, mp.csi_migration.handle_of(volume)
         except mp.csi_migration.MigrationError as trouble:
             text = f"converting volume({volume.name}) from inline to csi: {trouble}"
-            raise ValueError(text) from trouble
+            raise mp.PluginFailure(text) from trouble
 
     def _driver(self, in_tree: str) -> str | None:
         """The driver that took an in-tree plugin over, where one has."""

@@ -186,7 +186,7 @@ class AttachedVolumes:
                 continue
             try:
                 known[uid] = reader.names(pod)
-            except ValueError as trouble:
+            except mp.PluginFailure as trouble:
                 # Not kept, so that it is found again for as long as it lasts.
                 self.troubles.setdefault(row, str(trouble))
                 continue

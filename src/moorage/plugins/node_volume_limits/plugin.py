@@ -19,7 +19,7 @@ from moorage.plugins.node_volume_limits.attached import AttachedVolumes
 TOO_MANY = mp.unschedulable("node(s) exceed max volume count")
 
 # A pod's volumes, a refusal, or what is to be raised.
-Outcome = Names | mp.Status | ValueError
+Outcome = Names | mp.Status | mp.PluginFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class NodeVolumeLimits:
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
         csi_node = state.cluster.get(mp.CSINode, node.name)
         new = state[NEW].without_csi if csi_node is None else state[NEW].with_csi
-        if isinstance(new, ValueError):
-            raise ValueError(*new.args)
+        if isinstance(new, mp.PluginFailure):
+            raise mp.PluginFailure(*new.args)
         if isinstance(new, mp.Status):
             return new
         limits = attachable.limits_of(csi_node)
@@ -105,8 +105,8 @@ def _read(reader: Attachable, pod: mp.Pod) -> Outcome:
         return reader.names(pod)
     except ClaimMissing as missing:
         return mp.unresolvable(str(missing))
-    except ValueError as trouble:
-        return ValueError(*trouble.args)  # Without the frames that it came through.
+    except mp.PluginFailure as trouble:
+        return mp.PluginFailure(*trouble.args)  # Without the frames that it came through.
 
 
 def _exceeding(new: Names, attached: AttachedVolumes, table: mp.Rows) -> mp.Verdicts:
@@ -134,5 +134,7 @@ def _hopeless(new: New, has_csi_node: mp.Mask) -> mp.Verdicts:
     outcomes = {1: new.with_csi, 2: new.without_csi}
     codes = np.where(has_csi_node, 1, 0 if isinstance(new.without_csi, dict) else 2)
     statuses = {code: each for code, each in outcomes.items() if isinstance(each, mp.Status)}
-    raised = {code: str(each) for code, each in outcomes.items() if isinstance(each, ValueError)}
+    raised = {
+        code: str(each) for code, each in outcomes.items() if isinstance(each, mp.PluginFailure)
+    }
     return mp.Verdicts(codes=codes, status_of=statuses.__getitem__, troubles=raised)

@@ -58,7 +58,7 @@ class PodTopologySpread:
             group = self._group(HARD, state)
         except mp.selectors.SelectorError as trouble:
             text = "get constraints from pod: obtaining pod's hard topology spread constraints"
-            raise ValueError(f"{text}: {trouble}") from trouble
+            raise mp.PluginFailure(f"{text}: {trouble}") from trouble
         if not group.constraints:
             return mp.SKIP
         counted = group.counted(state.table.placements)
@@ -93,7 +93,7 @@ class PodTopologySpread:
             group = self._group(SOFT, state)
         except mp.selectors.SelectorError as trouble:
             text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
-            raise ValueError(f"{text}: {trouble}") from trouble
+            raise mp.PluginFailure(f"{text}: {trouble}") from trouble
         if not group.constraints:
             return mp.SKIP
         state[POINTS] = Points(group, state.table, feasible)

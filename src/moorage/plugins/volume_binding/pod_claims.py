@@ -9,7 +9,7 @@ Claim = mp.PersistentVolumeClaim
 UNBOUND = mp.unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
-class VolumeError(Exception):
+class VolumeError(mp.PluginFailure):
     """Trouble with a volume, in Kubernetes' words."""
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from moorage.framework import points
@@ -10,35 +10,6 @@ from moorage.framework.events import ClusterEvent
 from moorage.framework.points import Depends, Plugin
 from moorage.nodes.columns import Column
 from moorage.testing.checks import hints
-
-_PROTOCOLS = (
-    points.PreEnqueue,
-    points.QueueSort,
-    points.PreFilter,
-    points.PreFilterExtensions,
-    points.Filter,
-    points.FilterAll,
-    points.PostFilter,
-    points.PreScore,
-    points.Score,
-    points.ScoreAll,
-    points.NormalizeScore,
-    points.Reserve,
-    points.Permit,
-    points.PreBindPreFlight,
-    points.PreBind,
-    points.PreBindNext,
-    points.Bind,
-    points.PostBind,
-    points.EventsToRegister,
-)
-# Method -> the names of its arguments.
-SIGNATURES: Mapping[str, tuple[str, ...]] = {
-    method: tuple(inspect.signature(function).parameters)[1:]
-    for protocol in _PROTOCOLS
-    for method, function in vars(protocol).items()
-    if inspect.isfunction(function) and not method.startswith("_")
-}
 
 
 def check_shape(plugin: Plugin) -> None:
@@ -59,17 +30,17 @@ def check_shape(plugin: Plugin) -> None:
 
 
 def _check_methods(plugin: Plugin) -> None:
-    squeezed = {method.replace("_", ""): method for method in SIGNATURES}
+    squeezed = {method.replace("_", ""): method for method in points.METHODS}
     for attribute in dir(plugin):
-        if attribute in SIGNATURES:
+        if attribute in points.METHODS:
             method = getattr(plugin, attribute)
+            arguments = points.METHODS[attribute].arguments
             if method is not None:  # None gives an inherited method up.
-                _check_arguments(f"{plugin.name}.{attribute}", method, SIGNATURES[attribute])
+                _check_arguments(f"{plugin.name}.{attribute}", method, arguments)
         elif (meant := squeezed.get(attribute.replace("_", "").lower())) is not None:
             raise AssertionError(f"{plugin.name}.{attribute} is never called; call it {meant}")
-    assert any(points.implements(plugin, point) for point in points.METHODS), (
-        f"{plugin.name} has no method of any extension point; there are "
-        + ", ".join(points.METHODS)
+    assert any(points.implements(plugin, point) for point in points.POINTS), (
+        f"{plugin.name} has no method of any extension point; there are " + ", ".join(points.POINTS)
     )
 
 

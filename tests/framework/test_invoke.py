@@ -1,10 +1,11 @@
-"""Calls into a plugin's filter and score: forms, counts, and trouble in one line."""
+"""PluginMethod: how exceptions are worded, and the checks of what a plugin returned."""
 
 import numpy as np
 import pytest
 
-from moorage.errors import PluginError
-from moorage.framework import calls
+from moorage.errors import PluginError, PluginFailure
+from moorage.framework import calls, invoke
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.status import SKIP, SUCCESS, Verdicts, error, pending, unschedulable
 from moorage.testing import make_node, make_pod, make_state, make_table
 
@@ -30,6 +31,10 @@ class Plugin:
     score = filter_all = score_all = filter
 
 
+def method(name, answer):
+    return PluginMethod(Plugin(answer), name)
+
+
 @pytest.mark.parametrize(
     ("trouble", "text"),
     [
@@ -44,7 +49,7 @@ class Plugin:
     ],
 )
 def test_describe(trouble, text):
-    assert calls.describe(trouble) == text
+    assert invoke.describe(trouble) == text
 
 
 @pytest.mark.parametrize(
@@ -52,26 +57,31 @@ def test_describe(trouble, text):
     [
         pytest.param(SUCCESS, SUCCESS, id="fits"),
         pytest.param(NO, NO, id="does not"),
-        pytest.param(ValueError("what?"), error("what?", "P"), id="trouble is for that node"),
+        pytest.param(PluginFailure("no disk"), error("no disk", "P"), id="fails on purpose"),
         pytest.param(
-            SystemExit(1), error("called sys.exit(1)", "P"), id="sys.exit is trouble, too"
+            ValueError("what?"), error("what? (test_invoke.py:28)", "P"), id="raises for that node"
+        ),
+        pytest.param(
+            SystemExit(1),
+            error("called sys.exit(1) (test_invoke.py:28)", "P"),
+            id="sys.exit is an error, too",
         ),
         pytest.param(None, error("filter returned None, which is not a Status", "P"), id="nothing"),
     ],
 )
 def test_filter_one(answer, status):
-    assert calls.filter_one(Plugin(answer), STATE, POD, TABLE.info(0)) == status
+    assert invoke.filter_one(method("filter", answer), STATE, POD, TABLE.info(0)) == status
 
 
 def test_ctrl_c_is_meant_for_us():
     with pytest.raises(KeyboardInterrupt):
-        calls.filter_one(Plugin(KeyboardInterrupt()), STATE, POD, TABLE.info(0))
+        invoke.filter_one(method("filter", KeyboardInterrupt()), STATE, POD, TABLE.info(0))
 
 
-@pytest.mark.parametrize("ask", [calls.filter_rows, calls.score_rows])
-def test_no_way_out_of_a_call_for_many_rows(ask):
+@pytest.mark.parametrize("call", [invoke.filter_rows, invoke.score_rows])
+def test_sys_exit_in_a_whole_cluster_form_is_an_error_of_the_plugin(call):
     with pytest.raises(PluginError, match=r"called sys.exit\(1\)"):
-        ask(Plugin(SystemExit(1)), STATE, POD, np.arange(2))
+        call(method(call.__name__.replace("rows", "all"), SystemExit(1)), STATE, POD, np.arange(2))
 
 
 @pytest.mark.parametrize(
@@ -85,13 +95,13 @@ def test_no_way_out_of_a_call_for_many_rows(ask):
 )
 def test_wrong_verdicts_for_many_rows_name_the_plugin(answer):
     with pytest.raises(PluginError, match='running "P" filter plugin: filter_all must') as raised:
-        calls.filter_rows(Plugin(answer), STATE, POD, TABLE)
+        invoke.filter_rows(method("filter_all", answer), STATE, POD, TABLE)
     assert raised.value.plugin == "P"
 
 
 def test_verdicts_for_many_rows():
     verdicts = Verdicts(fits=np.ones(TABLE.capacity, dtype=bool), otherwise=NO)
-    assert calls.filter_rows(Plugin(verdicts), STATE, POD, TABLE) is verdicts
+    assert invoke.filter_rows(method("filter_all", verdicts), STATE, POD, TABLE) is verdicts
 
 
 @pytest.mark.parametrize(
@@ -104,13 +114,13 @@ def test_verdicts_for_many_rows():
     ],
 )
 def test_score_one(answer, score):
-    assert calls.score_one(Plugin(answer), STATE, POD, TABLE.info(0)) == score
+    assert invoke.score_one(method("score", answer), STATE, POD, TABLE.info(0)) == score
 
 
 @pytest.mark.parametrize("answer", [ValueError("x"), None, "x", float("nan")], ids=repr)
 def test_a_score_that_is_none(answer):
     with pytest.raises(PluginError, match='running Score plugins: plugin "P" failed with: '):
-        calls.score_one(Plugin(answer), STATE, POD, TABLE.info(0))
+        invoke.score_one(method("score", answer), STATE, POD, TABLE.info(0))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +134,9 @@ def test_a_score_that_is_none(answer):
     ],
 )
 def test_scores_of_any_kind_become_integers(dtype, becomes):
-    scores = calls.score_rows(Plugin(np.ones(TABLE.capacity, dtype=dtype)), STATE, POD, TABLE)
+    scores = invoke.score_rows(
+        method("score_all", np.ones(TABLE.capacity, dtype=dtype)), STATE, POD, TABLE
+    )
     assert (scores.dtype, scores[0]) == (becomes, 1)
 
 
@@ -139,7 +151,7 @@ def test_scores_of_any_kind_become_integers(dtype, becomes):
 )
 def test_wrong_scores_for_many_rows_name_the_plugin(answer, text):
     with pytest.raises(PluginError, match=f'Score plugins: plugin "P" failed with: {text}'):
-        calls.score_rows(Plugin(answer), STATE, POD, TABLE)
+        invoke.score_rows(method("score_all", answer), STATE, POD, TABLE)
 
 
 def test_a_book_numbers_statuses():
@@ -158,11 +170,11 @@ def test_a_book_remembers_what_is_no_refusal(status):
 
 
 def test_slow_plugins_are_named_once():
-    loops = calls.Loops()
-    loops.add("P", "filter", calls.Loops.SLOW - 1)
+    loops = invoke.Loops()
+    loops.add("P", "filter", invoke.Loops.SLOW - 1)
     assert loops.newly_slow() == []
     loops.add("P", "filter", 1)
     loops.add("P", "score", 5)
-    assert loops.newly_slow() == [("P", "filter", calls.Loops.SLOW)]
+    assert loops.newly_slow() == [("P", "filter", invoke.Loops.SLOW)]
     loops.add("P", "filter", 1)
     assert loops.newly_slow() == []

@@ -1,0 +1,359 @@
+"""PluginMethod: the only way in which the framework runs a plugin's code.
+
+An exception of a plugin becomes a `PluginError` that names the plugin, words the failure as
+Kubernetes does, and says in which file and line of the plugin it was raised; so it fails one pod
+and nothing else. The functions below call a method and check what it returned.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.pod import Pod
+from moorage.api.selectors import SelectorError
+from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
+from moorage.framework import points
+from moorage.framework.awaiting import Awaiting
+from moorage.framework.effects import Request
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    ByKind,
+    Code,
+    FewRows,
+    Mask,
+    Narrowed,
+    Scores,
+    Status,
+    Verdicts,
+    error,
+)
+
+if TYPE_CHECKING:
+    from moorage.framework.state import CycleState
+    from moorage.nodes.info import NodeInfo
+    from moorage.nodes.table import Rows
+
+
+class Meter(Protocol):
+    """Measures calls of plugin methods; a profile has at most one, see `Profile.measure`."""
+
+    def run(self, method: "PluginMethod", args: tuple[Any, ...]) -> Any:
+        """Return `method.run(*args)`."""
+
+
+class PluginMethod:
+    """One method of one plugin.
+
+    `method` is a name of the contract (`points.METHODS`), or `normalizer.summarize` and
+    `normalizer.apply`.
+    """
+
+    __slots__ = ("_function", "meter", "method", "name", "plugin")
+
+    def __init__(self, plugin: Any, method: str) -> None:
+        self.plugin = plugin
+        self.name: str = plugin.name
+        self.method = method
+        self.meter: Meter | None = None
+        self._function: Callable[..., Any] = attrgetter(method)(plugin)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PluginMethod, (self.plugin, self.method)
+
+    def __repr__(self) -> str:
+        return f"{self.name}.{self.method}"
+
+    def __call__(self, *args: Any) -> Any:
+        if self.meter is not None:
+            return self.meter.run(self, args)
+        try:
+            return self._function(*args)
+        except PLUGIN_EXCEPTIONS as raised:
+            raise self._raised(raised) from raised
+
+    def run(self, *args: Any) -> Any:
+        """Call the plugin without a measurement."""
+        try:
+            return self._function(*args)
+        except PLUGIN_EXCEPTIONS as raised:
+            raise self._raised(raised) from raised
+
+    def _raised(self, raised: BaseException) -> PluginError:
+        where = "" if isinstance(raised, DELIBERATE) else location(raised)
+        return self.failed(describe(raised) + where)
+
+    def failed(self, reason: str) -> PluginError:
+        """The error for a failure of this method."""
+        return PluginError(self.name, reason, self.error_text(reason))
+
+    def error_text(self, reason: str) -> str:
+        """How Kubernetes words a failure at this point."""
+        known = points.METHODS.get(self.method)
+        wording = points.NORMALIZE_ERROR if known is None else known.error
+        return wording.format(plugin=self.name, reason=reason)
+
+
+def method_of(plugin: Any, method: str) -> PluginMethod | None:
+    """A plugin's method; None if it has none of that name."""
+    try:
+        found = PluginMethod(plugin, method)
+    except AttributeError:
+        return None
+    return found if callable(found._function) else None
+
+
+# Exceptions that are raised on purpose: their text is complete.
+DELIBERATE: tuple[type[BaseException], ...] = (MoorageError, SelectorError)
+
+
+def guard(
+    plugin: str,
+    prefix: str,
+    call: Callable[..., Any],
+    *args: Any,
+    deliberate: tuple[type[BaseException], ...] = DELIBERATE,
+) -> Any:
+    """Run other code of a plugin, such as its constructor; `prefix` begins the error's text."""
+    try:
+        return call(*args)
+    except PLUGIN_EXCEPTIONS as raised:
+        reason = describe(raised) + ("" if isinstance(raised, deliberate) else location(raised))
+        raise PluginError(plugin, reason, prefix + reason) from raised
+
+
+def describe(raised: BaseException) -> str:
+    """An exception in one line, as its author worded it."""
+    if isinstance(raised, SystemExit):
+        return f"called sys.exit({'' if raised.code is None else repr(raised.code)})"
+    text = str(raised) or type(raised).__name__
+    if isinstance(raised, KeyError) and raised.args:
+        # A bare key says nothing by itself; some authors write a sentence instead.
+        text = str(raised.args[0]) if " " in str(raised.args[0]) else f"KeyError: {text}"
+    return " ".join(text.split())
+
+
+def location(raised: BaseException) -> str:
+    """Where in the plugin's own code an exception was raised, as ` (file.py:12)`.
+
+    Own code is every file in the folder of the method that was called. Empty if no Python code of
+    the plugin was reached.
+    """
+    step = None if raised.__traceback__ is None else raised.__traceback__.tb_next
+    if step is None:
+        return ""
+    folder = os.path.dirname(step.tb_frame.f_code.co_filename)  # noqa: PTH120  # may be <stdin>
+    found = ""
+    while step is not None:
+        path, file = os.path.split(step.tb_frame.f_code.co_filename)
+        if path == folder:
+            found = f" ({file}:{step.tb_lineno})"
+        step = step.tb_next
+    return found
+
+
+class Loops:
+    """How many nodes each plugin was called for one by one, for lack of a whole-cluster form."""
+
+    SLOW = 1_000_000
+
+    def __init__(self) -> None:
+        self._nodes: Counter[tuple[str, str]] = Counter()
+        self._reported: set[tuple[str, str]] = set()
+        # Whether `newly_slow` has something to return.
+        self.has_news = False
+
+    def add(self, plugin: str, point: str, nodes: int) -> None:
+        """Count a loop over that many nodes."""
+        self._nodes[plugin, point] += nodes
+        if self._nodes[plugin, point] >= self.SLOW and (plugin, point) not in self._reported:
+            self.has_news = True
+
+    def newly_slow(self) -> list[tuple[str, str, int]]:
+        """Plugins that reached the limit since the last call, with point and number of nodes."""
+        new = [
+            (*loop, nodes)
+            for loop, nodes in self._nodes.items()
+            if nodes >= self.SLOW and loop not in self._reported
+        ]
+        self._reported.update((plugin, point) for plugin, point, _ in new)
+        self.has_news = False
+        return new
+
+
+# Filter and score
+
+
+def filter_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> Status:
+    """The status of one node; a failure is an error status for that node only."""
+    try:
+        status = method(state, pod, node)
+    except PluginError as failure:
+        return error(failure.reason, method.name)
+    if not isinstance(status, Status):
+        return error(f"filter returned {status!r}, which is not a Status", method.name)
+    if status is SUCCESS or status.is_success or status.is_rejected:
+        return status
+    return error(status.message or f"returned {status.code.label}", method.name)
+
+
+def filter_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Verdicts:
+    """The verdicts of `filter_all`."""
+    verdicts = method(state, pod, rows)
+    if not isinstance(verdicts, Verdicts) or len(verdicts) != len(rows):
+        raise method.failed("filter_all must return Verdicts with an entry per row")
+    return verdicts
+
+
+def filter_changes(
+    method: PluginMethod, state: "CycleState", pod: Pod, since: Any
+) -> tuple[Any, NDArray[np.intp] | None]:
+    """Where a filter says that its verdicts may have changed since its last result."""
+    returned = method(state, pod, since)
+    try:
+        since, rows = returned
+        return since, None if rows is None else np.asarray(rows, dtype=np.intp)
+    except (TypeError, ValueError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
+
+
+def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> int:
+    """The raw score of one node."""
+    score = method(state, pod, node)
+    if type(score) is int:
+        return score
+    try:
+        return int(score)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
+
+
+def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
+    """The raw scores of `score_all`."""
+    returned = method(state, pod, rows)
+    try:
+        scores: Scores = np.asarray(returned)
+        if scores.dtype != np.int32:  # Half as wide is half the work, and wide enough.
+            scores = scores.astype(np.int64, copy=False)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
+    if scores.shape != (len(rows),):
+        raise method.failed("score_all must return an array with an entry per row")
+    return scores
+
+
+def score_compact(method: PluginMethod, state: "CycleState", pod: Pod) -> ByKind | FewRows | None:
+    """The raw scores in a compact form, if the plugin has one for this pod."""
+    scores = method(state, pod)
+    if scores is None or isinstance(scores, ByKind | FewRows):
+        return scores
+    raise method.failed(f"{method.method} returned {scores!r}, which are no scores")
+
+
+def normalize_score(
+    method: PluginMethod, state: "CycleState", pod: Pod, feasible: Scores
+) -> Scores:
+    """The normalised scores of `normalize_score`."""
+    returned = method(state, pod, feasible)
+    try:
+        scores: Scores = np.broadcast_to(np.asarray(returned), feasible.shape)
+        return scores.astype(np.int64, copy=False)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
+
+
+def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
+    """One raw score or an array of them, normalised to integers, by a `normalizer.apply`."""
+    returned = method(raw, *args)
+    try:
+        if isinstance(raw, int):
+            return int(returned)
+        scores = np.asarray(returned).astype(np.int64, copy=False)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
+    if scores.shape != raw.shape:
+        raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
+    return scores
+
+
+def pre_filter(method: PluginMethod, state: "CycleState", pod: Pod) -> Status | Narrowed:
+    """The result of `pre_filter`."""
+    result = method(state, pod)
+    if result is SUCCESS or result is SKIP or isinstance(result, Status | Narrowed):
+        return result
+    raise method.failed(f"pre_filter returned {result!r}, which is not a Status")
+
+
+def pre_score(method: PluginMethod, state: "CycleState", pod: Pod, feasible: Mask) -> Status:
+    """The result of `pre_score`: success or SKIP."""
+    status = method(state, pod, feasible)
+    if status is SUCCESS or status is SKIP:
+        return status
+    if not isinstance(status, Status):
+        raise method.failed(f"returned {status!r}")
+    if status.code not in (Code.SUCCESS, Code.SKIP):
+        raise method.failed(status.message)
+    return status
+
+
+# The points of the binding cycle
+
+# The status codes that a method may return besides success and a rejection.
+ALSO_ALLOWED = {
+    "permit": (Code.WAIT,),
+    "pre_bind_pre_flight": (Code.SKIP,),
+    "bind": (Code.SKIP,),
+}
+
+
+def result_of(method: PluginMethod, *args: Any) -> Any:
+    """What a method returned; a status names the plugin, and a failure is an error status."""
+    try:
+        result = method(*args)
+    except PluginError as failure:
+        return error(str(failure), method.name)
+    if not isinstance(result, Status):
+        return result
+    if result.is_success or result.is_rejected:
+        return result.by(method.name)
+    if result.code in ALSO_ALLOWED.get(method.method, ()):
+        return result.by(method.name)
+    text = result.message or f"returned {result.code.label}"
+    return error(method.error_text(text), method.name)
+
+
+def status_of(method: PluginMethod, *args: Any) -> Status:
+    """The same for a method that may return nothing but a status."""
+    result = result_of(method, *args)
+    return result if isinstance(result, Status) else not_a_status(method, result)
+
+
+def not_a_status(method: PluginMethod, result: Any) -> Status:
+    """The error status for a result of a wrong type."""
+    text = method.error_text(f"returned {result!r}, which is not a Status")
+    return error(text, method.name)
+
+
+def pre_bind(method: PluginMethod, *args: Any) -> Status | Awaiting | tuple[Request, ...]:
+    """The result of `pre_bind` or `pre_bind_next`; a single request counts as a tuple of one."""
+    result = result_of(method, *args)
+    if isinstance(result, Awaiting) and points.follows_up(method.plugin):
+        return result
+    if isinstance(result, Status) or _are_requests(result):
+        return result  # type: ignore[no-any-return]  # just made sure of
+    return (result,) if _are_requests((result,)) else not_a_status(method, result)
+
+
+def _are_requests(result: Any) -> bool:
+    return isinstance(result, tuple) and all(isinstance(request, Request) for request in result)
+
+
+def bind(method: PluginMethod, *args: Any) -> Status | Request:
+    """The result of `bind`."""
+    result = result_of(method, *args)
+    return result if isinstance(result, Status | Request) else not_a_status(method, result)
