@@ -13,7 +13,7 @@ from moorage.framework.sheets import Sheets
 from moorage.framework.template import Templates
 from moorage.nodes.table import NodeTable
 from moorage.plugins.default_preemption import DefaultPreemption
-from moorage.plugins.default_preemption.kept import Kept
+from moorage.plugins.default_preemption.results import PreemptionCache
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def forget(cycle, profile, templates):
     profile._questions.clear()
     for plugin in profile.plugins():
         if isinstance(plugin, DefaultPreemption):
-            plugin._kept = Kept()
+            plugin._cache = PreemptionCache()
 
 
 def rebuild(table):

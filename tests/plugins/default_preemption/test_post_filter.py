@@ -8,7 +8,7 @@ from moorage.api.node import Taint
 from moorage.api.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from moorage.errors import PluginFailure
 from moorage.framework.status import SUCCESS, Code, unschedulable
-from moorage.plugins.default_preemption import DefaultPreemption, search
+from moorage.plugins.default_preemption import DefaultPreemption, candidates
 
 TAINTED = {"taints": [Taint(key="k", effect="NoSchedule")]}
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -328,7 +328,7 @@ def test_23_the_walk_goes_on_for_a_node_without_violations(bench, make):
     ],
 )
 def test_24_25_how_many_are_enough(nodes, enough):
-    assert search.enough(nodes, 10, 100) == enough
+    assert candidates.enough(nodes, 10, 100) == enough
 
 
 # Which node -------------------------------------------------------------------------------------

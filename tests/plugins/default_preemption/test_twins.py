@@ -26,9 +26,9 @@ from moorage.framework.status import Code
 from moorage.framework.summary import summarize
 from moorage.framework.what_if import WhatIf
 from moorage.nodes.usage import Placed
-from moorage.plugins.default_preemption import search, victims
-from moorage.plugins.default_preemption.budgets import Budgets
+from moorage.plugins.default_preemption import candidates, victims
 from moorage.plugins.default_preemption.plugin import NOT_HELPFUL
+from moorage.plugins.default_preemption.victims import Budgets
 from moorage.testing import make_node, make_pod
 
 NODES = [f"n{i}" for i in range(9)]
@@ -176,7 +176,7 @@ class Cluster:
 
 @pytest.fixture(params=[0, 100], ids=["in columns", "one by one"])
 def few(request, monkeypatch):
-    monkeypatch.setattr(search, "FEW", request.param)
+    monkeypatch.setattr(candidates, "FEW", request.param)
 
 
 @pytest.mark.parametrize("seed", seeds(12))

@@ -1,4 +1,4 @@
-"""DefaultPreemption: a pod that fits nowhere takes the place of less important ones."""
+"""DefaultPreemption: a pod that fits no node evicts less important pods."""
 
 from moorage.plugins.default_preemption.plugin import DefaultPreemption
 

@@ -1,31 +1,41 @@
-"""DefaultPreemption: a pod that fits nowhere takes the place of less important ones.
+"""DefaultPreemption: a pod that fits no node evicts less important pods.
 
-With as little harm as possible: `eligibility` says whether the pod may, `search` looks for nodes
-where it would help, `victims` for those who would have to leave, `choice` picks the node. Evicting
-them is not done here. The core does it, and tells when it begins and when it is over: meanwhile the
-pod is held back, because another attempt could only preempt even more.
+A pod that may preempt is tried on the nodes where preemption may help (`candidates`). On each, the
+victims are the pods that must leave (`victims`; `dry_run` for many nodes at once). The node with
+the least harm is chosen. The core evicts the victims and reports when that begins and ends;
+meanwhile the pod is gated, because another attempt would evict even more.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from moorage import plugin as mp
 from moorage.errors import PluginError
-from moorage.plugins.default_preemption import choice, eligibility, reviews, search, victims
-from moorage.plugins.default_preemption.budgets import Budgets
+from moorage.plugins.default_preemption import candidates, victims
+from moorage.plugins.default_preemption.candidates import Choice
 from moorage.plugins.default_preemption.dry_run import DryRun
-from moorage.plugins.default_preemption.kept import Kept, KeptTrials
-from moorage.plugins.default_preemption.trials import Candidates, Rows, Trials
+from moorage.plugins.default_preemption.results import (
+    Candidates,
+    DryRunResults,
+    PreemptionCache,
+    TemplateResults,
+)
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
 
 NO_CANDIDATE = mp.unschedulable("preemption: no candidate node for preemption")
+NEVER = mp.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+TERMINATING = mp.unschedulable(
+    "preemption: not eligible due to a terminating pod on the nominated node."
+)
 
 CLEAR = ""
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class DefaultPreemption:
@@ -37,13 +47,12 @@ class DefaultPreemption:
     ) -> None:
         self._percentage = min_candidate_nodes_percentage
         self._absolute = min_candidate_nodes_absolute
-        # UIDs of the pods for which others are being evicted.
+        # UIDs of the pods for which victims are being evicted.
         self._under_way: set[str] = set()
-        self._kept = Kept()
+        self._cache = PreemptionCache()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept can be found out again.
-        return {**self.__dict__, "_kept": Kept()}
+        return {**self.__dict__, "_cache": PreemptionCache()}
 
     # Queue
 
@@ -57,7 +66,7 @@ class DefaultPreemption:
         self._under_way.discard(pod.uid)
 
     def events_to_register(self) -> mp.Events:
-        # Who refused the pod knows whether a deletion helps; this one only lets them be asked.
+        # The plugin that rejected the pod decides whether a deletion helps.
         return {mp.ClusterEvent.POD_DELETE: never}
 
     # Preemption
@@ -65,108 +74,162 @@ class DefaultPreemption:
     def post_filter(
         self, state: mp.CycleState, pod: mp.Pod, refusal: mp.Refusal
     ) -> mp.PostFiltered:
-        reason = eligibility.why_not(state, pod, refusal)
-        if reason:
-            return mp.PostFiltered(mp.unschedulable(f"preemption: {reason}"))
-        kept = self._kept.trials(state)
-        rows = kept.potential_rows(refusal)
+        if pod.spec.preemption_policy == "Never":
+            return mp.PostFiltered(NEVER)
+        if refusal.nominated and _waits_for_victims(state.table, pod, refusal):
+            return mp.PostFiltered(TERMINATING)
+        cached = self._cache.results(state)
+        rows = cached.potential_rows(refusal)
         if not len(rows):
-            return self._in_vain(state, Counter())
-        trials = self._trials(state, refusal, kept)
-        found = self._search(state, pod, refusal, rows, trials)
+            return self._no_candidate(state, Counter())
+        results = self._results(state, refusal, cached)
+        found = self._search(state, pod, refusal, rows, results)
         if not len(found):
-            return self._in_vain(state, trials.refusals(rows))
-        candidates = Candidates(trials, found)
-        if refusal.reviewers:
-            return self._reviewed(pod, candidates, refusal.reviewers)
-        return _chosen(candidates, choice.among_rows(found, trials))
-
-    def _reviewed(
-        self, pod: mp.Pod, candidates: Candidates, reviewers: Sequence[mp.Reviewer]
-    ) -> mp.PostFiltered:
-        """The answer after others have had a word in it."""
+            return self._no_candidate(state, results.rejections(rows))
+        if not refusal.reviewers:
+            return _chosen(Candidates(results, found), candidates.choose_row(found, results))
         try:
-            left = reviews.after(pod, candidates, reviewers)
-        except reviews.ReviewError as trouble:
-            return mp.PostFiltered(_error(str(trouble)))
-        if not left:
-            return mp.PostFiltered(NO_CANDIDATE)
-        return _chosen(left, choice.among(left))
+            left = review(pod, Candidates(results, found), refusal.reviewers)
+        except ReviewError as error:
+            return mp.PostFiltered(_error(str(error)))
+        return _chosen(left, candidates.choose(left)) if left else mp.PostFiltered(NO_CANDIDATE)
 
-    def _trials(self, state: mp.CycleState, refusal: mp.Refusal, kept: KeptTrials) -> Trials:
-        """What is known from earlier attempts of such pods and still holds."""
+    def _results(
+        self, state: mp.CycleState, refusal: mp.Refusal, cached: TemplateResults
+    ) -> DryRunResults:
+        """The results of earlier attempts that still hold."""
         budgets = state.cluster.version_of(mp.PodDisruptionBudget)
         stamp = None if refusal.stamp is None else (refusal.stamp, budgets)
-        own = state.table.row_of.get(refusal.nominated)
-        return kept.refresh(stamp, own)
+        return cached.refresh(stamp, state.table.row_of.get(refusal.nominated))
 
     def _search(
-        self, state: mp.CycleState, pod: mp.Pod, refusal: mp.Refusal, rows: Rows, trials: Trials
-    ) -> Rows:
-        budgets = self._kept.budgets(state.cluster)
+        self,
+        state: mp.CycleState,
+        pod: mp.Pod,
+        refusal: mp.Refusal,
+        rows: mp.RowArray,
+        results: DryRunResults,
+    ) -> mp.RowArray:
+        budgets = self._cache.budgets(state.cluster)
         start = refusal.random.randrange(len(rows))
         rotated = np.concatenate([rows[start:], rows[:start]])
-        wanted = search.enough(len(rows), self._percentage, self._absolute)
+        wanted = candidates.enough(len(rows), self._percentage, self._absolute)
 
-        def try_out(untried: Rows) -> None:
-            if len(untried) > search.FEW:
-                untried = self._try_many(state, pod, refusal, untried, trials)
+        def dry_run(untried: mp.RowArray) -> None:
+            if len(untried) > candidates.FEW:
+                untried = self._try_many(state, pod, refusal, untried, results)
             for row in untried.tolist():
-                trials.record(row, _try_one(pod, refusal.what_if(row), budgets))
+                try:
+                    outcome = victims.on_node(pod, refusal.what_if(row), budgets)
+                except PluginError as error:
+                    outcome = mp.Status(mp.Code.ERROR, (str(error),))
+                results.record(row, outcome)
 
-        return search.candidates(rotated, wanted, trials, try_out)
+        return candidates.find(rotated, wanted, results, dry_run)
 
     def _try_many(
-        self, state: mp.CycleState, pod: mp.Pod, refusal: mp.Refusal, rows: Rows, trials: Trials
-    ) -> Rows:
-        """Try rows together, as far as possible; returns those that have to be tried singly."""
-        budgets = self._kept.budgets(state.cluster)
+        self,
+        state: mp.CycleState,
+        pod: mp.Pod,
+        refusal: mp.Refusal,
+        rows: mp.RowArray,
+        results: DryRunResults,
+    ) -> mp.RowArray:
+        """Try rows together if possible; returns those that have to be tried one by one."""
+        budgets = self._cache.budgets(state.cluster)
         own: mp.Mask = rows == state.table.row_of.get(refusal.nominated, -1)
         together = rows[~own]
         supposed = refusal.suppose(together)
         if supposed is None:
             return rows
-        crowds = self._kept.crowds(state.table)
-        crowds.refresh(together)
+        pods = self._cache.sorted_pods(state.table)
+        pods.refresh(together)
         try:
-            DryRun.of(pod, together, supposed, crowds, budgets).run(trials)
+            DryRun.of(pod, together, supposed, pods, budgets).run(results)
         except PluginError:
-            return rows  # One by one it shows which nodes the trouble is about.
+            return rows  # One by one, the error is reported for the nodes that it is about.
         return rows[own]
 
-    def _in_vain(self, state: mp.CycleState, refusals: Counter[mp.Status]) -> mp.PostFiltered:
-        """Nothing helps: say why, and take back what was promised."""
-        errors = [status.message for status in refusals if not status.is_rejected]
+    def _no_candidate(
+        self, state: mp.CycleState, rejections: Counter[mp.Status]
+    ) -> mp.PostFiltered:
+        """Preemption helps nowhere: say why, and clear the nomination."""
+        errors = [status.message for status in rejections if not status.is_rejected]
         if errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             return mp.PostFiltered(_error(text))
         nodes = state.table.node_count
-        text = mp.summarize(nodes, refused=refusals.items(), absent=NOT_HELPFUL)
+        text = mp.summarize(nodes, refused=rejections.items(), absent=NOT_HELPFUL)
         return mp.PostFiltered(mp.unschedulable(f"preemption: {text}"), CLEAR)
 
 
-def _chosen(candidates: Sequence[mp.Candidate], picked: choice.Choice) -> mp.PostFiltered:
-    best = candidates[picked.place]
+def _waits_for_victims(table: mp.NodeTable, pod: mp.Pod, refusal: mp.Refusal) -> bool:
+    """Whether victims are terminating on the pod's nominated node."""
+    row = table.row_of.get(refusal.nominated)
+    if row is None or table.nodes[row] is None:
+        return False
+    if refusal.status(row).code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return False  # The end of the victims does not help there, so the pod may try elsewhere.
+    return any(
+        other.pod.priority < pod.priority and _is_preempted(other.pod)
+        for other in table.placed[row].values()
+    )
+
+
+def _is_preempted(pod: mp.Pod) -> bool:
+    """Whether a pod is being deleted because a scheduler preempted it."""
+    target = pod.condition(DISRUPTION_TARGET) if pod.is_terminating else None
+    return target is not None and (target.status, target.reason) == ("True", BY_SCHEDULER)
+
+
+def _chosen(found: Sequence[mp.Candidate], choice: Choice) -> mp.PostFiltered:
+    best = found[choice.position]
     return mp.PostFiltered(
         mp.SUCCESS,
         nominated=best.node,
         victims=best.victims,
-        candidates=candidates,
-        why=picked.why,
+        candidates=found,
+        why=choice.why,
     )
 
 
 def _error(text: str) -> mp.Status:
-    # Not raised, as plugins usually do: the reference has its own words for this one.
+    # Returned, not raised: Kubernetes words this error without naming the plugin.
     return mp.Status(mp.Code.ERROR, (f"preemption: {text}",))
-
-
-def _try_one(pod: mp.Pod, question: mp.WhatIf, budgets: Budgets) -> mp.Candidate | mp.Status:
-    try:
-        return victims.on_node(pod, question, budgets)
-    except PluginError as trouble:
-        return mp.Status(mp.Code.ERROR, (str(trouble),))
 
 
 def never(pod: mp.Pod, old: Any, new: Any) -> mp.Hint:
     return mp.Hint.QUEUE_SKIP
+
+
+# Reviewers: HTTP extenders that take part in preemption
+
+
+class ReviewError(Exception):
+    """A reviewer that is not ignorable failed, or returned a node without victims."""
+
+
+def review(
+    pod: mp.Pod, found: Iterable[mp.Candidate], reviewers: Sequence[mp.Reviewer]
+) -> list[mp.Candidate]:
+    """The candidates after each reviewer has removed nodes or replaced victims, in turn."""
+    left = {each.node: each for each in found}
+    for reviewer in reviewers:
+        if left and reviewer.is_interested(pod):
+            left = _review(pod, left, reviewer)
+    return list(left.values())
+
+
+def _review(
+    pod: mp.Pod, found: dict[str, mp.Candidate], reviewer: mp.Reviewer
+) -> dict[str, mp.Candidate]:
+    try:
+        left = dict(reviewer.review(pod, found))
+    except Exception as error:  # The reviewer is not our code; it may raise anything.
+        if reviewer.ignorable:
+            return found
+        raise ReviewError(str(error)) from error
+    empty = [node for node, each in left.items() if not each.victims]
+    if empty and not reviewer.ignorable:
+        raise ReviewError(f'expected at least one victim pod on node "{empty[0]}"')
+    return {node: each for node, each in left.items() if each.victims}

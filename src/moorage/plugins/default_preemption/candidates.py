@@ -1,0 +1,110 @@
+"""Find candidate nodes by dry runs, and choose the one where preemption does least harm.
+
+Nodes where preemption may help are visited from a random one on. The search ends when there are
+enough candidates, with at least one that violates no disruption budget.
+
+The choice compares candidates by one criterion after the other; each keeps only the best. Of
+candidates that are equal in all criteria the one that was visited first is chosen.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+from moorage.plugins.default_preemption.results import HELPS, DryRunResults, figures
+
+# Up to so many rows are tried one by one, without array operations.
+FEW = 8
+# At least so many rows are tried at once; trying many together is cheaper than one by one.
+SMALLEST_BLOCK = 64
+
+# For each criterion, why the node that is best in it is chosen.
+REASONS = (
+    "it goes against the fewest disruption budgets",
+    "the most important pod that has to leave is less important than elsewhere",
+    "the priorities of the pods that have to leave add up to the least",
+    "the fewest pods have to leave",
+    "the most important pod that has to leave was started last",
+)
+ONLY = "there is no other node where it helps"
+TIE = "nothing tells it from {others}, and it was looked at first"
+
+
+def enough(nodes: int, percentage: int, absolute: int) -> int:
+    """How many candidates are enough if preemption may help on that many nodes."""
+    return min(max(nodes * percentage // 100, absolute), nodes)
+
+
+def find(
+    rows: mp.RowArray, wanted: int, results: DryRunResults, dry_run: Callable[[mp.RowArray], None]
+) -> mp.RowArray:
+    """The candidates among rows visited in this order, those that violate no budget first."""
+    harmless: list[int] = []
+    harmful: list[int] = []
+    start = 0
+    # Some of the first rows will not do. If most do not, larger blocks find the others sooner.
+    size = max(wanted + wanted // 2, SMALLEST_BLOCK)
+    while start < len(rows):
+        visited = rows[start : start + size]
+        start, size = start + size, 2 * size
+        dry_run(visited[~results.known[visited]])
+        found = visited[results.codes[visited] == HELPS]
+        violates = results.violations[found] > 0
+        end = _end(violates, len(harmless), len(harmful), wanted)
+        harmless += found[:end][~violates[:end]].tolist()
+        harmful += found[:end][violates[:end]].tolist()
+        if end is not None:
+            break
+    return np.array(harmless[:wanted] + harmful[:wanted], dtype=np.intp)
+
+
+def _end(violates: mp.Mask, harmless: int, harmful: int, wanted: int) -> int | None:
+    """How many of these candidates it takes until there are enough; None if all do not suffice."""
+    if not harmful and not violates.any():
+        missing = wanted - harmless
+        return missing if len(violates) >= missing else None
+    good = harmless + np.cumsum(~violates)
+    bad = np.minimum(harmful + np.cumsum(violates), wanted)
+    enough_now = (good > 0) & (np.minimum(good, wanted) + bad >= wanted)
+    return int(enough_now.argmax()) + 1 if enough_now.any() else None
+
+
+class Choice(NamedTuple):
+    """The position of the chosen candidate, and why it was chosen."""
+
+    position: int
+    why: str
+
+
+def choose_row(rows: mp.RowArray, results: DryRunResults) -> Choice:
+    """The best of some rows, all of which are candidates."""
+    return _best(
+        results.violations[rows],
+        results.top_priority[rows],
+        results.priority_sum[rows],
+        results.victim_count[rows],
+        -results.started_at[rows],
+    )
+
+
+def choose(candidates: Sequence[mp.Candidate]) -> Choice:
+    """The best of candidates whose victims a reviewer may have changed."""
+    columns = np.array([figures(each) for each in candidates], dtype=object).T
+    return _best(*(column.astype(np.int64) for column in columns[:4]), -columns[4].astype(float))
+
+
+def _best(*columns: NDArray[Any]) -> Choice:
+    left = np.arange(len(columns[0]))
+    if len(left) == 1:
+        return Choice(0, ONLY)
+    for column, reason in zip(columns, REASONS, strict=True):
+        found = column[left]
+        left = left[found == found.min()]
+        if len(left) == 1:
+            return Choice(int(left[0]), reason)
+    others = len(left) - 1
+    text = "another" if others == 1 else f"{others} others"
+    return Choice(int(left[0]), TIE.format(others=text))

@@ -1,0 +1,249 @@
+"""Results of dry runs, per row, cached per template until the row changes.
+
+The figures that candidates are compared by are columns, so that comparing thousands of candidates
+takes a few array operations. The victims themselves are looked up for the chosen node only.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from itertools import islice
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+from moorage.plugins.default_preemption import sorted_pods, victims
+from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
+from moorage.plugins.default_preemption.victims import Budgets, Violated
+
+# The code of a row where preemption helps.
+HELPS = 0
+# Instead of a block's index, for a row that was tried by itself.
+NO_BLOCK = -1
+MOST_BLOCKS = 64
+# Added to every priority, as in Kubernetes: fewer victims of negative priority are better.
+OFFSET = 1 << 31
+# The bytes that cached arrays may take, at about 60 per row and template.
+CACHE_BYTES = 16 << 20
+BYTES_PER_ROW = 60
+FEWEST_CACHED = 16
+
+
+class BlockVictims(NamedTuple):
+    """The victims on rows that were tried together."""
+
+    table: mp.NodeTable
+    pods: SortedPods
+    # For each of these rows, which of its pods are victims, and its index in `violated`.
+    chosen: NDArray[np.bool_]
+    places: mp.RowArray
+    violated: list[Violated]
+
+    def candidate(self, row: int, i: int) -> mp.Candidate:
+        """The candidate of a row, which is the i-th of these."""
+        placed = self.pods.on(row)
+        leaving = [placed[place].pod for place in np.flatnonzero(self.chosen[i]).tolist()]
+        violated = self.violated[int(self.places[i])]
+        return victims.candidate(self.table.name(row), leaving, violated)
+
+
+class DryRunResults:
+    """See the module."""
+
+    def __init__(self, capacity: int) -> None:
+        self.known: mp.Mask = np.zeros(capacity, dtype=np.bool_)
+        # HELPS, or an index into the statuses.
+        self.codes: Ints = np.zeros(capacity, dtype=np.int64)
+        # What candidates are compared by, in this order; see `candidates`.
+        self.violations: Ints = np.zeros(capacity, dtype=np.int64)
+        self.top_priority: Ints = np.zeros(capacity, dtype=np.int64)
+        self.priority_sum: Ints = np.zeros(capacity, dtype=np.int64)
+        self.victim_count: Ints = np.zeros(capacity, dtype=np.int64)
+        self.started_at: NDArray[np.float64] = np.zeros(capacity)
+        # The victims: of a row that was tried by itself, or of a block of rows.
+        self._candidates: dict[int, mp.Candidate] = {}
+        self._blocks: list[BlockVictims] = []
+        self._block_of: Ints = np.full(capacity, NO_BLOCK)
+        self._index_in_block: Ints = np.zeros(capacity, dtype=np.int64)
+        self._statuses: list[mp.Status] = [mp.SUCCESS]
+        self._code_of: dict[mp.Status, int] = {}
+
+    def forget(self, rows: Sequence[int]) -> None:
+        """Drop the results of these rows."""
+        if rows:
+            self.known[rows] = False
+
+    @property
+    def has_too_many_blocks(self) -> bool:
+        """Whether most of what is kept belongs to rows that have changed since."""
+        return len(self._blocks) > MOST_BLOCKS
+
+    def candidate(self, row: int) -> mp.Candidate:
+        """The victims on a row where preemption helps."""
+        block = int(self._block_of[row])
+        if block == NO_BLOCK:
+            return self._candidates[row]
+        return self._blocks[block].candidate(row, int(self._index_in_block[row]))
+
+    def record(self, row: int, outcome: mp.Candidate | mp.Status) -> None:
+        """Store the result of one row."""
+        self.known[row] = True
+        if isinstance(outcome, mp.Status):
+            self.codes[row] = self._code(outcome)
+            return
+        self.codes[row] = HELPS
+        self._candidates[row] = outcome
+        self._block_of[row] = NO_BLOCK
+        (
+            self.violations[row],
+            self.top_priority[row],
+            self.priority_sum[row],
+            self.victim_count[row],
+            self.started_at[row],
+        ) = figures(outcome)
+
+    def record_rejected(self, rows: mp.RowArray, status: mp.Status) -> None:
+        """Store the result of rows where preemption does not help."""
+        self.known[rows] = True
+        self.codes[rows] = self._code(status)
+
+    def record_block(self, rows: mp.RowArray, found: BlockVictims) -> None:
+        """Store the victims of rows where preemption helps; their figures are stored already."""
+        self.known[rows] = True
+        self.codes[rows] = HELPS
+        self._block_of[rows] = len(self._blocks)
+        self._index_in_block[rows] = np.arange(len(rows))
+        self._blocks.append(found)
+
+    def rejections(self, rows: mp.RowArray) -> Counter[mp.Status]:
+        """Why preemption does not help on these rows, with the number of rows."""
+        codes, counts = np.unique(self.codes[rows], return_counts=True)
+        found = zip(codes.tolist(), counts.tolist(), strict=True)
+        return Counter({self._statuses[code]: n for code, n in found if code != HELPS})
+
+    def _code(self, status: mp.Status) -> int:
+        code = self._code_of.get(status)
+        if code is None:
+            code = self._code_of[status] = len(self._statuses)
+            self._statuses.append(status)
+        return code
+
+
+class Candidates(Sequence[mp.Candidate]):
+    """Candidates in order; their victims are looked up when a candidate is read."""
+
+    def __init__(self, results: DryRunResults, rows: mp.RowArray) -> None:
+        self._results = results
+        self._rows = rows.tolist()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> mp.Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[mp.Candidate]: ...
+
+    def __getitem__(self, index: int | slice) -> mp.Candidate | list[mp.Candidate]:
+        if isinstance(index, slice):
+            return [self._results.candidate(row) for row in self._rows[index]]
+        return self._results.candidate(self._rows[index])
+
+
+def figures(candidate: mp.Candidate) -> tuple[int, int, int, int, float]:
+    """What a candidate is compared by: violations, top priority, sum, number, start."""
+    leaving = candidate.victims
+    total = sum(victim.priority + OFFSET for victim in leaving)
+    highest = max(victim.priority for victim in leaving)
+    started = min(sorted_pods.started_at(v) for v in leaving if v.priority == highest)
+    return candidate.violations, leaving[0].priority, total, len(leaving), started
+
+
+class TemplateResults:
+    """The cached results of one template.
+
+    Where all filters depend on a node and its pods only, a row is tried again when its pods or its
+    nominated pods change. Otherwise any change drops all results; the stamp of the refusal tells.
+    """
+
+    def __init__(self, cluster: mp.Cluster) -> None:
+        self.cluster = cluster
+        self.results = DryRunResults(cluster.table.capacity)
+        self._pods = mp.Cursor(cluster.table.changes)
+        self._nominations = mp.Cursor(cluster.promise_changes)
+        self._stamp: Hashable = None
+        self._reasons: mp.Reasons | None = None
+        self._version = (0, 0)
+        self._rows: mp.RowArray = np.zeros(0, dtype=np.intp)
+        # A row whose result holds for one pod only: it is that pod's nominated node.
+        self._own: int | None = None
+
+    def refresh(self, stamp: Hashable, own: int | None) -> DryRunResults:
+        """Drop what may have changed: everything if the stamp differs or is None."""
+        pods, nominations = self._pods.changed(), self._nominations.changed()
+        is_known = stamp is not None and stamp == self._stamp
+        if not is_known or pods is None or nominations is None or self._is_outgrown(pods):
+            self.results = DryRunResults(self.cluster.table.capacity)
+        else:
+            self.results.forget(pods)
+            self.results.forget(nominations)
+        self.results.forget([row for row in (self._own, own) if row is not None])
+        self._stamp, self._own = stamp, own
+        self._pods.commit()
+        self._nominations.commit()
+        return self.results
+
+    def _is_outgrown(self, changed: Sequence[int]) -> bool:
+        if not changed:
+            return False
+        results = self.results
+        return results.has_too_many_blocks or len(results.known) != self.cluster.table.capacity
+
+    def potential_rows(self, refusal: mp.Refusal) -> mp.RowArray:
+        """The rows where preemption may help: rejected, and not as unresolvable."""
+        table, reasons = self.cluster.table, refusal.reasons
+        version = (0 if reasons is None else reasons.version, table.node_changes.position)
+        if reasons is None or reasons is not self._reasons or version != self._version:
+            rows = table.zone_order.rows()
+            self._rows = rows[refusal.having(mp.Code.UNSCHEDULABLE, rows)]
+            self._reasons, self._version = reasons, version
+        return self._rows
+
+
+class PreemptionCache:
+    """Results by template, the cluster's budgets, and its pods in order of importance."""
+
+    def __init__(self) -> None:
+        self._sorted_pods: SortedPods | None = None
+        self._by_template: dict[int, TemplateResults] = {}
+        self._budgets: tuple[mp.Cluster, int, Budgets] | None = None
+
+    def results(self, state: mp.CycleState) -> TemplateResults:
+        """The results of the pod's template."""
+        serial = state.template.serial
+        cached = self._by_template.pop(serial, None)
+        if cached is None or cached.cluster is not state.cluster:
+            cached = TemplateResults(state.cluster)
+            most = max(CACHE_BYTES // (BYTES_PER_ROW * state.table.capacity), FEWEST_CACHED)
+            for oldest in list(
+                islice(self._by_template, max(len(self._by_template) - most + 1, 0))
+            ):
+                del self._by_template[oldest]
+        self._by_template[serial] = cached  # The least recently used is evicted first.
+        return cached
+
+    def budgets(self, cluster: mp.Cluster) -> Budgets:
+        """The disruption budgets as they are now."""
+        version = cluster.version_of(mp.PodDisruptionBudget)
+        known = self._budgets
+        if known is None or known[0] is not cluster or known[1] != version:
+            known = self._budgets = (cluster, version, Budgets(cluster))
+        return known[2]
+
+    def sorted_pods(self, table: mp.NodeTable) -> SortedPods:
+        """The pods of all nodes, ordered by importance."""
+        if self._sorted_pods is None or not self._sorted_pods.is_of(table):
+            self._sorted_pods = SortedPods(table)
+        return self._sorted_pods

@@ -1,0 +1,96 @@
+"""The pods of every node in order of importance.
+
+A higher priority is more important, then an earlier start. A pod that has not started counts as
+one that starts now, after all others. Of pods that are equal in both, the one that came to the
+node earlier is more important.
+
+`SortedPods` has the pods of all rows as columns. A row is sorted again when it changes, and the
+result is shared by all preemptors: the pods below a given priority are the end of each row.
+"""
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage import plugin as mp
+
+Ints = NDArray[np.int64]
+
+NOT_STARTED = math.inf
+# Above so many distinct usages everything is read again, which drops those of deleted pods.
+MOST_USAGES = 20_000
+
+
+@lru_cache(maxsize=1 << 16)
+def instant(text: str) -> float:
+    """An RFC 3339 time in seconds; NOT_STARTED if it does not parse."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return NOT_STARTED
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+
+
+def started_at(pod: mp.Pod) -> float:
+    """When a pod was started."""
+    text = pod.status.start_time
+    return NOT_STARTED if text is None else instant(text)
+
+
+def ordered(placed: Iterable[mp.Placed]) -> list[mp.Placed]:
+    """Pods of a node, the most important first."""
+    return sorted(placed, key=lambda each: (-each.pod.priority, started_at(each.pod)))
+
+
+class SortedPods:
+    """See the module."""
+
+    def __init__(self, table: mp.NodeTable) -> None:
+        self.table = table
+        self._cursor = mp.Cursor(table.changes)
+        self.usages = mp.NumberedUsages()
+        self._stale = np.ones(table.capacity, dtype=np.bool_)
+        self._pods: list[list[mp.Placed]] = [[] for _ in range(table.capacity)]
+        # A column per position in the order of importance. `numbers` are those of `usages`, and 0
+        # after a row's last pod.
+        self.numbers: Ints = np.zeros((table.capacity, 1), dtype=np.int64)
+        self.priorities: Ints = np.zeros((table.capacity, 1), dtype=np.int64)
+        self.started_at: NDArray[np.float64] = np.zeros((table.capacity, 1))
+
+    def is_of(self, table: mp.NodeTable) -> bool:
+        """Whether these are the pods of a table, in arrays of the right size."""
+        fits = self.table is table and len(self._stale) == table.capacity
+        return fits and len(self.usages) < MOST_USAGES
+
+    def refresh(self, rows: mp.RowArray) -> None:
+        """Bring some rows up to date."""
+        changed = self._cursor.changed()
+        if changed is None:
+            self._stale[:] = True
+        elif changed:
+            self._stale[changed] = True
+        self._cursor.commit()
+        for row in rows[self._stale[rows]].tolist():
+            self._read(row)
+
+    def on(self, row: int) -> list[mp.Placed]:
+        """The pods of a row that is up to date."""
+        return self._pods[row]
+
+    def _read(self, row: int) -> None:
+        pods = self._pods[row] = ordered(self.table.placed[row].values())
+        more = len(pods) - self.numbers.shape[1]
+        if more > 0:
+            self.numbers = np.pad(self.numbers, ((0, 0), (0, more)))
+            self.priorities = np.pad(self.priorities, ((0, 0), (0, more)))
+            self.started_at = np.pad(self.started_at, ((0, 0), (0, more)))
+        here = slice(0, len(pods))
+        self.numbers[row] = 0
+        self.numbers[row, here] = [self.usages.number(each.usage) for each in pods]
+        self.priorities[row, here] = [each.pod.priority for each in pods]
+        self.started_at[row, here] = [started_at(each.pod) for each in pods]
+        self._stale[row] = False
