@@ -99,7 +99,7 @@ class Choosy:
     name = "Choosy"
     depends = Depends.PLACEMENTS
 
-    def skips_while(self, state, pod):
+    def skip_key(self, state, pod):
         if pod.labels.get("trouble"):
             raise ValueError("odd")
         return ALWAYS if pod.priority == 0 else None

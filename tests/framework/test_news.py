@@ -6,7 +6,7 @@ import pytest
 from moorage.errors import PluginError
 from moorage.framework.normalizers import ByMax
 from moorage.framework.points import Depends
-from moorage.framework.status import SKIP, SUCCESS, ByKind, FewRows, unschedulable
+from moorage.framework.status import SKIP, SUCCESS, ScoresByGroup, SparseScores, unschedulable
 from moorage.testing import make_pod
 
 POD = make_pod("p")
@@ -31,12 +31,12 @@ class Watch:
         self.asked.append(node.name)
         return NO if node.name in self.refused else SUCCESS
 
-    def filter_news(self, state, pod, told):
+    def filter_changes(self, state, pod, since):
         if self.raises:
             raise ValueError("out of order")
-        names = [] if told is None else self.changed[told:]
+        names = [] if since is None else self.changed[since:]
         rows = np.array([state.table.row_of[name] for name in names], dtype=np.intp)
-        return len(self.changed), None if told is None else rows
+        return len(self.changed), None if since is None else rows
 
     def turn(self, *names):
         self.refused ^= set(names)
@@ -124,17 +124,17 @@ class Fair:
 
 
 class FairByKind(Fair):
-    def score_briefly(self, state, pod):
+    def score_compact(self, state, pod):
         scores, kinds = np.unique(self.raw, return_inverse=True)
-        return ByKind(scores, np.bincount(kinds), kinds)
+        return ScoresByGroup(scores, np.bincount(kinds), kinds)
 
 
 class FairToFew(Fair):
     rest = 0
 
-    def score_briefly(self, state, pod):
+    def score_compact(self, state, pod):
         rows = np.flatnonzero(self.raw != self.rest).tolist()
-        return FewRows({row: self.raw.item(row) for row in rows}, self.rest)
+        return SparseScores({row: self.raw.item(row) for row in rows}, self.rest)
 
 
 class Base:

@@ -234,7 +234,7 @@ class Preemptions:
     def _tell(self, preemption: Preemption, now: float) -> None:
         """Let the plugin know, which may hold the pod back meanwhile."""
         pod, over = preemption.pod, not preemption.is_held
-        trouble = preemption.profile.tell_evictions(preemption.plugin, pod, over=over)
+        trouble = preemption.profile.report_preemption(preemption.plugin, pod, over=over)
         if trouble:
             self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage.framework.leaders import Leaders
-from moorage.framework.status import Codes, FewRows, Mask, Scores, Status, error, unresolvable
+from moorage.framework.status import Codes, Mask, Scores, SparseScores, Status, error, unresolvable
 
 if TYPE_CHECKING:
     from moorage.framework.fitting import Fitting
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Places = NDArray[np.int16]
 
 # A score plugin's name, its weight, and the scores that it gave: one number if all are the same.
-Part = tuple[str, int, int | Scores | FewRows]
+Part = tuple[str, int, int | Scores | SparseScores]
 
 # Filters with their places.
 Asked = tuple[tuple[int, Any], ...]

@@ -23,12 +23,12 @@ from moorage.framework.effects import Request
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
-    ByKind,
     Code,
-    FewRows,
     Mask,
     Narrowed,
     Scores,
+    ScoresByGroup,
+    SparseScores,
     Status,
     Verdicts,
     error,
@@ -247,10 +247,12 @@ def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows"
     return scores
 
 
-def score_compact(method: PluginMethod, state: "CycleState", pod: Pod) -> ByKind | FewRows | None:
+def score_compact(
+    method: PluginMethod, state: "CycleState", pod: Pod
+) -> ScoresByGroup | SparseScores | None:
     """The raw scores in a compact form, if the plugin has one for this pod."""
     scores = method(state, pod)
-    if scores is None or isinstance(scores, ByKind | FewRows):
+    if scores is None or isinstance(scores, ScoresByGroup | SparseScores):
         return scores
     raise method.failed(f"{method.method} returned {scores!r}, which are no scores")
 

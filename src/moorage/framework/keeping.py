@@ -104,7 +104,7 @@ class VolatileScore(Struct, frozen=True, eq=False):
     has_normalize_score: bool
     # Its forms, beside the one for single nodes.
     has_score_all: bool
-    has_score_briefly: bool
+    has_score_compact: bool
 
     @classmethod
     def of(cls, plugin: Any, weight: int, *, has_pre_score: bool) -> "VolatileScore":
@@ -117,7 +117,7 @@ class VolatileScore(Struct, frozen=True, eq=False):
             has_normalizer,
             not has_normalizer and hasattr(plugin, "normalize_score"),
             hasattr(plugin, "score_all"),
-            has_normalizer and hasattr(plugin, "score_briefly"),
+            has_normalizer and hasattr(plugin, "score_compact"),
         )
 
 
@@ -126,7 +126,7 @@ Busy = tuple[Sequence[Any], Sequence[VolatileScore]]
 
 def _is_followed(plugin: Any) -> bool:
     """Verdicts reach beyond the node, but the plugin says where they may have changed."""
-    return depends_of(plugin) is Depends.PLACEMENTS and hasattr(plugin, "filter_news")
+    return depends_of(plugin) is Depends.PLACEMENTS and hasattr(plugin, "filter_changes")
 
 
 def _keeps_scores(plugin: Any, kept: Collection[Depends]) -> bool:

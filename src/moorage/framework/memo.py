@@ -181,7 +181,7 @@ class FollowedMemo(FilterMemo):
     def __init__(self, plugin: Any, state: CycleState, pod: Pod, profile: "Profile") -> None:
         super().__init__(plugin, state, pod, profile)
         self._told: Any = None
-        self._news = profile.require(plugin, "filter_news")
+        self._news = profile.require(plugin, "filter_changes")
 
     def refresh(self) -> None:
         """They are up to date once they have caught up."""

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from moorage.framework.post_filter import PostFiltered, Refusal
     from moorage.framework.state import CycleState
     from moorage.framework.status import (
-        ByKind,
-        FewRows,
         Mask,
         Narrowed,
         Scores,
+        ScoresByGroup,
+        SparseScores,
         Status,
         Verdicts,
     )
@@ -60,7 +60,7 @@ RowArray = NDArray[np.intp]
 
 
 class Always(Enum):
-    """For `skips_while`: the plugin does nothing for pods of this template, at any time."""
+    """For `skip_key`: the plugin does nothing for pods of this template, at any time."""
 
     ALWAYS = "always"
 
@@ -148,7 +148,7 @@ class Plugin(Protocol):
 @part_of("pre_enqueue", label="{method}", rejects=True)
 @runtime_checkable
 class PreEnqueue(Protocol):
-    """May this pod be tried at all? Anything but SUCCESS holds it back, outside the queue."""
+    """May this pod enter the queue? Anything but SUCCESS keeps it gated."""
 
     def pre_enqueue(self, pod: Pod) -> Status: ...
 
@@ -156,9 +156,9 @@ class PreEnqueue(Protocol):
 @part_of("queue_sort", error='running QueueSort plugin "{plugin}": {reason}')
 @runtime_checkable
 class QueueSort(Protocol):
-    """The order of the active queue, as a sort key: smaller is tried sooner.
+    """The order of the active queue, as a sort key: the smallest key is scheduled first.
 
-    `queued_at` is when the pod came (back) into the queue.
+    `queued_at` is when the pod entered the queue, the last time.
     """
 
     def queue_sort(self, pod: Pod, queued_at: float) -> Any: ...
@@ -167,9 +167,9 @@ class QueueSort(Protocol):
 @part_of("pre_filter", label="{method}", rejects=True)
 @runtime_checkable
 class PreFilter(Protocol):
-    """Look at the pod once, before any node; keep what filter needs in the state.
+    """Called once per pod, before any node; stores what filter needs in the state.
 
-    SKIP takes the plugin's filter out of this cycle; `only_nodes(names)` narrows the search.
+    SKIP omits the plugin's filter in this cycle; `only_nodes(names)` restricts the search.
     """
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | Narrowed: ...
@@ -181,7 +181,7 @@ class PreFilter(Protocol):
 )
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Correct the kept state as if a pod were added to, or taken from, a node."""
+    """Update the stored state as if a pod were added to a node, or removed from it."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
 
@@ -199,10 +199,10 @@ class Filter(Protocol):
 @part_of("filter", label="Filter", error=FILTER_ERROR, twin="filter")
 @runtime_checkable
 class FilterAll(Protocol):
-    """The same for many rows at once; rows without a node may get any answer.
+    """The same for many rows; the entries of rows without a node are ignored.
 
-    A plugin that looks at usage has to read it off `table`: the rows may be as they would be if
-    pods had come or gone.
+    A plugin that depends on usage must read it from `table`: the rows may be hypothetical, with
+    pods added or removed.
     """
 
     def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts: ...
@@ -210,27 +210,27 @@ class FilterAll(Protocol):
 
 @part_of(label="Filter", error=FILTER_ERROR)
 @runtime_checkable
-class FilterNews(Protocol):
-    """Where may the verdict be another than at the last look?
+class FilterChanges(Protocol):
+    """Which rows may have another verdict than at the last call?
 
-    For a filter whose answers depend on PLACEMENTS: they are kept with the template all the same
-    if it can tell. Asked in every cycle, after a pre_filter that did not skip the pod. `told` is
-    what the last answer for the template was paired with, None at first; the rows are those to
-    ask about again, None for all. Rows whose node object changed need not be among them.
+    For a filter that depends on PLACEMENTS: with this method its verdicts are cached per template.
+    Called in every cycle, after a pre_filter that did not return SKIP. Returns a pair: any value,
+    which is passed as `since` to the next call for the template (None at first), and the rows to
+    filter again, None for all. Rows whose node object changed need not be among them.
     """
 
-    def filter_news(
-        self, state: CycleState, pod: Pod, told: Any
+    def filter_changes(
+        self, state: CycleState, pod: Pod, since: Any
     ) -> tuple[Any, RowArray | None]: ...
 
 
 @part_of("post_filter", label="{method}")
 @runtime_checkable
 class PostFilter(Protocol):
-    """No node fits: can something be done? (Preemption is the usual answer.)
+    """No node fits: can something be done? Preemption is the usual answer.
 
-    The refusal says why, and can be asked what would be if pods left a node. Whom the answer names
-    as victims the core evicts.
+    The refusal says why, and answers what would happen if pods left a node. The core evicts the
+    pods that the result names as victims.
     """
 
     def post_filter(
@@ -240,25 +240,25 @@ class PostFilter(Protocol):
 
 @part_of()
 @runtime_checkable
-class Evicting(Protocol):
-    """A post_filter plugin may want to know how far the eviction of its victims is.
+class PreemptionProgress(Protocol):
+    """For a post_filter plugin: how far the eviction of its victims is.
 
-    It begins in the same cycle, and is over once the last victim has begun to leave, or when it
-    failed. A plugin that is also a PreEnqueue can hold the pod back meanwhile.
+    It starts in the same cycle, and is finished when the last victim is being deleted, or when a
+    deletion failed. A plugin that is also a PreEnqueue can keep the pod gated in between.
     """
 
-    def evictions_begun(self, pod: Pod) -> None: ...
+    def preemption_started(self, pod: Pod) -> None: ...
 
-    def evictions_over(self, pod: Pod) -> None: ...
+    def preemption_finished(self, pod: Pod) -> None: ...
 
 
 @part_of("pre_score", label="{method}")
 @runtime_checkable
 class PreScore(Protocol):
-    """Look at the pod once more, when it is known which rows are feasible.
+    """Called once per pod, when the feasible rows are known.
 
-    SKIP takes the plugin's score out of this cycle. A plugin whose answers are kept (NODE, USAGE,
-    NODES) must not let them depend on `feasible`.
+    SKIP omits the plugin's score in this cycle. If results are cached (`depends` is NODE, USAGE or
+    NODES) they must not depend on `feasible`.
     """
 
     def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status: ...
@@ -267,7 +267,7 @@ class PreScore(Protocol):
 @part_of("score", label="Score", error=SCORE_ERROR)
 @runtime_checkable
 class Score(Protocol):
-    """How good is this node? 0..100, or anything if the plugin normalises."""
+    """How good is this node? 0..100, or any integer if the plugin normalises."""
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int: ...
 
@@ -275,28 +275,27 @@ class Score(Protocol):
 @part_of("score", label="Score", error=SCORE_ERROR, twin="score")
 @runtime_checkable
 class ScoreAll(Protocol):
-    """The same for many rows at once."""
+    """The same for many rows."""
 
     def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores: ...
 
 
 @part_of(label="Score", error=SCORE_ERROR)
 @runtime_checkable
-class ScoreBriefly(Protocol):
-    """The same for the whole cluster in few words, if that can be said: by kinds of rows, or for a
-    few rows beside one score for all others. None: ask `score_all`.
+class ScoreCompact(Protocol):
+    """The same for the whole cluster as `ScoresByGroup` or `SparseScores`; None: call `score_all`.
 
-    For a plugin with a normalizer whose answers depend on PLACEMENTS.
+    For a plugin with a normalizer that depends on PLACEMENTS.
     """
 
-    def score_briefly(self, state: CycleState, pod: Pod) -> ByKind | FewRows | None: ...
+    def score_compact(self, state: CycleState, pod: Pod) -> ScoresByGroup | SparseScores | None: ...
 
 
 class Normalizer(Protocol):
-    """Raw scores to 0..100 by way of a small summary of the feasible ones.
+    """Raw scores to 0..100, by way of a small summary of the feasible ones.
 
-    `apply` works on one integer as well as on an array. While the summary stays the same, a row
-    whose raw score changes is the only one whose normalised score does.
+    `apply` accepts one integer as well as an array. While the summary stays equal, a changed raw
+    score changes the normalised score of its own row only.
     """
 
     def summarize(self, feasible: Scores) -> Hashable: ...
@@ -307,7 +306,7 @@ class Normalizer(Protocol):
 @part_of(label="ScoreExtensionNormalize", error=NORMALIZE_ERROR)
 @runtime_checkable
 class NormalizeScore(Protocol):
-    """Raw scores of the feasible nodes to 0..100, all of them together."""
+    """The raw scores of all feasible nodes to 0..100."""
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores: ...
 
@@ -315,7 +314,10 @@ class NormalizeScore(Protocol):
 @part_of("reserve", label="{method}", rejects=True)
 @runtime_checkable
 class Reserve(Protocol):
-    """The pod is about to be bound to the node: take what it needs, or refuse."""
+    """The pod is about to be bound to the node: reserve what it needs, or reject it.
+
+    `unreserve` undoes it if the pod is not bound; it must not fail.
+    """
 
     def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
 
@@ -325,7 +327,7 @@ class Reserve(Protocol):
 @part_of("permit", label="{method}", rejects=True)
 @runtime_checkable
 class Permit(Protocol):
-    """A last word: SUCCESS, a refusal, or `wait(seconds)`."""
+    """The last decision before binding: SUCCESS, a rejection, or `wait(seconds)`."""
 
     def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
 
@@ -333,9 +335,9 @@ class Permit(Protocol):
 @part_of("pre_bind", label="{method}")
 @runtime_checkable
 class PreBind(Protocol):
-    """What has to be done before the pod is bound: a Status, or requests to the world.
+    """What has to happen before the pod is bound: a Status, or requests to the API server.
 
-    The pod goes on when all requests have been carried out; one that fails fails the attempt.
+    Binding continues when all requests succeeded; one that fails fails the attempt.
     """
 
     def pre_bind(
@@ -346,12 +348,11 @@ class PreBind(Protocol):
 @part_of(label="PreBind")
 @runtime_checkable
 class PreBindNext(Protocol):
-    """What comes next, once pre_bind's requests have been carried out?
+    """The next step, after the requests of pre_bind succeeded.
 
-    SUCCESS is the end of it, further requests are carried out first, and with `Awaiting` the pod
-    waits until the world has followed; then this is asked again. `state.now` is the time of the
-    question, so a plugin can tell when it has waited long enough. A plugin that has this may
-    return `Awaiting` from pre_bind, too.
+    SUCCESS ends pre_bind, further requests are performed first, and `Awaiting` waits for changes
+    of objects; then this method is called again. `state.now` is the time of the call, so that a
+    plugin can implement a timeout. A plugin with this method may return `Awaiting` from pre_bind.
     """
 
     def pre_bind_next(
@@ -370,7 +371,7 @@ class PreBindPreFlight(Protocol):
 @part_of("bind", label="{method}")
 @runtime_checkable
 class Bind(Protocol):
-    """Bind the pod: a request to the world, a Status, or SKIP for the next plugin to take it."""
+    """Bind the pod: a request to the API server, a Status, or SKIP for the next plugin."""
 
     def bind(self, state: CycleState, pod: Pod, node: NodeName) -> Status | Request: ...
 
@@ -378,7 +379,7 @@ class Bind(Protocol):
 @part_of("post_bind", label="{method}")
 @runtime_checkable
 class PostBind(Protocol):
-    """The pod is bound; take note."""
+    """The pod is bound; for information."""
 
     def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
 
@@ -386,7 +387,7 @@ class PostBind(Protocol):
 @part_of(error='initializing plugin "{plugin}": events_to_register: {reason}')
 @runtime_checkable
 class EventsToRegister(Protocol):
-    """The changes that could cure a refusal of this plugin."""
+    """The cluster events that may make a rejected pod schedulable, with a hint function each."""
 
     def events_to_register(self) -> Events: ...
 
@@ -430,7 +431,7 @@ class Prepare(Protocol):
 
 @part_of()
 @runtime_checkable
-class SkipsWhile(Protocol):
+class SkipKey(Protocol):
     """For a plugin whose results are not cached: how long it would skip pods of a template.
 
     While the returned hashable value stays equal, the plugin would return SKIP from pre_filter and
@@ -440,7 +441,7 @@ class SkipsWhile(Protocol):
     changes.
     """
 
-    def skips_while(self, state: CycleState, pod: Pod) -> Hashable: ...
+    def skip_key(self, state: CycleState, pod: Pod) -> Hashable: ...
 
 
 def implements(plugin: object, point: str) -> bool:

@@ -79,7 +79,7 @@ class Profile:
         beforehand = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
         # Plugins that are not kept, but say how long they would skip a pod.
         self.skipping = [
-            p for p in beforehand if depends_of(p) not in KEPT and hasattr(p, "skips_while")
+            p for p in beforehand if depends_of(p) not in KEPT and hasattr(p, "skip_key")
         ]
         # Plugins whose answers are kept, and whether one may look at all nodes beforehand.
         asked = {p.name: p for p, _ in scores} | {
@@ -225,9 +225,9 @@ class Profile:
     def has_post_filters(self) -> bool:
         return bool(self._at["post_filter"])
 
-    def tell_evictions(self, plugin: str, pod: Pod, *, over: bool) -> str:
+    def report_preemption(self, plugin: str, pod: Pod, *, over: bool) -> str:
         """Let a plugin know how far its victims are; returns what went wrong, if anything."""
-        method = "evictions_over" if over else "evictions_begun"
+        method = "preemption_finished" if over else "preemption_started"
         for each in self.methods("post_filter", method):
             if each.name == plugin:
                 try:

@@ -219,7 +219,7 @@ class Sheet:
     def _stamp_of(self, plugin: Any, state: CycleState, pod: Pod) -> Hashable:
         """What has to stay the same for a plugin to skip the pod again; None if nothing would."""
         try:
-            stamp: Hashable = self.profile.require(plugin, "skips_while")(state, pod)
+            stamp: Hashable = self.profile.require(plugin, "skip_key")(state, pod)
         except PluginError:
             return None
         return stamp

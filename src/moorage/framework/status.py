@@ -102,23 +102,23 @@ def error(text: str, plugin: str = "") -> Status:
     return Status(Code.ERROR, (text,), plugin)
 
 
-class ByKind(NamedTuple):
-    """Raw scores of rows of a few kinds: a score for every kind, how many rows of the table are of
-    each, and the kind of every row."""
+class ScoresByGroup(NamedTuple):
+    """Raw scores of rows that fall into few groups: the score and the number of rows of each group,
+    and the group of every row."""
 
     scores: Scores
-    rows: NDArray[np.int64]
-    kinds: NDArray[np.intp]
+    sizes: NDArray[np.int64]
+    groups: NDArray[np.intp]
 
 
-class FewRows(NamedTuple):
-    """Scores of a few rows, and the one that all others have."""
+class SparseScores(NamedTuple):
+    """Raw scores of a few rows, and the one score that all other rows have."""
 
     scores: Mapping[int, int]
     rest: int
 
     def item(self, row: int) -> int:
-        """The score of a row, asked for as of an array."""
+        """The score of a row, with the interface of an array."""
         return self.scores.get(row, self.rest)
 
 

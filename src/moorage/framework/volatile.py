@@ -21,7 +21,7 @@ from moorage.framework.score_column import (
     summarized,
 )
 from moorage.framework.state import CycleState
-from moorage.framework.status import ByKind, FewRows, Mask, Scores
+from moorage.framework.status import Mask, Scores, ScoresByGroup, SparseScores
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -52,10 +52,10 @@ class Sum:
         """Ask a plugin and add its scores."""
         plugin, weight = asked.plugin, asked.weight
         given = self._ask(asked)
-        if isinstance(given, FewRows):
+        if isinstance(given, SparseScores):
             self.parts.append((plugin.name, weight, self._add_few(plugin, weight, given)))
         else:
-            if isinstance(given, ByKind):
+            if isinstance(given, ScoresByGroup):
                 scores = self._by_kind(plugin, given)
             else:
                 scores = self._normalised(asked, given)
@@ -77,10 +77,10 @@ class Sum:
 
     # Raw scores
 
-    def _ask(self, asked: VolatileScore) -> Scores | ByKind | FewRows:
+    def _ask(self, asked: VolatileScore) -> Scores | ScoresByGroup | SparseScores:
         plugin, state, pod, profile = asked.plugin, self._state, self._pod, self._profile
-        if asked.has_score_briefly:
-            brief = invoke.score_compact(profile.require(plugin, "score_briefly"), state, pod)
+        if asked.has_score_compact:
+            brief = invoke.score_compact(profile.require(plugin, "score_compact"), state, pod)
             if brief is not None:
                 return brief
         if asked.has_score_all:
@@ -106,17 +106,17 @@ class Sum:
         check_range(plugin, raw, fits)
         return raw
 
-    def _by_kind(self, plugin: Any, given: ByKind) -> Scores:
+    def _by_kind(self, plugin: Any, given: ScoresByGroup) -> Scores:
         raw = given.scores
         # Most rows fit, so the others are counted.
-        others = given.kinds[np.flatnonzero(~self._fits)]
-        present = given.rows > np.bincount(others, minlength=len(raw))
+        others = given.groups[np.flatnonzero(~self._fits)]
+        present = given.sizes > np.bincount(others, minlength=len(raw))
         scores: Scores = normalised(plugin, raw, summarized(plugin, raw[present]))
         for score in scores[present].tolist():
             checked(plugin, score)
-        return scores.take(given.kinds)
+        return scores.take(given.groups)
 
-    def _add_few(self, plugin: Any, weight: int, given: FewRows) -> FewRows:
+    def _add_few(self, plugin: Any, weight: int, given: SparseScores) -> SparseScores:
         fits = self._fits
         few = {row: raw for row, raw in given.scores.items() if fits.item(row)}
         has_rest = len(few) < np.count_nonzero(fits)
@@ -136,7 +136,7 @@ class Sum:
         self._totals = totals
         known = self._leaders if rest == 0 else None
         self._leaders = None if known is None else known.beside(before, changed)
-        return FewRows(scores, rest)
+        return SparseScores(scores, rest)
 
     @staticmethod
     def _one(plugin: Any, raw: int, summary: Hashable) -> int:

@@ -40,7 +40,7 @@ class VolumeRestrictions:
     depends = mp.Depends.PLACEMENTS
     reads_kinds = ("PersistentVolumeClaim",)
 
-    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""
         return None if state.template.usage.has_volumes else mp.ALWAYS
 

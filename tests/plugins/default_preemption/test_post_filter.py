@@ -526,13 +526,13 @@ def test_a_nominated_node_that_is_gone(bench, make):
 def test_53_held_back_while_victims_leave(make):
     plugin = DefaultPreemption()
     pod, other = make.pod("p", "high"), make.pod("other", "high")
-    plugin.evictions_begun(pod)
+    plugin.preemption_started(pod)
     assert plugin.pre_enqueue(pod).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert plugin.pre_enqueue(pod).message == (
         "waiting for the preemption for this pod to be finished"
     )
     assert plugin.pre_enqueue(other) is SUCCESS
-    plugin.evictions_over(pod)
+    plugin.preemption_finished(pod)
     assert plugin.pre_enqueue(pod) is SUCCESS
 
 

@@ -59,10 +59,10 @@ class DefaultPreemption:
     def pre_enqueue(self, pod: mp.Pod) -> mp.Status:
         return UNDER_WAY if pod.uid in self._under_way else mp.SUCCESS
 
-    def evictions_begun(self, pod: mp.Pod) -> None:
+    def preemption_started(self, pod: mp.Pod) -> None:
         self._under_way.add(pod.uid)
 
-    def evictions_over(self, pod: mp.Pod) -> None:
+    def preemption_finished(self, pod: mp.Pod) -> None:
         self._under_way.discard(pod.uid)
 
     def events_to_register(self) -> mp.Events:

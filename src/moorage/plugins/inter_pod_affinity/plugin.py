@@ -36,7 +36,7 @@ class InterPodAffinity:
     def prepare(self, template: mp.PodTemplate) -> None:
         Incoming.of(template)
 
-    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """Pods that state no terms have to do with others only if those state some."""
         if Incoming.of(state.template).states_terms:
             return None
@@ -76,10 +76,10 @@ class InterPodAffinity:
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         return state[COUNTS].verdicts(state.table, table)
 
-    def filter_news(
-        self, state: mp.CycleState, pod: mp.Pod, told: Told | None
+    def filter_changes(
+        self, state: mp.CycleState, pod: mp.Pod, since: Told | None
     ) -> tuple[Told, mp.RowArray | None]:
-        return state[COUNTS].news(told)
+        return state[COUNTS].news(since)
 
     # Score
 
@@ -118,7 +118,7 @@ class InterPodAffinity:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[POINTS].of_all(table)
 
-    def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.FewRows | None:
+    def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.SparseScores | None:
         return state[POINTS].few
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:

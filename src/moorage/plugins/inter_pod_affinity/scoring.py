@@ -109,9 +109,9 @@ class Points:
         return rows.take(self._raw)
 
     @property
-    def few(self) -> mp.FewRows | None:
+    def few(self) -> mp.SparseScores | None:
         """The points of the nodes that have any, if they are few."""
-        return None if self._few is None else mp.FewRows(self._few, 0)
+        return None if self._few is None else mp.SparseScores(self._few, 0)
 
 
 class MinMax(Struct, frozen=True):

@@ -44,7 +44,7 @@ class NodeVolumeLimits:
         "VolumeAttachment",
     )
 
-    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""
         return None if state.template.usage.has_volumes else mp.ALWAYS
 

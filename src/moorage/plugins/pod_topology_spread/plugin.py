@@ -47,7 +47,7 @@ class PodTopologySpread:
     def prepare(self, template: mp.PodTemplate) -> None:
         self._spreading(template)
 
-    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """Whether there are constraints is a matter of the pod, its services and its controller."""
         return self._spreading(state.template).stamp(state.cluster)
 
@@ -81,10 +81,10 @@ class PodTopologySpread:
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         return state[SPREADS].verdicts(table)
 
-    def filter_news(
-        self, state: mp.CycleState, pod: mp.Pod, told: Told | None
+    def filter_changes(
+        self, state: mp.CycleState, pod: mp.Pod, since: Told | None
     ) -> tuple[Told, mp.RowArray | None]:
-        return state[SPREADS].news(told)
+        return state[SPREADS].news(since)
 
     # Score
 
@@ -105,7 +105,7 @@ class PodTopologySpread:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[POINTS].of_all(table)
 
-    def score_briefly(self, state: mp.CycleState, pod: mp.Pod) -> mp.ByKind | None:
+    def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.ScoresByGroup | None:
         return state[POINTS].by_kind
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:

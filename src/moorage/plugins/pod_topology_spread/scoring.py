@@ -129,7 +129,7 @@ class Points:
         return scores
 
     @property
-    def by_kind(self) -> mp.ByKind | None:
+    def by_kind(self) -> mp.ScoresByGroup | None:
         """The same by kinds of nodes: what counts for each constraint, taken together.
 
         None if there are too many kinds for that to be of use, or nodes that lack a label.
@@ -142,7 +142,7 @@ class Points:
             further = spread.by_kind(size)
             points = [before + more for before in points for more in further]
         scores = np.array([int(each + ALMOST_HALF) for each in points])
-        return mp.ByKind(scores, kinds.rows, kinds.of_row)
+        return mp.ScoresByGroup(scores, kinds.rows, kinds.of_row)
 
     @property
     def _kinds(self) -> Kinds | None:

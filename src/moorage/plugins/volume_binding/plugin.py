@@ -53,7 +53,7 @@ class VolumeBinding:
         self._timeout_seconds = float(bind_timeout_seconds)
         self._shape = tuple(shape or ())
 
-    def skips_while(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         """A pod without volumes that matter is skipped for good."""
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
