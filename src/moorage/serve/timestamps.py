@@ -10,21 +10,21 @@ def _rendered(seconds: int) -> str:
 
 
 def to_text(now: float) -> str:
-    """An instant as most fields have it."""
+    """An instant in whole seconds, as most fields have it."""
     return _rendered(int(now))
 
 
 def to_micro_text(now: float) -> str:
-    """An instant as leases and newer events have it."""
+    """An instant in microseconds, as leases and `eventTime` have it."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def to_seconds(written: object, otherwise: float = 0.0) -> float:
-    """The instant that a text names; `otherwise` where there is none, or none that can be read."""
-    if not isinstance(written, str) or not written:
-        return otherwise
+def to_seconds(timestamp: object, default: float = 0.0) -> float:
+    """A timestamp as seconds since the epoch; `default` if it is missing or malformed."""
+    if not isinstance(timestamp, str) or not timestamp:
+        return default
     try:
-        at = datetime.fromisoformat(written)
+        at = datetime.fromisoformat(timestamp)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return otherwise
+        return default

@@ -1,9 +1,9 @@
-"""What `kubectl get` shows of each kind, one row per thing worth seeing."""
+"""The cells that `kubectl get` prints, per kind."""
 
 import pytest
 
 from moorage.serve import timestamps
-from moorage.serve.rest.tables import cells, others, pods, storage, workloads
+from moorage.serve.rest.tables import cells, columns, table
 
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -22,15 +22,15 @@ def obj(**fields):
         (86_400 * 365 * 9, "9y"), (-1, "0s"), (-60, "<invalid>"),
     ],
 )  # fmt: skip
-def test_spans_of_time(seconds, text):
-    assert cells.span(seconds) == text
+def test_duration(seconds, text):
+    assert cells.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("pod", "word"),
+    ("pod", "status"),
     [
         pytest.param({"status": {"phase": "Pending"}}, "Pending", id="pending"),
-        pytest.param({}, "Unknown", id="nothing known"),
+        pytest.param({}, "Unknown", id="no status"),
         pytest.param({"status": {"phase": "Failed", "reason": "Evicted"}}, "Evicted", id="evicted"),
         pytest.param(
             {
@@ -65,7 +65,7 @@ def test_spans_of_time(seconds, text):
         pytest.param(
             {"status": {"containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}},
             "ExitCode:3",
-            id="an exit code",
+            id="exit code",
         ),
         pytest.param(
             {"metadata": META | {"deletionTimestamp": "x"}, "status": {"phase": "Running"}},
@@ -79,15 +79,15 @@ def test_spans_of_time(seconds, text):
         ),
     ],
 )
-def test_a_pods_status(pod, word):
-    assert pods.pod_status({"metadata": META, **pod}) == word
+def test_pod_status(pod, status):
+    assert columns.pod_status({"metadata": META, **pod}, NOW) == status
 
 
 @pytest.mark.parametrize(
-    ("row", "shown", "expected"),
+    ("kind", "obj", "expected"),
     [
         pytest.param(
-            pods.node,
+            "Node",
             {
                 "metadata": META | {"labels": {"node-role.kubernetes.io/worker": ""}},
                 "spec": {"unschedulable": True},
@@ -98,19 +98,19 @@ def test_a_pods_status(pod, word):
                 },
             },
             ["Ready,SchedulingDisabled", "worker", "60m", "v1.36.0", "10.0.0.1", "<none>"],
-            id="a node",
+            id="node",
         ),
         pytest.param(
-            workloads.deployment,
+            "Deployment",
             obj(
                 spec={"replicas": 3, "selector": {"matchLabels": {"a": "b"}}},
                 status={"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 1},
             ),
             ["2/3", 3, 1, "60m", "", "", "a=b"],
-            id="a deployment",
+            id="deployment",
         ),
         pytest.param(
-            workloads.job,
+            "Job",
             obj(
                 spec={"completions": 3},
                 status={
@@ -121,16 +121,16 @@ def test_a_pods_status(pod, word):
                 },
             ),
             ["Complete", "3/3", "10s", "60m"],
-            id="a job",
+            id="job",
         ),
         pytest.param(
-            workloads.budget,
+            "PodDisruptionBudget",
             obj(spec={"minAvailable": "50%"}, status={"disruptionsAllowed": 1}),
             ["50%", "N/A", 1, "60m"],
-            id="a budget",
+            id="disruption budget",
         ),
         pytest.param(
-            storage.claim,
+            "PersistentVolumeClaim",
             obj(
                 spec={"volumeName": "v", "storageClassName": "fast", "volumeMode": "Block"},
                 status={
@@ -140,10 +140,10 @@ def test_a_pods_status(pod, word):
                 },
             ),
             ["Bound", "v", "1Gi", "RWO", "fast", "<unset>", "60m", "Block"],
-            id="a claim",
+            id="claim",
         ),
         pytest.param(
-            others.service,
+            "Service",
             obj(
                 spec={
                     "type": "ClusterIP",
@@ -153,10 +153,10 @@ def test_a_pods_status(pod, word):
                 }
             ),
             ["ClusterIP", "10.96.0.1", "<none>", "80/TCP", "60m", "a=b"],
-            id="a service",
+            id="service",
         ),
         pytest.param(
-            others.event,
+            "Event",
             obj(
                 type="Warning",
                 reason="FailedScheduling",
@@ -177,20 +177,23 @@ def test_a_pods_status(pod, word):
                 "1",
                 "x",
             ],
-            id="an event",
+            id="event",
         ),
         pytest.param(
-            pods.pod,
+            "Pod",
             obj(spec={"containers": 3}, status={"containerStatuses": "odd", "conditions": [1]}),
             ["0/0", "Unknown", "0", "60m"],
-            id="an odd pod",
+            id="pod with unexpected values",
         ),
     ],
 )
-def test_rows(row, shown, expected):
-    assert row(shown, NOW)[: len(expected)] == expected
+def test_cells(kind, obj, expected):
+    found = columns.EVENT_COLUMNS if kind == "Event" else columns.COLUMNS[kind]
+    assert [column.cell(obj, NOW) for column in found][: len(expected)] == expected
 
 
-def test_a_default_class_is_marked():
+def test_default_class_is_marked():
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
-    assert storage.class_name({"metadata": META | {"annotations": annotations}}) == "x (default)"
+    assert (
+        table.object_name({"metadata": META | {"annotations": annotations}}, NOW) == "x (default)"
+    )

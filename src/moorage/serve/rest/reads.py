@@ -16,7 +16,7 @@ from moorage.serve.rest.requests import (
     RequestPath,
     ResponseFormat,
 )
-from moorage.serve.rest.tables import table
+from moorage.serve.rest.tables.table import render_table
 from moorage.serve.rest.watches import Render, Watches, WatchRequest
 from moorage.serve.store import StoredObject, encode
 from moorage.serve.verbs import scale
@@ -114,4 +114,4 @@ class ReadRequests:
 
     def _table(self, place: RequestPath, reading: ListOptions, objects: list[Object]) -> Object:
         api = self._api
-        return table(place.resource, objects, api.store, api.now(), reading.include_object)
+        return render_table(place.resource, objects, api.store, api.now(), reading.include_object)

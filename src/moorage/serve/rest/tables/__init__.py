@@ -1,5 +1,1 @@
-"""What `kubectl get` prints: the server chooses the columns, a folder of printers fills them."""
-
-from moorage.serve.rest.tables.table import table
-
-__all__ = ["table"]
+"""The tables that `kubectl get` prints: the server chooses the columns and fills the cells."""

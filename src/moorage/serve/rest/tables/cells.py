@@ -1,7 +1,11 @@
-"""Values of objects as people read them in a table. An odd value is shown, never a crash."""
+"""Cells of a table: values of objects as kubectl prints them.
+
+Objects in the store may have any shape in fields that no struct checks. A cell shows an unexpected
+value and never raises.
+"""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from moorage.serve import timestamps
 
@@ -10,41 +14,27 @@ Map = Mapping[str, Any]
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 
 
-class Column(NamedTuple):
-    """A column's head; those of priority 1 are shown by `-o wide`."""
-
-    name: str
-    type: str = "string"
-    priority: int = 0
-    description: str = ""
-
-
-def wide(name: str) -> Column:
-    """A column for `-o wide`."""
-    return Column(name, priority=1)
-
-
 def at(obj: Any, *path: str) -> Any:
-    """What lies at a path, or None."""
+    """The value at a path, or None."""
     for step in path:
         obj = obj.get(step) if isinstance(obj, dict) else None
     return obj
 
 
-def text(obj: Any, *path: str, otherwise: str = "") -> str:
-    """What lies at a path, as text."""
+def text(obj: Any, *path: str, default: str = "") -> str:
+    """The value at a path as a string."""
     value = at(obj, *path)
-    return otherwise if value in (None, "") else str(value)
+    return default if value in (None, "") else str(value)
 
 
 def number(obj: Any, *path: str) -> int:
-    """A whole number at a path; 0 for anything else."""
+    """An integer at a path; 0 for anything else."""
     value = at(obj, *path)
     return value if isinstance(value, int) else 0
 
 
 def maps(obj: Any, *path: str) -> list[Map]:
-    """A list of objects at a path; empty for anything else."""
+    """The objects of a list at a path; empty for anything else."""
     value = at(obj, *path)
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
@@ -57,14 +47,14 @@ def condition(obj: Any, type_: str) -> Map:
     return {}
 
 
-def age(written: Any, now: float) -> str:
-    """How long ago that was."""
-    then = timestamps.to_seconds(written, otherwise=-1.0)
-    return UNKNOWN if then < 0 else span(now - then)
+def age(timestamp: Any, now: float) -> str:
+    """The time since a timestamp."""
+    then = timestamps.to_seconds(timestamp, default=-1.0)
+    return UNKNOWN if then < 0 else duration(now - then)
 
 
-def span(seconds: float) -> str:
-    """A span of time in the one or two units that matter, as kubectl writes it."""
+def duration(seconds: float) -> str:
+    """A duration in one or two units, as kubectl prints it."""
     seconds = int(seconds)
     if seconds < -1:
         return "<invalid>"
@@ -74,22 +64,22 @@ def span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds}s"
     if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
+        return _two_units(minutes, "m", seconds % 60, "s")
     if minutes < 180:
         return f"{minutes}m"
     if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
+        return _two_units(hours, "h", minutes % 60, "m")
     if hours < 48:
         return f"{hours}h"
     if days < 8:
-        return _two(days, "d", hours % 24, "h")
+        return _two_units(days, "d", hours % 24, "h")
     if days < 730:
         return f"{days}d"
     years = days // 365
-    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+    return _two_units(years, "y", days % 365, "d") if years < 8 else f"{years}y"
 
 
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, unit: str, small: int, small_unit: str) -> str:
     return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
 
 
@@ -108,17 +98,3 @@ def selector(value: Any) -> str:
         key, operator = each.get("key", ""), str(each.get("operator", "")).lower()
         pieces.append(f"{key} {operator} ({inside})" if inside else f"{key} {operator}")
     return ",".join(pieces) or NONE
-
-
-def joined(values: Any) -> str:
-    """A list, with commas."""
-    return ",".join(map(str, values)) if isinstance(values, list) and values else NONE
-
-
-def containers(template: Any) -> list[str]:
-    """Names and images of a template's containers."""
-    found = maps(template, "spec", "containers")
-    return [
-        ",".join(text(each, "name") for each in found),
-        ",".join(text(each, "image") for each in found),
-    ]

@@ -1,68 +1,36 @@
-"""A Table: heads of columns, and a row per object."""
+"""Table: the response to `kubectl get`, column headers and a row per object.
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+Columns of custom resources come from `additionalPrinterColumns` of their definition.
+"""
 
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from moorage.api.defaults import IS_DEFAULT_CLASS
 from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import Resource
+from moorage.serve.resources import DEFINITIONS, Resource
 from moorage.serve.rest import responses
-from moorage.serve.rest.tables import custom, others, pods, storage, workloads
-from moorage.serve.rest.tables.cells import Column
+from moorage.serve.rest.tables import cells
+from moorage.serve.rest.tables.columns import AGE, COLUMNS, EVENT_COLUMNS, Cell, TableColumn
 from moorage.serve.store import Store
 
 
-class Printer(NamedTuple):
-    """The columns of a kind behind its name, and what fills them."""
-
-    columns: tuple[Column, ...]
-    row: Callable[[Object, float], list[Any]]
-
-
-_NAME = Column("Name", "string")
-_PRINTERS: dict[str, Printer] = {
-    "Pod": Printer(pods.POD_COLUMNS, pods.pod),
-    "Node": Printer(pods.NODE_COLUMNS, pods.node),
-    "Deployment": Printer(workloads.DEPLOYMENT_COLUMNS, workloads.deployment),
-    "ReplicaSet": Printer(workloads.REPLICA_SET_COLUMNS, workloads.replica_set),
-    "ReplicationController": Printer(workloads.REPLICA_SET_COLUMNS, workloads.replica_set),
-    "StatefulSet": Printer(workloads.STATEFUL_SET_COLUMNS, workloads.stateful_set),
-    "DaemonSet": Printer(workloads.DAEMON_SET_COLUMNS, workloads.daemon_set),
-    "Job": Printer(workloads.JOB_COLUMNS, workloads.job),
-    "CronJob": Printer(workloads.CRON_JOB_COLUMNS, workloads.cron_job),
-    "PodDisruptionBudget": Printer(workloads.BUDGET_COLUMNS, workloads.budget),
-    "PersistentVolume": Printer(storage.VOLUME_COLUMNS, storage.volume),
-    "PersistentVolumeClaim": Printer(storage.CLAIM_COLUMNS, storage.claim),
-    "StorageClass": Printer(storage.CLASS_COLUMNS, storage.storage_class),
-    "CSINode": Printer(storage.CSI_NODE_COLUMNS, storage.csi_node),
-    "CSIDriver": Printer(storage.CSI_DRIVER_COLUMNS, storage.csi_driver),
-    "VolumeAttachment": Printer(storage.ATTACHMENT_COLUMNS, storage.attachment),
-    "Namespace": Printer(others.NAMESPACE_COLUMNS, others.namespace),
-    "Service": Printer(others.SERVICE_COLUMNS, others.service),
-    "Endpoints": Printer(others.ENDPOINTS_COLUMNS, others.endpoints),
-    "ConfigMap": Printer(others.DATA_COLUMNS, others.data),
-    "Secret": Printer(others.SECRET_COLUMNS, others.secret),
-    "Lease": Printer(others.LEASE_COLUMNS, others.lease),
-    "PriorityClass": Printer(others.PRIORITY_CLASS_COLUMNS, others.priority_class),
-    "CustomResourceDefinition": Printer(others.DEFINITION_COLUMNS, others.definition),
-}
-_AGE_ONLY = Printer(others.AGE_COLUMNS, others.age)
-
-
-def table(
+def render_table(
     resource: Resource, objects: Sequence[Object], store: Store, now: float, include_object: str
 ) -> Object:
     """The objects as a Table; `include_object` is None, Metadata or Object."""
-    columns, row = _printer(resource, store)
+    columns = tuple(_columns(resource, store))
     rows = []
     for obj in objects:
         # A bookmark has a version and no name: it is a table without rows.
         if obj["metadata"].get("name"):
-            shown: Object = {"cells": row(obj, now)}
+            row: Object = {"cells": [column.cell(obj, now) for column in columns]}
             if include_object == "Metadata":
-                shown["object"] = responses.partial_metadata(obj)
+                row["object"] = responses.partial_metadata(obj)
             elif include_object == "Object":
-                shown["object"] = obj
-            rows.append(shown)
+                row["object"] = obj
+            rows.append(row)
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -72,30 +40,62 @@ def table(
     }
 
 
-def _printer(resource: Resource, store: Store) -> Printer:
-    """The columns with the name among them."""
+def object_name(obj: Object, _now: float) -> str:
+    """The name of an object; a default class is marked."""
+    annotations = cells.at(obj, "metadata", "annotations") or {}
+    is_default = any(annotations.get(each) == "true" for each in IS_DEFAULT_CLASS)
+    return cells.text(obj, "metadata", "name") + (" (default)" if is_default else "")
+
+
+_NAME = TableColumn("Name", object_name)
+
+
+def _columns(resource: Resource, store: Store) -> Sequence[TableColumn]:
     if resource.custom:
-        stated = custom.printer_columns(resource, store)
-        return _named(
-            Printer(custom.columns(stated), lambda obj, now: custom.row(obj, stated, now))
-        )
+        return _NAME, *(list(_custom_columns(resource, store)) or [AGE])
     if resource.kind == "Event":
-        return Printer(others.EVENT_COLUMNS, others.event)
-    return _named(_PRINTERS.get(resource.kind, _AGE_ONLY))
+        return EVENT_COLUMNS
+    return _NAME, *COLUMNS.get(resource.kind, (AGE,))
 
 
-def _named(printer: Printer) -> Printer:
-    def row(obj: Object, now: float) -> list[Any]:
-        return [storage.class_name(obj), *printer.row(obj, now)]
-
-    return Printer((_NAME, *printer.columns), row)
-
-
-def _definition(column: Column) -> dict[str, Any]:
+def _definition(column: TableColumn) -> dict[str, Any]:
     return {
         "name": column.name,
         "type": column.type,
         "format": "name" if column is _NAME else "",
-        "description": column.description,
+        "description": "",
         "priority": column.priority,
     }
+
+
+def _custom_columns(resource: Resource, store: Store) -> Iterator[TableColumn]:
+    """The columns that the definition of a custom resource declares."""
+    definition = store.find(DEFINITIONS, "", f"{resource.plural}.{resource.group}")
+    for version in cells.maps(definition, "spec", "versions"):
+        if version.get("name") == resource.version:
+            for each in cells.maps(version, "additionalPrinterColumns"):
+                type_ = cells.text(each, "type", default="string")
+                cell = _custom_cell(cells.text(each, "jsonPath"), is_date=type_ == "date")
+                name, priority = cells.text(each, "name"), cells.number(each, "priority")
+                yield TableColumn(name, cell, type_, priority)
+            return
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']+)'\]")
+
+
+def _custom_cell(path: str, *, is_date: bool) -> Cell:
+    """The value at a simple JSON path: fields and indices, no filters and no wildcards."""
+    steps = _STEP.findall(path)
+
+    def cell(obj: Any, now: float) -> Any:
+        for field, index, quoted in steps:
+            if index:
+                inside = isinstance(obj, list) and int(index[:9]) < len(obj)
+                obj = obj[int(index[:9])] if inside else None
+            else:
+                obj = cells.at(obj, field or quoted)
+        value = str(obj) if isinstance(obj, dict | list) else obj
+        return cells.age(value, now) if is_date else value
+
+    return cell

@@ -1,0 +1,448 @@
+"""The columns that `kubectl get` prints of each built-in kind, after the name.
+
+A kind that is not in `COLUMNS` has its age only. To print another column, add it to the kind's
+tuple: its header, and the function that reads the cell from an object.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from moorage.serve import timestamps
+from moorage.serve.controllers.objects import Object
+from moorage.serve.rest.tables import cells
+from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, at, maps, number, text
+
+Cell = Callable[[Object, float], Any]
+"""Reads a cell from an object; the second argument is the time of the request."""
+
+
+class TableColumn(NamedTuple):
+    """A column; `kubectl get -o wide` adds those of priority 1."""
+
+    name: str
+    cell: Cell
+    type: str = "string"
+    priority: int = 0
+
+
+def _path(path: str, read: Callable[..., Any] = text, **options: Any) -> Cell:
+    steps = path.split(".")
+    return lambda obj, now: read(obj, *steps, **options)
+
+
+def _text(name: str, path: str, default: str = "") -> TableColumn:
+    return TableColumn(name, _path(path, default=default))
+
+
+def _integer(name: str, path: str) -> TableColumn:
+    return TableColumn(name, _path(path, number), "integer")
+
+
+def _boolean(name: str, path: str) -> TableColumn:
+    value = _path(path, at)
+    return TableColumn(name, lambda obj, now: value(obj, now) is True, "boolean")
+
+
+def _wide(column: TableColumn) -> TableColumn:
+    return column._replace(priority=1)
+
+
+def _age(obj: Object, now: float) -> str:
+    return cells.age(at(obj, "metadata", "creationTimestamp"), now)
+
+
+def _phase(obj: Object, _now: float) -> str:
+    deleting = at(obj, "metadata", "deletionTimestamp")
+    return "Terminating" if deleting else text(obj, "status", "phase")
+
+
+def _containers(field: str, *template: str) -> Cell:
+    """A field of all containers of a pod template."""
+    path = (*template, "spec", "containers")
+    return lambda obj, now: ",".join(text(each, field) for each in maps(obj, *path))
+
+
+def _selector(path: str) -> Cell:
+    value = _path(path, at)
+    return lambda obj, now: cells.selector(value(obj, now))
+
+
+AGE = TableColumn("Age", _age)
+_CONTAINERS = (
+    _wide(TableColumn("Containers", _containers("name", "spec", "template"))),
+    _wide(TableColumn("Images", _containers("image", "spec", "template"))),
+)
+_TEMPLATE = (*_CONTAINERS, _wide(TableColumn("Selector", _selector("spec.selector"))))
+
+
+# Pods and nodes --------------------------------------------------------------------------------
+
+
+def _ready_containers(obj: Object, _now: float) -> str:
+    statuses = maps(obj, "status", "containerStatuses")
+    ready = sum(each.get("ready") is True for each in statuses)
+    return f"{ready}/{len(maps(obj, 'spec', 'containers'))}"
+
+
+def _restarts(obj: Object, _now: float) -> str:
+    statuses = maps(obj, "status", "containerStatuses")
+    return str(sum(number(each, "restartCount") for each in statuses))
+
+
+def _readiness_gates(obj: Object, _now: float) -> str:
+    gates = maps(obj, "spec", "readinessGates")
+    passed = sum(
+        cells.condition(obj, text(each, "conditionType")).get("status") == "True" for each in gates
+    )
+    return f"{passed}/{len(gates)}" if gates else NONE
+
+
+def pod_status(obj: Object, _now: float) -> str:
+    """The STATUS column of a pod."""
+    phase = text(obj, "status", "phase")
+    reason = text(obj, "status", "reason", default=phase or "Unknown")
+    if cells.condition(obj, "PodScheduled").get("reason") == "SchedulingGated":
+        reason = "SchedulingGated"
+    running = False
+    for each in reversed(maps(obj, "status", "containerStatuses")):
+        waiting, ended = at(each, "state", "waiting"), at(each, "state", "terminated")
+        if text(waiting, "reason"):
+            reason = text(waiting, "reason")
+        elif isinstance(ended, dict):
+            code = f"ExitCode:{number(ended, 'exitCode')}"
+            reason = text(ended, "reason", default=code)
+        elif each.get("ready") is True and at(each, "state", "running") is not None:
+            running = True
+    if reason == "Completed" and running:
+        ready = cells.condition(obj, "Ready").get("status") == "True"
+        reason = "Running" if ready else "NotReady"
+    if at(obj, "metadata", "deletionTimestamp"):
+        if text(obj, "status", "reason") == "NodeLost":
+            return "Unknown"
+        if phase not in ("Succeeded", "Failed"):
+            return "Terminating"
+    return reason
+
+
+def _node_status(obj: Object, _now: float) -> str:
+    ready = cells.condition(obj, "Ready").get("status")
+    status = "Ready" if ready == "True" else "NotReady" if ready else "Unknown"
+    return f"{status},SchedulingDisabled" if at(obj, "spec", "unschedulable") is True else status
+
+
+def _node_roles(obj: Object, _now: float) -> str:
+    prefix = "node-role.kubernetes.io/"
+    labels = at(obj, "metadata", "labels") or {}
+    roles = {key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
+    roles |= {value for key, value in labels.items() if key == "kubernetes.io/role"}
+    return ",".join(sorted(role for role in roles if role)) or NONE
+
+
+def _node_address(name: str, type_: str) -> TableColumn:
+    def address(obj: Object, _now: float) -> str:
+        for each in maps(obj, "status", "addresses"):
+            if each.get("type") == type_:
+                return text(each, "address", default=NONE)
+        return NONE
+
+    return _wide(TableColumn(name, address))
+
+
+# Workloads -------------------------------------------------------------------------------------
+
+
+def _ready_replicas(obj: Object, _now: float) -> str:
+    return f"{number(obj, 'status', 'readyReplicas')}/{number(obj, 'spec', 'replicas')}"
+
+
+def _job_status(obj: Object, _now: float) -> str:
+    for type_ in ("Complete", "Failed", "Suspended"):
+        if cells.condition(obj, type_).get("status") == "True":
+            return type_
+    return "Terminating" if at(obj, "metadata", "deletionTimestamp") else "Running"
+
+
+def _job_completions(obj: Object, _now: float) -> str:
+    succeeded, completions = number(obj, "status", "succeeded"), at(obj, "spec", "completions")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
+    parallelism = number(obj, "spec", "parallelism")
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _job_duration(obj: Object, now: float) -> str:
+    started = at(obj, "status", "startTime")
+    if not started:
+        return ""
+    ended = timestamps.to_seconds(at(obj, "status", "completionTime"), default=now)
+    return cells.duration(ended - timestamps.to_seconds(started))
+
+
+def _last_schedule(obj: Object, now: float) -> str:
+    last = at(obj, "status", "lastScheduleTime")
+    return cells.age(last, now) if last else NONE
+
+
+# Storage ---------------------------------------------------------------------------------------
+
+_ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def _access_modes(value: Any) -> str:
+    return ",".join(_ACCESS_MODES.get(str(each), str(each)) for each in value) if value else ""
+
+
+def _volume_claim(obj: Object, _now: float) -> str:
+    claim = at(obj, "spec", "claimRef")
+    return f"{text(claim, 'namespace')}/{text(claim, 'name')}" if isinstance(claim, dict) else ""
+
+
+def _if_bound(cell: Cell) -> Cell:
+    """A cell of a claim that is empty until the claim has a volume."""
+    return lambda obj, now: cell(obj, now) if text(obj, "spec", "volumeName") else ""
+
+
+_ATTRIBUTES_CLASS = _text("VolumeAttributesClass", "spec.volumeAttributesClassName", UNSET)
+_VOLUME_MODE = _wide(_text("VolumeMode", "spec.volumeMode", UNSET))
+
+
+# Other kinds -----------------------------------------------------------------------------------
+
+
+def _external_addresses(obj: Object, _now: float) -> str:
+    external = at(obj, "spec", "externalIPs")
+    if text(obj, "spec", "type") == "LoadBalancer" and not external:
+        ingress = maps(obj, "status", "loadBalancer", "ingress")
+        return ",".join(text(each, "ip") for each in ingress) or "<pending>"
+    return ",".join(map(str, external)) if isinstance(external, list) and external else NONE
+
+
+def _service_ports(obj: Object, _now: float) -> str:
+    ports = []
+    for each in maps(obj, "spec", "ports"):
+        node_port = f":{each['nodePort']}" if each.get("nodePort") else ""
+        ports.append(f"{text(each, 'port')}{node_port}/{text(each, 'protocol')}")
+    return ",".join(ports) or NONE
+
+
+def _endpoints(obj: Object, _now: float) -> str:
+    found = [
+        text(address, "ip") + (f":{port['port']}" if "port" in port else "")
+        for subset in maps(obj, "subsets")
+        for address in maps(subset, "addresses")
+        for port in maps(subset, "ports") or [{}]
+    ]
+    return ",".join(found) or NONE
+
+
+def _data_count(obj: Object, _now: float) -> int:
+    values = (at(obj, field) for field in ("data", "binaryData"))
+    return sum(len(value) for value in values if isinstance(value, dict))
+
+
+_DATA = TableColumn("Data", _data_count, "integer")
+
+
+# Events have fields of two API versions: `v1` first, then `events.k8s.io/v1`.
+
+
+def _event_object(obj: Object) -> Any:
+    return at(obj, "involvedObject") or at(obj, "regarding") or {}
+
+
+def _event_object_name(obj: Object, _now: float) -> str:
+    involved = _event_object(obj)
+    return f"{text(involved, 'kind').lower()}/{text(involved, 'name')}"
+
+
+def _event_ages(obj: Object, now: float) -> tuple[str, str]:
+    """How long ago an event was seen first and last."""
+    first = at(obj, "firstTimestamp") or at(obj, "deprecatedFirstTimestamp")
+    last = at(obj, "lastTimestamp") or at(obj, "deprecatedLastTimestamp")
+    last = at(obj, "series", "lastObservedTime") or last
+    first_age = cells.age(first or at(obj, "eventTime"), now)
+    last_age = cells.age(last, now) if timestamps.to_seconds(last) else first_age
+    return first_age if first_age != UNKNOWN else last_age, last_age
+
+
+def _event_count(obj: Object, _now: float) -> str:
+    count = number(obj, "count") or number(obj, "deprecatedCount") or 1
+    return str(number(obj, "series", "count") or count)
+
+
+def _event_source(obj: Object, _now: float) -> str:
+    source = at(obj, "source") or at(obj, "deprecatedSource") or {}
+    reporter = text(obj, "reportingComponent") or text(obj, "reportingController")
+    parts = [text(source, "component", default=reporter), text(source, "host")]
+    return ", ".join(part for part in parts if part)
+
+
+def _event_message(obj: Object, _now: float) -> str:
+    return (text(obj, "message") or text(obj, "note")).strip()
+
+
+# Events alone have their name in a wide column at the end.
+EVENT_COLUMNS = (
+    TableColumn("Last Seen", lambda obj, now: _event_ages(obj, now)[1]),
+    _text("Type", "type"),
+    _text("Reason", "reason"),
+    TableColumn("Object", _event_object_name),
+    _wide(TableColumn("Subobject", lambda obj, now: text(_event_object(obj), "fieldPath"))),
+    _wide(TableColumn("Source", _event_source)),
+    TableColumn("Message", _event_message),
+    _wide(TableColumn("First Seen", lambda obj, now: _event_ages(obj, now)[0])),
+    _wide(TableColumn("Count", _event_count)),
+    _wide(_text("Name", "metadata.name")),
+)
+_REPLICAS = (
+    _integer("Desired", "spec.replicas"),
+    _integer("Current", "status.replicas"),
+    _integer("Ready", "status.readyReplicas"),
+    AGE,
+    *_TEMPLATE,
+)
+COLUMNS: dict[str, tuple[TableColumn, ...]] = {
+    "Pod": (
+        TableColumn("Ready", _ready_containers),
+        TableColumn("Status", pod_status),
+        TableColumn("Restarts", _restarts),
+        AGE,
+        _wide(_text("IP", "status.podIP", NONE)),
+        _wide(_text("Node", "spec.nodeName", NONE)),
+        _wide(_text("Nominated Node", "status.nominatedNodeName", NONE)),
+        _wide(TableColumn("Readiness Gates", _readiness_gates)),
+    ),
+    "Node": (
+        TableColumn("Status", _node_status),
+        TableColumn("Roles", _node_roles),
+        AGE,
+        _text("Version", "status.nodeInfo.kubeletVersion", UNKNOWN),
+        _node_address("Internal-IP", "InternalIP"),
+        _node_address("External-IP", "ExternalIP"),
+        _wide(_text("OS-Image", "status.nodeInfo.osImage", UNKNOWN)),
+        _wide(_text("Kernel-Version", "status.nodeInfo.kernelVersion", UNKNOWN)),
+        _wide(_text("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", UNKNOWN)),
+    ),
+    "Deployment": (
+        TableColumn("Ready", _ready_replicas),
+        _integer("Up-to-date", "status.updatedReplicas"),
+        _integer("Available", "status.availableReplicas"),
+        AGE,
+        *_TEMPLATE,
+    ),
+    "ReplicaSet": _REPLICAS,
+    "ReplicationController": _REPLICAS,
+    "StatefulSet": (TableColumn("Ready", _ready_replicas), AGE, *_CONTAINERS),
+    "DaemonSet": (
+        _integer("Desired", "status.desiredNumberScheduled"),
+        _integer("Current", "status.currentNumberScheduled"),
+        _integer("Ready", "status.numberReady"),
+        _integer("Up-to-date", "status.updatedNumberScheduled"),
+        _integer("Available", "status.numberAvailable"),
+        TableColumn("Node Selector", _selector("spec.template.spec.nodeSelector")),
+        AGE,
+        *_TEMPLATE,
+    ),
+    "Job": (
+        TableColumn("Status", _job_status),
+        TableColumn("Completions", _job_completions),
+        TableColumn("Duration", _job_duration),
+        AGE,
+        *_TEMPLATE,
+    ),
+    "CronJob": (
+        _text("Schedule", "spec.schedule"),
+        _text("Timezone", "spec.timeZone", NONE),
+        _boolean("Suspend", "spec.suspend"),
+        TableColumn("Active", lambda obj, now: len(maps(obj, "status", "active")), "integer"),
+        TableColumn("Last Schedule", _last_schedule),
+        AGE,
+        *(
+            _wide(TableColumn(name, _containers(field, "spec", "jobTemplate", "spec", "template")))
+            for name, field in (("Containers", "name"), ("Images", "image"))
+        ),
+        _wide(TableColumn("Selector", lambda obj, now: NONE)),
+    ),
+    "PodDisruptionBudget": (
+        _text("Min Available", "spec.minAvailable", "N/A"),
+        _text("Max Unavailable", "spec.maxUnavailable", "N/A"),
+        _integer("Allowed Disruptions", "status.disruptionsAllowed"),
+        AGE,
+    ),
+    "PersistentVolume": (
+        _text("Capacity", "spec.capacity.storage"),
+        TableColumn("Access Modes", lambda obj, now: _access_modes(at(obj, "spec", "accessModes"))),
+        _text("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
+        TableColumn("Status", _phase),
+        TableColumn("Claim", _volume_claim),
+        _text("StorageClass", "spec.storageClassName"),
+        _ATTRIBUTES_CLASS,
+        _text("Reason", "status.reason"),
+        AGE,
+        _VOLUME_MODE,
+    ),
+    "PersistentVolumeClaim": (
+        TableColumn("Status", _phase),
+        _text("Volume", "spec.volumeName"),
+        TableColumn("Capacity", _if_bound(_path("status.capacity.storage"))),
+        TableColumn(
+            "Access Modes",
+            _if_bound(lambda obj, now: _access_modes(at(obj, "status", "accessModes"))),
+        ),
+        _text("StorageClass", "spec.storageClassName"),
+        _ATTRIBUTES_CLASS,
+        AGE,
+        _VOLUME_MODE,
+    ),
+    "StorageClass": (
+        _text("Provisioner", "provisioner"),
+        _text("ReclaimPolicy", "reclaimPolicy", "Delete"),
+        _text("VolumeBindingMode", "volumeBindingMode", "Immediate"),
+        _boolean("AllowVolumeExpansion", "allowVolumeExpansion"),
+        AGE,
+    ),
+    "CSINode": (
+        TableColumn("Drivers", lambda obj, now: len(maps(obj, "spec", "drivers")), "integer"),
+        AGE,
+    ),
+    "CSIDriver": (
+        _boolean("AttachRequired", "spec.attachRequired"),
+        _boolean("PodInfoOnMount", "spec.podInfoOnMount"),
+        _boolean("StorageCapacity", "spec.storageCapacity"),
+        AGE,
+    ),
+    "VolumeAttachment": (
+        _text("Attacher", "spec.attacher"),
+        _text("PV", "spec.source.persistentVolumeName"),
+        _text("Node", "spec.nodeName"),
+        _boolean("Attached", "status.attached"),
+        AGE,
+    ),
+    "Namespace": (_text("Status", "status.phase"), AGE),
+    "Service": (
+        _text("Type", "spec.type", "ClusterIP"),
+        _text("Cluster-IP", "spec.clusterIP", NONE),
+        TableColumn("External-IP", _external_addresses),
+        TableColumn("Port(s)", _service_ports),
+        AGE,
+        _wide(TableColumn("Selector", _selector("spec.selector"))),
+    ),
+    "Endpoints": (TableColumn("Endpoints", _endpoints), AGE),
+    "ConfigMap": (_DATA, AGE),
+    "Secret": (_text("Type", "type"), _DATA, AGE),
+    "Lease": (_text("Holder", "spec.holderIdentity"), AGE),
+    "PriorityClass": (
+        _integer("Value", "value"),
+        _boolean("Global-Default", "globalDefault"),
+        AGE,
+        _text("PreemptionPolicy", "preemptionPolicy"),
+    ),
+    "CustomResourceDefinition": (
+        TableColumn("Created At", _path("metadata.creationTimestamp"), "date"),
+    ),
+}
