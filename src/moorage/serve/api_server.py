@@ -117,7 +117,9 @@ class ApiServer:
             new = apply.record_update(before.object, new, who, self.store.clock())
         return new if dry_run else self._write(resource, new)
 
-    def put(self, resource: Resource, obj: Object, *, expect_version: str | None = None) -> Object:
+    def replace(
+        self, resource: Resource, obj: Object, *, expect_version: str | None = None
+    ) -> Object:
         """Replace spec, status and metadata at once, unchecked: for controllers of ours.
 
         With `expect_version`, or a version in the object's metadata, it has to be the latest.

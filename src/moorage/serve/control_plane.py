@@ -26,30 +26,111 @@ from moorage.serve.resources import BUILT_IN, Resource
 from moorage.serve.status_errors import StatusError
 from moorage.serve.store import ADDED, DELETED, Change, Store
 
+# How long controllers and scheduler run before HTTP requests are handled.
+TURN_SECONDS = 0.008
+MAX_SLEEP_SECONDS = 60.0
+
+
+def steady_clock() -> Callable[[], float]:
+    """The time of day, read once and continued monotonically."""
+    began, at = time.monotonic(), time.time()  # noqa: TID251 a shell may know the time
+    return lambda: at + (time.monotonic() - began)
+
+
+class ControlPlane:
+    """Controllers, kubelets and an optional scheduler on one API server."""
+
+    def __init__(
+        self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Callable[[], float]
+    ) -> None:
+        self._now = api.now
+        client = LocalClient(api, api.now)
+        self._events = client.events
+        self.controllers = ControllerLoop(client, now=api.now, stopwatch=stopwatch)
+        self.scheduling = (
+            None
+            if scheduler is None
+            else SchedulerLoop(scheduler, api.store, client, now=api.now, stopwatch=stopwatch)
+        )
+        self._wake = asyncio.Event()
+        for resource in api.registry:
+            for obj in list(api.store.each(resource)):
+                self.controllers.observe(None, obj)
+        if self.scheduling is not None:
+            self.scheduling.start()
+        api.store.subscribe(self._observe)
+
+    def _observe(self, change: Change) -> None:
+        if change.type == DELETED:
+            self.controllers.observe(change.object, None)
+        else:
+            self.controllers.observe(change.before, change.object)
+        if self.scheduling is not None:
+            self.scheduling.observe(change)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            self._wake.clear()
+            self.turn()
+            if self.has_work:
+                await asyncio.sleep(0)
+            else:
+                await self._sleep()
+
+    def turn(self) -> None:
+        """Work for a few milliseconds."""
+        self._events.expire(self._now())
+        self.controllers.turn(TURN_SECONDS / 2)
+        if self.scheduling is not None:
+            self.scheduling.turn(TURN_SECONDS / 2)
+
+    @property
+    def has_work(self) -> bool:
+        return self.controllers.has_work or (
+            self.scheduling is not None and self.scheduling.has_work
+        )
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next work is due without a change."""
+        deadlines = [self.controllers.deadline]
+        if self.scheduling is not None:
+            deadlines.append(self.scheduling.scheduler.deadline)
+        return min((each for each in deadlines if each is not None), default=None)
+
+    async def _sleep(self) -> None:
+        deadline, now = self.deadline, self._now()
+        wait = MAX_SLEEP_SECONDS if deadline is None else deadline - now
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.001, min(wait, MAX_SLEEP_SECONDS))):
+                await self._wake.wait()
+
 
 class SchedulerLoop:
-    """A scheduler on a store."""
+    """A scheduler on a store: changes become observations, effects become writes."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         store: Store,
-        performer: LocalClient,
+        client: LocalClient,
         *,
         now: Callable[[], float],
         stopwatch: Callable[[], float],
     ) -> None:
         self.scheduler = scheduler
         self._store = store
-        self._performer = performer
+        self._client = client
         self._now = now
         self._stopwatch = stopwatch
-        self._news: deque[Change] = deque()
-        self._answers: deque[tuple[Ticket, Outcome]] = deque()
+        self._changes: deque[Change] = deque()
+        self._outcomes: deque[tuple[Ticket, Outcome]] = deque()
 
     def start(self) -> None:
-        """Tell the scheduler what is there already."""
-        for kind, resource in _kinds_read().values():
+        """Pass the objects of the store to the scheduler."""
+        for kind, resource in _scheduler_kinds().values():
             listed = tuple(
                 obj
                 for _, stored in self._store.snapshot(resource)
@@ -58,30 +139,26 @@ class SchedulerLoop:
             if listed:
                 self._perform(self.scheduler.observe(Listed(kind.struct, listed), self._now()))
 
-    def notice(self, change: Change) -> None:
-        """Something changed; the scheduler hears of it in the next turn."""
-        if change.resource.storage_key in _kinds_read():
-            self._news.append(change)
+    def observe(self, change: Change) -> None:
+        """Queue a change for the next turn."""
+        if change.resource.storage_key in _scheduler_kinds():
+            self._changes.append(change)
 
     @property
     def has_work(self) -> bool:
-        return bool(self._news or self._answers or self.scheduler.has_work)
-
-    @property
-    def deadline(self) -> float | None:
-        return self.scheduler.deadline
+        return bool(self._changes or self._outcomes or self.scheduler.has_work)
 
     def turn(self, budget_seconds: float) -> None:
-        """Work for so long, or until nothing is left to do now."""
+        """Work for that long, or until no work is left."""
         end = self._stopwatch() + budget_seconds
         self._perform(self.scheduler.advance(self._now()))
         while self.has_work and self._stopwatch() < end:
-            if self._news:
-                observation = observation_of(self._news.popleft())
+            if self._changes:
+                observation = observation_of(self._changes.popleft())
                 if observation is not None:
                     self._perform(self.scheduler.observe(observation, self._now()))
-            elif self._answers:
-                ticket, outcome = self._answers.popleft()
+            elif self._outcomes:
+                ticket, outcome = self._outcomes.popleft()
                 self._perform(self.scheduler.complete(ticket, outcome, self._now()))
             else:
                 self._perform(self.scheduler.schedule_one(self._now()))
@@ -89,15 +166,15 @@ class SchedulerLoop:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             try:
-                outcome: Outcome = self._performer.perform(effect.request)
-            except StatusError as refusal:
-                outcome = Failed(str(refusal), missing=refusal.code == 404)
-            self._answers.append((effect.ticket, outcome))
+                outcome: Outcome = self._client.perform(effect.request)
+            except StatusError as error:
+                outcome = Failed(str(error), missing=error.code == 404)
+            self._outcomes.append((effect.ticket, outcome))
 
 
 @cache
-def _kinds_read() -> dict[str, tuple[Kind, Resource]]:
-    """The kinds that a scheduler reads, in the order in which it is best told, by shelf."""
+def _scheduler_kinds() -> dict[str, tuple[Kind, Resource]]:
+    """The kinds that a scheduler reads by storage key, in the order in which it lists them."""
     found = {}
     for kind in KINDS.values():
         for resource in BUILT_IN:
@@ -112,101 +189,20 @@ def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
 
 
 def decode(struct: type[KubeObject], body: bytes) -> KubeObject | None:
-    """An object as the scheduler reads it; None for one that it cannot read."""
+    """An object as the scheduler reads it; None if it is invalid."""
     try:
         obj: KubeObject = _decoder(struct).decode(body)
     except msgspec.ValidationError:
-        return None  # The API lets none in, but a data folder may be older.
+        return None  # The API rejects such objects, but a data folder may be older.
     return obj
 
 
 def observation_of(change: Change) -> Observation | None:
-    """A change as the scheduler is told of it."""
-    kind, _ = _kinds_read()[change.resource.storage_key]
+    """A change as an observation of the scheduler."""
+    kind, _ = _scheduler_kinds()[change.resource.storage_key]
     obj = decode(kind.struct, change.stored.body)
     if obj is None:
         return None
     if change.type == DELETED:
         return Deleted(obj)
     return Added(obj) if change.type == ADDED else Updated(obj)
-
-
-# How long controllers and scheduler may work before HTTP has its turn.
-TURN_SECONDS = 0.008
-LONGEST_SLEEP_SECONDS = 60.0
-
-
-def steady_clock() -> Callable[[], float]:
-    """The time of day, which never goes back: the machine's clock is looked at once."""
-    began, at = time.monotonic(), time.time()  # noqa: TID251 a shell may know the time
-    return lambda: at + (time.monotonic() - began)
-
-
-class ControlPlane:
-    """Controllers, kubelets and, if there is one, the scheduler of one API server."""
-
-    def __init__(
-        self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Callable[[], float]
-    ) -> None:
-        now = api.now
-        self._now = now
-        performer = LocalClient(api, now)
-        self._events = performer.events
-        self.loop = ControllerLoop(performer, now=now, stopwatch=stopwatch)
-        self.scheduling = (
-            None
-            if scheduler is None
-            else SchedulerLoop(scheduler, api.store, performer, now=now, stopwatch=stopwatch)
-        )
-        self._wake = asyncio.Event()
-        for resource in api.registry:
-            for obj in list(api.store.each(resource)):
-                self.loop.notice(None, obj)
-        if self.scheduling is not None:
-            self.scheduling.start()
-        api.store.subscribe(self._notice)
-
-    def _notice(self, change: Change) -> None:
-        if change.type == DELETED:
-            self.loop.notice(change.object, None)
-        else:
-            self.loop.notice(change.before, change.object)
-        if self.scheduling is not None:
-            self.scheduling.notice(change)
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Go on until cancelled."""
-        while True:
-            self._wake.clear()
-            self.turn()
-            if self.has_work:
-                await asyncio.sleep(0)
-            else:
-                await self._sleep()
-
-    def turn(self) -> None:
-        """Do some of what there is to do, for a few milliseconds."""
-        self._events.expire(self._now())
-        self.loop.turn(TURN_SECONDS / 2)
-        if self.scheduling is not None:
-            self.scheduling.turn(TURN_SECONDS / 2)
-
-    @property
-    def has_work(self) -> bool:
-        return self.loop.has_work or (self.scheduling is not None and self.scheduling.has_work)
-
-    @property
-    def deadline(self) -> float | None:
-        """When something happens by the mere passing of time."""
-        deadlines = [self.loop.deadline]
-        if self.scheduling is not None:
-            deadlines.append(self.scheduling.deadline)
-        return min((each for each in deadlines if each is not None), default=None)
-
-    async def _sleep(self) -> None:
-        deadline, now = self.deadline, self._now()
-        wait = LONGEST_SLEEP_SECONDS if deadline is None else deadline - now
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.001, min(wait, LONGEST_SLEEP_SECONDS))):
-                await self._wake.wait()

@@ -1,6 +1,7 @@
-"""Kubernetes Events in the store: create, count repetitions, expire after an hour.
+"""Kubernetes Events in the store: create, count repetitions, limit floods, expire after an hour.
 
-Equal Events about the same object become one Event with a count, as with Kubernetes' recorders.
+Equal Events about the same object become one Event with a count. As with Kubernetes' recorders,
+many similar Events are combined into one, and the number of Events per object is limited.
 """
 
 from collections import OrderedDict, deque
@@ -12,98 +13,104 @@ from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import EVENTS
 from moorage.serve.store import Store
 
-KEPT_SECONDS = 3600.0
-# So many different notes are remembered, so that they can be counted up.
-MOST_REMEMBERED = 4096
-LONGEST_NOTE = 1024
+TTL_SECONDS = 3600.0
+# The number of different Events that can be counted up.
+MAX_REMEMBERED = 4096
+MAX_MESSAGE = 1024
 COMBINED = "(combined from similar events): "
+
+# Events of one reason are combined from the tenth on, unless there was a pause.
+MAX_SIMILAR, SIMILAR_SECONDS = 9, 600.0
+# A token bucket per object: its size, and the time until a token comes back.
+BURST, REFILL_SECONDS = 25, 300.0
 
 
 class NewEvent(NamedTuple):
-    """Something to be told about an object."""
+    """An Event to emit about an object."""
 
     type: str
     reason: str
     text: str
     reporter: str
     action: str = ""
-    stands_for_similar: bool = False  # one Event for all of the same reason; it shows the latest
+    is_combined: bool = False  # one Event for all of the same reason, with the latest text
 
 
 class EventWriter:
-    """Writes EventWriter to the store, and takes old ones out."""
+    """Writes Events to the store, and deletes expired ones."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._names: OrderedDict[tuple[str, NewEvent], tuple[str, str]] = OrderedDict()
-        self._ends: deque[tuple[float, str, str]] = deque()
+        self._expirations: deque[tuple[float, str, str]] = deque()
         self._serial = 0
         for event in sorted(store.each(EVENTS), key=_last_seen):
-            ends_at = _last_seen(event) + KEPT_SECONDS
-            self._ends.append((ends_at, objects.namespace(event), objects.name(event)))
+            expires_at = _last_seen(event) + TTL_SECONDS
+            key = (objects.namespace(event), objects.name(event))
+            self._expirations.append((expires_at, *key))
 
-    def tell(self, about: Object, note: NewEvent, now: float) -> None:
-        """Write an Event, or count up the one that says the same."""
-        similar = note.stands_for_similar
-        note = note._replace(text=f"{COMBINED if similar else ''}{note.text}"[:LONGEST_NOTE])
-        subject = (objects.uid(about), note._replace(text="") if similar else note)
-        place = self._names.get(subject)
-        known = None if place is None else self._store.find(EVENTS, *place)
+    def emit(self, obj: Object, event: NewEvent, now: float) -> None:
+        """Create an Event about an object, or count up an equal one."""
+        prefix = COMBINED if event.is_combined else ""
+        event = event._replace(text=f"{prefix}{event.text}"[:MAX_MESSAGE])
+        identity = (objects.uid(obj), event._replace(text="") if event.is_combined else event)
+        key = self._names.get(identity)
+        known = None if key is None else self._store.find(EVENTS, *key)
         if known is not None:
             count = int(known.get("count") or 1) + 1
-            seen = {"count": count, "lastTimestamp": timestamps.to_text(now), "message": note.text}
+            seen = {"count": count, "lastTimestamp": timestamps.to_text(now), "message": event.text}
             self._store.update(EVENTS, {**known, **seen})
             return
-        event = self._new(about, note, now)
-        self._store.create(EVENTS, event)
-        place = (objects.namespace(event), objects.name(event))
-        self._names[subject] = place
-        if len(self._names) > MOST_REMEMBERED:
+        new = self._new_object(obj, event, now)
+        self._store.create(EVENTS, new)
+        key = (objects.namespace(new), objects.name(new))
+        self._names[identity] = key
+        if len(self._names) > MAX_REMEMBERED:
             self._names.popitem(last=False)
-        self._ends.append((now + KEPT_SECONDS, *place))
+        self._expirations.append((now + TTL_SECONDS, *key))
 
     def expire(self, now: float) -> None:
-        """Take out what has been there for long enough."""
-        while self._ends and self._ends[0][0] <= now:
-            _, namespace, name = self._ends.popleft()
+        """Delete the Events that were last seen too long ago."""
+        while self._expirations and self._expirations[0][0] <= now:
+            _, namespace, name = self._expirations.popleft()
             event = self._store.find(EVENTS, namespace, name)
             if event is None:
                 continue
-            if (again_at := _last_seen(event) + KEPT_SECONDS) > now:
-                self._ends.append((again_at, namespace, name))
-                return  # Out of order by a little, once in an hour: the others come up soon.
+            if (expires_at := _last_seen(event) + TTL_SECONDS) > now:
+                self._expirations.append((expires_at, namespace, name))
+                return  # The queue is slightly out of order now; the next calls correct it.
             self._store.delete(EVENTS, namespace, name)
 
-    def _new(self, about: Object, note: NewEvent, now: float) -> Object:
-        namespace = objects.namespace(about) or "default"
+    def _new_object(self, obj: Object, event: NewEvent, now: float) -> Object:
+        namespace = objects.namespace(obj) or "default"
         while True:
-            # Told apart by the moment, as everywhere; a number settles two in the same.
+            # Names contain the time, as in Kubernetes; the serial number separates equal times.
             self._serial += 1
-            name = f"{objects.name(about)[:200]}.{int(now * 1e6) + self._serial:x}"
+            name = f"{objects.name(obj)[:200]}.{int(now * 1e6) + self._serial:x}"
             if self._store.find(EVENTS, namespace, name) is None:
                 break
         at = timestamps.to_text(now)
-        involved = {key: about[key] for key in ("apiVersion", "kind")}
-        involved |= {"name": objects.name(about), "uid": objects.uid(about)}
-        involved |= {"resourceVersion": about["metadata"].get("resourceVersion", "")}
-        if objects.namespace(about):
-            involved["namespace"] = objects.namespace(about)
-        event: Object = {
+        involved = {key: obj[key] for key in ("apiVersion", "kind")}
+        involved |= {"name": objects.name(obj), "uid": objects.uid(obj)}
+        involved |= {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        if objects.namespace(obj):
+            involved["namespace"] = objects.namespace(obj)
+        new: Object = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": involved,
-            "type": note.type,
-            "reason": note.reason,
-            "message": note.text,
-            "source": {"component": note.reporter},
-            "reportingComponent": note.reporter,
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.text,
+            "source": {"component": event.reporter},
+            "reportingComponent": event.reporter,
             "reportingInstance": "moorage",
             "count": 1,
             "firstTimestamp": at,
             "lastTimestamp": at,
         }
-        return {**event, "action": note.action} if note.action else event
+        return {**new, "action": event.action} if event.action else new
 
 
 def _last_seen(event: Object) -> float:
@@ -112,3 +119,34 @@ def _last_seen(event: Object) -> float:
         timestamps.to_seconds(event.get("eventTime")),
         timestamps.to_seconds(event["metadata"].get("creationTimestamp")),
     )
+
+
+class EventCorrelator:
+    """Combines similar Events and limits the number of Events per object."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, tuple[float, set[str]]]] = {}
+        self._spent: dict[str, tuple[float, float]] = {}
+
+    def correlate(self, obj: Object, event: NewEvent, now: float) -> NewEvent | None:
+        """The Event to emit, perhaps a combined one; None if the object has too many."""
+        uid = objects.uid(obj)
+        last, texts = self._texts.setdefault(uid, {}).get(event.reason, (now, set[str]()))
+        if now - last > SIMILAR_SECONDS:
+            texts = set()
+        self._texts[uid][event.reason] = now, texts
+        if len(texts) < MAX_SIMILAR:
+            texts.add(event.text)
+        elif event.text not in texts:
+            event = event._replace(is_combined=True)
+        at, spent = self._spent.get(uid, (now, 0.0))
+        spent = max(0.0, spent - (now - at) / REFILL_SECONDS)
+        if spent + 1 > BURST:
+            return None
+        self._spent[uid] = now, spent + 1
+        return event
+
+    def forget(self, obj: Object) -> None:
+        """Drop the state of a deleted object."""
+        self._texts.pop(objects.uid(obj), None)
+        self._spent.pop(objects.uid(obj), None)

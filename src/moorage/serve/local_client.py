@@ -31,7 +31,7 @@ from moorage.serve.verbs.delete import DeleteOptions, Preconditions
 
 
 class LocalClient:
-    """Carries out the wishes of those who live in the same process."""
+    """Performs the writes of controllers and the effects of the scheduler."""
 
     def __init__(self, api: ApiServer, now: Callable[[], float]) -> None:
         self._api = api
@@ -41,74 +41,73 @@ class LocalClient:
     # For controllers
 
     def create(self, obj: Object) -> Object:
-        """Make an object; one with a `generateName` gets its name on the way."""
+        """Create an object; the API completes a `generateName`."""
         return self._api.create(self._api.resource_of(obj), obj)
 
     def update(self, obj: Object) -> None:
-        """Store an object as it should be, spec and status at once."""
-        self._api.put(self._api.resource_of(obj), obj)
+        """Replace spec, status and metadata of an object at once."""
+        self._api.replace(self._api.resource_of(obj), obj)
 
     def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None:
-        """Delete that very object."""
+        """Delete the object of that UID."""
         options = DeleteOptions(
             grace_period_seconds=grace_seconds,
             preconditions=Preconditions(uid=objects.uid(obj)),
             propagation_policy=propagation,
         )
-        where = (objects.namespace(obj), objects.name(obj))
-        self._api.delete(self._api.resource_of(obj), *where, options)
+        key = (objects.namespace(obj), objects.name(obj))
+        self._api.delete(self._api.resource_of(obj), *key, options)
 
-    def tell(self, obj: Object, note: NewEvent) -> None:
+    def emit(self, obj: Object, event: NewEvent) -> None:
         """Write an Event about an object."""
-        self.events.tell(obj, note, self._now())
+        self.events.emit(obj, event, self._now())
 
     # For the scheduler
 
     def perform(self, request: Request) -> Done:
-        """Carry out a scheduler's request; raises a Refusal."""
+        """Perform a request of the scheduler; raises StatusError."""
         match request:
             case BindPod(pod=ref, node=node):
                 binding = Binding(BindingTarget("Node", node), ObjectMeta(uid=ref.uid))
                 self._api.bind(ref.namespace, ref.name, binding)
             case PatchPodStatus():
-                self._patch(request)
+                self._patch_status(request)
             case DeletePod(pod=ref):
-                self.delete(self._pod(ref), None, None)
+                self.delete(self._object(PODS, ref.namespace, ref.name, ref.uid), None, None)
             case EmitEvent(pod=ref):
-                self._emit(request, ref)
+                self._emit_event(request, ref)
             case LookUpPod(pod=ref):
                 found = self._api.store.find(PODS, ref.namespace, ref.name)
                 same = found is not None and objects.uid(found) == ref.uid
                 return Done(msgspec.convert(found, Pod) if same else None)
-            case PatchVolume():
-                self._give(request)
+            case PatchVolume(name=name):
+                claim = msgspec.to_builtins(request.claim)
+                self._patch_storage(PERSISTENT_VOLUMES, "", name, request, claimRef=claim)
             case PatchClaim(namespace=namespace, name=name):
-                self._annotate(PERSISTENT_VOLUME_CLAIMS, namespace, name, request)
+                self._patch_storage(PERSISTENT_VOLUME_CLAIMS, namespace, name, request)
             case _:
                 assert_never(request)
         return Done()
 
-    def _pod(self, ref: PodRef) -> Object:
-        pod = self._api.store.get(PODS, ref.namespace, ref.name)
-        if objects.uid(pod) != ref.uid:
-            raise status_errors.not_found(PODS, ref.name)  # A namesake is left alone.
-        return pod
+    def _object(self, resource: Resource, namespace: str, name: str, uid: str) -> Object:
+        """The object of that UID; raises NotFoundError if there is another of the same name."""
+        obj = self._api.store.get(resource, namespace, name)
+        if objects.uid(obj) != uid:
+            raise status_errors.not_found(resource, name)
+        return obj
 
-    def _patch(self, request: PatchPodStatus) -> None:
-        pod = self._pod(request.pod)
+    def _patch_status(self, request: PatchPodStatus) -> None:
+        ref = request.pod
+        pod = self._object(PODS, ref.namespace, ref.name, ref.uid)
         if request.condition is not None:
             fields: dict[str, Any] = msgspec.to_builtins(request.condition)
             fields.pop("lastTransitionTime", None)
             pod = objects.with_condition(pod, self._api.store.clock(), **fields)
         if request.nominated_node_name is not UNSET:
             pod = objects.with_status(pod, nominatedNodeName=request.nominated_node_name or None)
-        self._api.put(PODS, pod)
+        self._api.replace(PODS, pod)
 
-    def _give(self, request: PatchVolume) -> None:
-        claim = msgspec.to_builtins(request.claim)
-        self._annotate(PERSISTENT_VOLUMES, "", request.name, request, claimRef=claim)
-
-    def _annotate(
+    def _patch_storage(
         self,
         resource: Resource,
         namespace: str,
@@ -116,21 +115,17 @@ class LocalClient:
         request: PatchVolume | PatchClaim,
         **spec: Any,
     ) -> None:
-        """Set annotations and parts of the spec, if the object is still of the wanted version."""
-        obj = self._api.store.get(resource, namespace, name)
-        if objects.uid(obj) != request.uid:
-            raise status_errors.not_found(resource, name)  # As above.
+        """Set annotations and fields of the spec, if the object still has the given version."""
+        obj = self._object(resource, namespace, name, request.uid)
         meta = {**obj["metadata"], "annotations": request.annotations}
         changed = {**obj, "metadata": meta, "spec": {**obj.get("spec", {}), **spec}}
-        self._api.put(resource, changed, expect_version=request.version)
+        self._api.replace(resource, changed, expect_version=request.version)
 
-    def _emit(self, request: EmitEvent, ref: PodRef) -> None:
-        note = NewEvent(
-            request.type, request.reason, request.note, request.reporter, request.action
-        )
-        about = {
+    def _emit_event(self, request: EmitEvent, ref: PodRef) -> None:
+        pod = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid},
         }
-        self.tell(about, note)
+        event = (request.type, request.reason, request.note, request.reporter, request.action)
+        self.emit(pod, NewEvent(*event))

@@ -174,7 +174,7 @@ def test_eviction_respects_budgets(server, core):
         ready = server.store.get(PODS, "default", name)
         conditions = [{"type": "Ready", "status": "True"}]
         status = {**ready["status"], "phase": "Running", "conditions": conditions}
-        server.api.put(PODS, {**ready, "status": status})
+        server.api.replace(PODS, {**ready, "status": status})
     server.api.create(
         DISRUPTION_BUDGETS,
         {
@@ -195,7 +195,7 @@ def test_eviction_respects_budgets(server, core):
         "currentHealthy": 2,
         "desiredHealthy": 1,
     }
-    server.api.put(DISRUPTION_BUDGETS, {**budget, "status": status})
+    server.api.replace(DISRUPTION_BUDGETS, {**budget, "status": status})
     evict(core, "a")
     assert core.read_namespaced_pod("a", "default").metadata.deletion_timestamp is not None
     with pytest.raises(ApiException, match="needs 1 healthy pods and has 2 currently") as refused:

@@ -1,7 +1,7 @@
-"""What makes the playground live: small controllers, each a decision and nothing else.
+"""The controllers: pure functions from objects to the writes that bring them to their spec.
 
-A controller is a function `reconcile(obj, view, now)` that looks at one object and those around
-it, and answers with the writes that bring the cluster closer to what the object asks for. It is
-level-triggered: asked twice, it wants the same, and nothing once that is done. `loop` carries the
-writes out, and knows when to ask again.
+A controller is a function `reconcile(obj, index, now)` that reads one object and related ones and
+yields writes. It is level-triggered: called twice it yields the same, and nothing once the cluster
+matches the spec. `triggers` names the controllers that a change concerns; `loop` runs them and
+performs the writes.
 """

@@ -1,27 +1,21 @@
-"""DaemonSet: a pod on every node that it fits, pinned there by node affinity.
+"""DaemonSet: one pod on every eligible node, pinned there by node affinity.
 
-The pods go through the scheduler like any other. Taints that say that a node is unwell or cordoned
-do not keep them away; other taints do, and so do node selectors and node affinity.
+The scheduler places the pods like any other. Taints for node conditions and cordoned nodes do not
+keep them away; other taints, node selectors and node affinity do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import NodeSelector, Toleration
-from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import CreateObject, DeleteObject, Write
 
 KIND = "apps/DaemonSet"
 REVISION_LABEL = "controller-revision-hash"
@@ -38,99 +32,100 @@ _TOLERATED = (
 )
 
 
-def reconcile(workload: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Gather the set's pods and all nodes, and decide."""
-    orphans = view.orphans("Pod", objects.namespace(workload))
-    owned = view.controlled("Pod", objects.uid(workload))
-    mine, writes = ownership.claim(workload, objects.selector(workload), owned, orphans)
-    yield from writes
-    yield from decide(workload, mine, view.all("Node"), now)
+class Eligibility(NamedTuple):
+    """Whether a pod should run on a node, and whether an existing one may stay."""
+
+    should_run: bool
+    may_stay: bool
+
+
+PodsByNode = Mapping[str, Sequence[Object]]
+EligibilityByNode = Mapping[str, Eligibility]
+
+
+def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Collect the set's pods and all nodes, and decide."""
+    owned, adoptions = ownership.claim(workload, "Pod", index)
+    yield from adoptions
+    yield from decide(workload, owned, index.all("Node"), now)
 
 
 def decide(
-    workload: Object, mine: Sequence[Object], nodes: Sequence[Object], now: float
+    workload: Object, owned: Sequence[Object], nodes: Sequence[Object], now: float
 ) -> Iterator[Write]:
-    """The pods to make and to delete, and the status."""
-    there: dict[str, list[Object]] = {}
-    for pod in mine:
-        there.setdefault(target(pod), []).append(pod)
-    verdicts = {objects.name(node): eligible(workload, node) for node in nodes}
+    """The pods to create and to delete, and the status."""
+    by_node: dict[str, list[Object]] = {}
+    for pod in owned:
+        by_node.setdefault(target_node(pod), []).append(pod)
+    eligible = {objects.name(node): eligibility(workload, node) for node in nodes}
     if not objects.is_terminating(workload):
-        for node, (should_run, should_stay) in verdicts.items():
-            yield from _on_node(workload, node, there.get(node, []), should_run, should_stay)
-        yield from _replaced(workload, there, verdicts, now)
-    yield from _status(workload, there, verdicts, now)
+        for node, rule in eligible.items():
+            yield from _reconcile_node(workload, node, by_node.get(node, []), rule)
+        yield from _replace_old_pods(workload, by_node, eligible, now)
+    yield from _status(workload, by_node, eligible, now)
 
 
-def _on_node(
-    workload: Object,
-    node: str,
-    here: Sequence[Object],
-    should_run: bool,  # noqa: FBT001
-    should_stay: bool,  # noqa: FBT001
+def _reconcile_node(
+    workload: Object, node: str, existing: Sequence[Object], rule: Eligibility
 ) -> Iterator[Write]:
-    active = [pod for pod in here if pods.is_active(pod)]
-    for pod in here:
+    active = [pod for pod in existing if pods.is_active(pod)]
+    for pod in existing:
         if pods.is_ended(pod) and not objects.is_terminating(pod):
             yield DeleteObject(pod)
-    if should_run and not here:
+    if rule.should_run and not existing:
         yield CreateObject(pod_for(workload, node))
-    elif not should_stay:
-        for pod in active:
-            yield DeleteObject(pod)
     else:
-        for pod in sorted(active, key=pods.created_at)[1:]:
-            yield DeleteObject(pod)
+        surplus = sorted(active, key=pods.created_at)[1:] if rule.may_stay else active
+        yield from map(DeleteObject, surplus)
 
 
-def _replaced(
-    workload: Object,
-    there: Mapping[str, Sequence[Object]],
-    verdicts: Mapping[str, tuple[bool, bool]],
-    now: float,
+def _replace_old_pods(
+    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, now: float
 ) -> Iterator[Write]:
-    """Pods of an older template go, as many at a time as may be unavailable."""
+    """Delete pods of an older template, at most `maxUnavailable` at a time."""
     strategy = objects.spec(workload).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return
-    wanted = [node for node, (should_run, _) in verdicts.items() if should_run]
-    allowed = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
-    budget = max(1, objects.scaled(1 if allowed is None else allowed, len(wanted), round_up=True))
-    min_ready = int(objects.spec(workload).get("minReadySeconds") or 0)
+    nodes = _nodes_to_run(eligible)
+    limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
+    max_unavailable = max(
+        1, objects.int_or_percent(1 if limit is None else limit, len(nodes), round_up=True)
+    )
+    min_ready = objects.spec_number(workload, "minReadySeconds")
     current = revision(workload)
     available, old = 0, []
-    for node in wanted:
-        active = [pod for pod in there.get(node, ()) if pods.is_active(pod)]
-        well = any(pods.is_available(pod, min_ready, now) for pod in active)
-        available += well
-        old += [(well, pod) for pod in active if revision_of(pod) != current]
-    missing = len(wanted) - available
-    for well, pod in sorted(old, key=lambda each: each[0]):
-        if well and missing >= budget:
+    for node in nodes:
+        active = [pod for pod in by_node.get(node, ()) if pods.is_active(pod)]
+        healthy = any(pods.is_available(pod, min_ready, now) for pod in active)
+        available += healthy
+        old += [(healthy, pod) for pod in active if pod_revision(pod) != current]
+    unavailable = len(nodes) - available
+    for healthy, pod in sorted(old, key=lambda each: each[0]):
+        if healthy and unavailable >= max_unavailable:
             return
-        missing += well
+        unavailable += healthy
         yield DeleteObject(pod)
 
 
-# Nodes and pods --------------------------------------------------------------------------------
+def _nodes_to_run(eligible: EligibilityByNode) -> list[str]:
+    return [node for node, rule in eligible.items() if rule.should_run]
 
 
-def eligible(workload: Object, node: Object) -> tuple[bool, bool]:
-    """Whether a pod should run on a node, and whether one that is there may stay."""
-    template = objects.spec(workload).get("template") or {}
-    spec = template.get("spec") or {}
-    if not _is_wanted(spec, node):
-        return False, False
+def eligibility(workload: Object, node: Object) -> Eligibility:
+    """Whether a pod of the set should run on a node."""
+    spec = objects.template(workload).get("spec") or {}
+    if not _selects(spec, node):
+        return Eligibility(should_run=False, may_stay=False)
     tolerations = msgspec.convert(_tolerations(spec), tuple[Toleration, ...])
     taints = msgspec.convert(objects.spec(node).get("taints") or [], tuple[Taint, ...])
-    bad = {taint.effect for taint in taints if not selectors.tolerates_any(tolerations, taint)} - {
-        "PreferNoSchedule"
-    }
-    return not bad, "NoExecute" not in bad
+    effects = {
+        taint.effect for taint in taints if not selectors.tolerates_any(tolerations, taint)
+    } - {"PreferNoSchedule"}
+    return Eligibility(should_run=not effects, may_stay="NoExecute" not in effects)
 
 
-def _is_wanted(spec: Mapping[str, Any], node: Object) -> bool:
-    """Whether node name, selector and required affinity of the template agree with a node."""
+def _selects(spec: Mapping[str, Any], node: Object) -> bool:
+    """Whether node name, selector and required affinity of the template match a node."""
     if spec.get("nodeName") and spec["nodeName"] != objects.name(node):
         return False
     labels = objects.labels(node)
@@ -147,26 +142,25 @@ def _is_wanted(spec: Mapping[str, Any], node: Object) -> bool:
 
 
 def _tolerations(spec: Mapping[str, Any]) -> list[Object]:
-    """The template's tolerations, and those that every daemon has."""
-    unwell = list(_TOLERATED)
+    """The template's tolerations, and those that every DaemonSet pod gets."""
+    tolerated = list(_TOLERATED)
     if spec.get("hostNetwork"):
-        unwell.append(("network-unavailable", "NoSchedule"))
+        tolerated.append(("network-unavailable", "NoSchedule"))
     added = [
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
-        for key, effect in unwell
+        for key, effect in tolerated
     ]
     own = list(spec.get("tolerations") or ())
     return own + [each for each in added if each not in own]
 
 
 def pod_for(workload: Object, node: str) -> Object:
-    """The set's pod for a node: whatever else the template requires, only that node will do."""
-    template = objects.spec(workload).get("template")
+    """The set's pod for a node: its affinity admits that node only."""
     labels = {
         REVISION_LABEL: revision(workload),
         GENERATION_LABEL: str(workload["metadata"].get("generation", 1)),
     }
-    pod = pods.from_template(workload, template, **labels)
+    pod = pods.from_template(workload, objects.template(workload), **labels)
     spec = objects.spec(pod)
     affinity = spec.get("affinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
@@ -179,8 +173,8 @@ def pod_for(workload: Object, node: str) -> Object:
     )
 
 
-def target(pod: Object) -> str:
-    """The node that a daemon's pod is on, or is meant for."""
+def target_node(pod: Object) -> str:
+    """The node that a pod is on, or that its affinity names."""
     if pods.node_name(pod):
         return pods.node_name(pod)
     affinity = (objects.spec(pod).get("affinity") or {}).get("nodeAffinity") or {}
@@ -192,41 +186,32 @@ def target(pod: Object) -> str:
 
 
 def revision(workload: Object) -> str:
-    return objects.fingerprint(objects.spec(workload).get("template") or {})
+    return objects.template_hash(objects.template(workload))
 
 
-def revision_of(pod: Object) -> str:
+def pod_revision(pod: Object) -> str:
     return objects.labels(pod).get(REVISION_LABEL, "")
 
 
-# The status ------------------------------------------------------------------------------------
-
-
 def _status(
-    workload: Object,
-    there: Mapping[str, Sequence[Object]],
-    verdicts: Mapping[str, tuple[bool, bool]],
-    now: float,
+    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, now: float
 ) -> Iterator[Write]:
-    min_ready = int(objects.spec(workload).get("minReadySeconds") or 0)
-    wanted = [node for node, (should_run, _) in verdicts.items() if should_run]
-    first = {node: sorted(here, key=pods.created_at)[0] for node, here in there.items() if here}
-    running = [first[node] for node in wanted if node in first]
+    min_ready = objects.spec_number(workload, "minReadySeconds")
+    nodes = _nodes_to_run(eligible)
+    oldest = {node: min(found, key=pods.created_at) for node, found in by_node.items() if found}
+    running = [oldest[node] for node in nodes if node in oldest]
     available = sum(pods.is_available(pod, min_ready, now) for pod in running)
     latest = revision(workload)
     changed = objects.with_status(
         workload,
-        desiredNumberScheduled=len(wanted),
+        desiredNumberScheduled=len(nodes),
         currentNumberScheduled=len(running),
-        numberMisscheduled=sum(not verdicts.get(node, (False, False))[0] for node in first),
+        numberMisscheduled=len(oldest.keys() - set(nodes)),
         numberReady=sum(map(pods.is_ready, running)),
         numberAvailable=available or None,
-        numberUnavailable=(len(wanted) - available) or None,
-        updatedNumberScheduled=sum(revision_of(pod) == latest for pod in running) or None,
-        observedGeneration=workload["metadata"].get("generation", 0),
+        numberUnavailable=(len(nodes) - available) or None,
+        updatedNumberScheduled=sum(pod_revision(pod) == latest for pod in running) or None,
+        observedGeneration=objects.generation(workload),
     )
-    if changed != workload:
-        yield UpdateObject(changed)
-    at = pods.available_next_at(running, min_ready, now)
-    if at is not None:
-        yield RequeueAt(at)
+    yield from writes.update_if_changed(workload, changed)
+    yield from writes.requeue(pods.next_available_at(running, min_ready, now))

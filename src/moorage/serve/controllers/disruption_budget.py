@@ -1,68 +1,65 @@
 """PodDisruptionBudget: how many pods may be evicted now.
 
-A percentage, or `maxUnavailable`, is a share of what the pods' controllers ask for; a plain
-`minAvailable` of what is there. Evictions that were granted count until their pod is seen leaving,
-or for two minutes.
+A percentage, or `maxUnavailable`, is a share of the replicas of the pods' controllers; an integer
+`minAvailable` is a number of existing pods. A granted eviction counts until its pod is being
+deleted, or for two minutes.
 """
 
 from collections.abc import Iterator, Sequence
 
 from moorage.serve import timestamps
-from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers import objects, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import RequeueAt, UpdateObject, Write
+from moorage.serve.controllers.writes import RequeueAt, Write
 
 KIND = "policy/PodDisruptionBudget"
 EVICTION_SECONDS = 120.0
 SCALED = ("apps/ReplicaSet", "apps/StatefulSet", "apps/Deployment", "ReplicationController")
 
 
-def reconcile(budget: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Gather the pods that the budget covers, and decide."""
+def reconcile(budget: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Collect the pods that the budget covers, and decide."""
     selector = objects.selector(budget)
-    everybody = view.all("Pod", objects.namespace(budget))
-    covered = [pod for pod in everybody if selector.matches(objects.labels(pod))]
-    yield from decide(budget, covered, expected(covered, view), now)
+    found = index.all("Pod", objects.namespace(budget))
+    covered = [pod for pod in found if selector.matches(objects.labels(pod))]
+    yield from decide(budget, covered, expected_pods(covered, index), now)
 
 
-def expected(covered: Sequence[Object], view: ObjectIndex) -> int:
-    """How many pods the controllers of these pods ask for, and those without one."""
-    wanted: dict[str, int] = {}
-    alone = 0
+def expected_pods(covered: Sequence[Object], index: ObjectIndex) -> int:
+    """The replicas of the pods' controllers, plus the pods without one."""
+    replicas: dict[str, int] = {}
+    without_controller = 0
     for pod in covered:
-        top = _top(pod, view)
+        top = _top_controller(pod, index)
         if top is None:
-            alone += 1
+            without_controller += 1
         else:
-            replicas = objects.spec(top).get("replicas")
-            wanted[objects.uid(top)] = 1 if replicas is None else int(replicas)
-    return alone + sum(wanted.values())
+            replicas[objects.uid(top)] = objects.replicas(top)
+    return without_controller + sum(replicas.values())
 
 
-def _top(pod: Object, view: ObjectIndex) -> Object | None:
-    """The scalable object that a pod's number comes from."""
+def _top_controller(pod: Object, index: ObjectIndex) -> Object | None:
+    """The topmost scalable owner of a pod."""
     found = None
-    owner = view.by_uid(ownership.controller_uid(pod))
+    owner = index.by_uid(objects.controller_uid(pod))
     while owner is not None and objects.kind_of(owner) in SCALED:
-        found, owner = owner, view.by_uid(ownership.controller_uid(owner))
+        found, owner = owner, index.by_uid(objects.controller_uid(owner))
     return found
 
 
-def decide(
-    budget: Object, covered: Sequence[Object], expected_pods: int, now: float
-) -> Iterator[Write]:
-    """The status: how many are healthy, how many have to be, how many may go."""
+def decide(budget: Object, covered: Sequence[Object], expected: int, now: float) -> Iterator[Write]:
+    """The status: how many pods are healthy, have to be, and may be evicted."""
     spec = objects.spec(budget)
-    at_least = spec.get("minAvailable")
-    if isinstance(at_least, int):
-        desired, total = at_least, len(covered)
-    elif at_least is not None:
-        desired, total = objects.scaled(at_least, expected_pods, round_up=True), expected_pods
+    min_available = spec.get("minAvailable")
+    if isinstance(min_available, int):
+        desired, total = min_available, len(covered)
+    elif min_available is not None:
+        desired, total = objects.int_or_percent(min_available, expected, round_up=True), expected
     else:
-        missing = objects.scaled(spec.get("maxUnavailable"), expected_pods, round_up=True)
-        desired, total = max(0, expected_pods - missing), expected_pods
-    granted = _granted(budget, covered, now)
+        missing = objects.int_or_percent(spec.get("maxUnavailable"), expected, round_up=True)
+        desired, total = max(0, expected - missing), expected
+    granted = _granted_evictions(budget, covered, now)
     healthy = sum(
         pods.is_ready(pod) and pods.is_active(pod) and objects.name(pod) not in granted
         for pod in covered
@@ -75,32 +72,29 @@ def decide(
         expectedPods=total,
         disruptionsAllowed=allowed,
         disruptedPods=granted or None,
-        observedGeneration=budget["metadata"].get("generation", 0),
+        observedGeneration=objects.generation(budget),
     )
-    enough = allowed > 0
     changed = objects.with_condition(
         changed,
         timestamps.to_text(now),
         type="DisruptionAllowed",
-        status="True" if enough else "False",
-        reason="SufficientPods" if enough else "InsufficientPods",
+        status="True" if allowed else "False",
+        reason="SufficientPods" if allowed else "InsufficientPods",
         message="",
-        observedGeneration=budget["metadata"].get("generation", 0),
+        observedGeneration=objects.generation(budget),
     )
-    if changed != budget:
-        yield UpdateObject(changed)
+    yield from writes.update_if_changed(budget, changed)
     if granted:
-        yield RequeueAt(
-            min(timestamps.to_seconds(at) for at in granted.values()) + EVICTION_SECONDS
-        )
+        first = min(timestamps.to_seconds(at) for at in granted.values())
+        yield RequeueAt(first + EVICTION_SECONDS)
 
 
-def _granted(budget: Object, covered: Sequence[Object], now: float) -> dict[str, str]:
-    """Evictions that were granted and whose pods are not seen leaving yet."""
-    there = {objects.name(pod) for pod in covered if not objects.is_terminating(pod)}
-    noted: dict[str, str] = objects.status(budget).get("disruptedPods") or {}
+def _granted_evictions(budget: Object, covered: Sequence[Object], now: float) -> dict[str, str]:
+    """Granted evictions whose pods are not being deleted yet."""
+    existing = {objects.name(pod) for pod in covered if not objects.is_terminating(pod)}
+    disrupted: dict[str, str] = objects.status(budget).get("disruptedPods") or {}
     return {
         name: at
-        for name, at in noted.items()
-        if name in there and timestamps.to_seconds(at, now) + EVICTION_SECONDS > now
+        for name, at in disrupted.items()
+        if name in existing and timestamps.to_seconds(at, now) + EVICTION_SECONDS > now
     }

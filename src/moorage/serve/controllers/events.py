@@ -14,11 +14,6 @@ REPORTERS = {
     "Job": "job-controller",
 }
 
-# So many notes of one reason are told one by one, unless there was a pause; the rest is one.
-SINGLE, PAUSE_SECONDS = 9, 600.0
-# So many notes about an object at once, then one each time this has passed.
-BURST, REFILL_SECONDS = 25, 300.0
-
 
 def event_for_write(
     owner: Object,
@@ -26,7 +21,7 @@ def event_for_write(
     written: Object,
     before: Object | None,
 ) -> NewEvent | None:
-    """What there is to tell about a write that succeeded; `before` is what it replaced."""
+    """The Event of a write that succeeded; `before` is the object that it replaced."""
     kind, name = objects.kind_of(owner), objects.name(written)
     if kind == deployment.KIND:
         return None if isinstance(write, DeleteObject) else _scaling_event(owner, written, before)
@@ -48,15 +43,15 @@ def event_for_write(
 
 
 def reporter(owner: Object) -> str:
-    """Whose word it is."""
+    """The name of the controller that reports."""
     return REPORTERS.get(owner["kind"], f"{owner['kind'].lower()}-controller")
 
 
 def _scaling_event(owner: Object, written: Object, before: Object | None) -> NewEvent | None:
     if objects.kind_of(written) not in replica_set.KINDS:
         return None
-    was = 0 if before is None else replica_set.replicas(before)
-    size = replica_set.replicas(written)
+    was = 0 if before is None else objects.replicas(before)
+    size = objects.replicas(written)
     if was == size:
         return None
     way = "up" if size > was else "down"
@@ -71,34 +66,3 @@ def _job_event(written: Object, before: Object | None) -> NewEvent | None:
     if failure.get("status") == "True":
         return NewEvent("Warning", failure["reason"], failure["message"], reporter(written))
     return NewEvent("Normal", "Completed", "Job completed", reporter(written))
-
-
-class EventCorrelator:
-    """How much is told about each object."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, dict[str, tuple[float, set[str]]]] = {}
-        self._spent: dict[str, tuple[float, float]] = {}
-
-    def hold(self, about: Object, note: NewEvent, now: float) -> NewEvent | None:
-        """The note, or one that stands for many, or None when enough was told."""
-        uid = objects.uid(about)
-        last, texts = self._texts.setdefault(uid, {}).get(note.reason, (now, set[str]()))
-        if now - last > PAUSE_SECONDS:
-            texts = set()
-        self._texts[uid][note.reason] = now, texts
-        if len(texts) < SINGLE:
-            texts.add(note.text)
-        elif note.text not in texts:
-            note = note._replace(stands_for_similar=True)
-        at, spent = self._spent.get(uid, (now, 0.0))
-        spent = max(0.0, spent - (now - at) / REFILL_SECONDS)
-        if spent + 1 > BURST:
-            return None
-        self._spent[uid] = now, spent + 1
-        return note
-
-    def forget(self, about: Object) -> None:
-        """An object is gone."""
-        self._texts.pop(objects.uid(about), None)
-        self._spent.pop(objects.uid(about), None)

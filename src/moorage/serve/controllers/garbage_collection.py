@@ -23,38 +23,36 @@ from moorage.serve.controllers.writes import (
 
 FOREGROUND_FINALIZER = "foregroundDeletion"
 ORPHAN_FINALIZER = "orphan"
+NAMESPACE = "Namespace"
+NAMESPACE_FINALIZER = "kubernetes"
+# A node that was deleted by mistake has this long to come back.
+QUARANTINE_SECONDS = 40.0
 
 
-def reconcile(obj: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """What becomes of an object because of its owners, and of its dependents because of it."""
-    del now  # Nothing here depends on time.
+def reconcile(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Collect an object whose owners are gone, and finish the deletion of an owner."""
     owners = {
-        uid: view.by_uid(uid) for owner in ownership.owners(obj) if (uid := owner.get("uid", ""))
+        uid: index.by_uid(uid) for owner in objects.owners(obj) if (uid := owner.get("uid", ""))
     }
     yield from collect_dependent(obj, owners)
     if objects.is_terminating(obj):
-        yield from finish_owner(obj, view.dependents(objects.uid(obj)))
+        yield from finish_owner(obj, index.dependents(objects.uid(obj)))
 
 
 def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator[Write]:
-    """Whether an object outlives its owners."""
+    """Delete an object without remaining owners, or drop the references to missing ones."""
     if not owners or objects.is_terminating(obj):
         return
-    solid = [
-        uid
-        for uid, owner in owners.items()
-        if owner is not None and not _is_foreground_deleted(owner)
-    ]
-    waiting = [
-        uid for uid, owner in owners.items() if owner is not None and _is_foreground_deleted(owner)
-    ]
+    present = {uid: owner for uid, owner in owners.items() if owner is not None}
+    waiting = [uid for uid, owner in present.items() if _is_foreground_deleted(owner)]
+    solid = [uid for uid in present if uid not in waiting]
     if len(solid) == len(owners):
         return
     if solid:
-        kept = [each for each in ownership.owners(obj) if each.get("uid") in solid]
+        kept = [each for each in objects.owners(obj) if each.get("uid") in solid]
         yield UpdateObject(objects.with_metadata(obj, ownerReferences=kept))
     else:
-        # While an owner waits, the dependents of this object have to go before it as well.
+        # While an owner waits, the dependents of this object have to be deleted before it as well.
         yield DeleteObject(obj, propagation=FOREGROUND if waiting else BACKGROUND)
 
 
@@ -63,7 +61,7 @@ def _is_foreground_deleted(owner: Object) -> bool:
 
 
 def finish_owner(obj: Object, dependents: Sequence[Object]) -> Iterator[Write]:
-    """What an object that is being deleted waits for."""
+    """Remove the finalizer of an owner that is being deleted, once its dependents allow it."""
     uid = objects.uid(obj)
     if ORPHAN_FINALIZER in objects.finalizers(obj):
         for each in dependents:
@@ -78,50 +76,39 @@ def finish_owner(obj: Object, dependents: Sequence[Object]) -> Iterator[Write]:
 def _blocks(dependent: Object, uid: str) -> bool:
     return any(
         owner.get("uid") == uid and owner.get("blockOwnerDeletion")
-        for owner in ownership.owners(dependent)
+        for owner in objects.owners(dependent)
     )
 
 
-QUARANTINE_SECONDS = 40.0
-
-
-def is_orphaned_pod(pod: Object, view: ObjectIndex) -> bool:
-    """Whether a pod is on a node that is not there."""
+def is_orphaned_pod(pod: Object, index: ObjectIndex) -> bool:
+    """Whether the node of a pod does not exist."""
     node = pods.node_name(pod)
-    return bool(node) and view.get("Node", "", node) is None
+    return bool(node) and index.get("Node", "", node) is None
 
 
 def delete_orphaned_pod(pod: Object) -> Iterator[Write]:
-    """The end of a pod that nobody can end any more."""
+    """Fail and delete a pod that no kubelet can stop any more."""
     if not pods.is_ended(pod):
         yield UpdateObject(
             objects.with_status(
-                pod,
-                phase="Failed",
-                reason="NodeLost",
-                message="PodGC: node no longer exists",
+                pod, phase="Failed", reason="NodeLost", message="PodGC: node no longer exists"
             )
         )
     yield DeleteObject(pod, grace_seconds=0)
 
 
-NAMESPACE = "Namespace"
-NAMESPACE_FINALIZER = "kubernetes"
-
-
-def reconcile_namespace(namespace: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Empty a namespace that is being deleted, then let it go."""
-    del now  # Nothing here depends on time.
+def reconcile_namespace(namespace: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Delete all objects of a namespace that is being deleted, then remove its finalizer."""
     if not objects.is_terminating(namespace):
         return
     if objects.status(namespace).get("phase") != "Terminating":
         namespace = objects.with_status(namespace, phase="Terminating")
         yield UpdateObject(namespace)
-    inside = view.within(objects.name(namespace))
-    for obj in inside:
+    content = index.in_namespace(objects.name(namespace))
+    for obj in content:
         if not objects.is_terminating(obj):
             yield DeleteObject(obj)
-    if not inside:
-        held = objects.spec(namespace).get("finalizers") or []
-        left = [each for each in held if each != NAMESPACE_FINALIZER]
+    if not content:
+        finalizers = objects.spec(namespace).get("finalizers") or []
+        left = [each for each in finalizers if each != NAMESPACE_FINALIZER]
         yield UpdateObject(objects.with_spec(namespace, finalizers=left))

@@ -1,15 +1,15 @@
-"""Job: pods until enough of them have succeeded, or too many have failed.
+"""Job: create pods until enough have succeeded or too many have failed.
 
-A finished pod is counted once, even if it is deleted or we stop halfway: it carries a finalizer
-until its UID is written down among the uncounted, and only then the finalizer goes and the count
-rises. That is Kubernetes' own protocol.
+Each finished pod is counted once, even if it is deleted or the server stops in between. Its
+finalizer stays until its UID is in `uncountedTerminatedPods`; then the finalizer is removed and
+the count increases. This is Kubernetes' own protocol.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from moorage.serve import timestamps
-from moorage.serve.controllers import objects, ownership, pods
+from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import (
@@ -24,147 +24,143 @@ KIND = "batch/Job"
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 BACKOFF_SECONDS = 10.0
-LONGEST_BACKOFF_SECONDS = 600.0
+MAX_BACKOFF_SECONDS = 600.0
 
 
-def reconcile(job: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Gather the Job's pods, and decide."""
-    orphans = view.orphans("Pod", objects.namespace(job))
-    owned = view.controlled("Pod", objects.uid(job))
-    mine, writes = ownership.claim(job, objects.selector(job), owned, orphans)
-    yield from writes
-    if not writes:
-        yield from decide(job, mine, now)
+def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Collect the Job's pods, and decide."""
+    owned, adoptions = ownership.claim(job, "Pod", index)
+    yield from adoptions
+    if not adoptions:
+        yield from decide(job, owned, now)
 
 
-def decide(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
-    """The pods to make and to delete, what to count, and the status."""
+def decide(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
+    """The pods to create and to delete, the counts, and the status."""
     if objects.is_terminating(job):
-        yield from (UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in _held(mine))
+        yield from _remove_finalizers(_tracked(owned))
         return
     if is_finished(job):
-        yield from _after_the_end(job, mine, now)
+        yield from _clean_up(job, owned, now)
         return
-    job, writes = _counted(job, mine)
-    yield from writes
-    active = [pod for pod in mine if pods.is_active(pod)]
-    verdict = _verdict(job, mine, now)
-    if verdict is not None:
-        type_, reason, message = verdict
+    job, counting = _count(job, owned)
+    yield from counting
+    active = [pod for pod in owned if pods.is_active(pod)]
+    result = _result(job, owned, now)
+    if result is not None:
         doomed = active
-        status = _finished(job, type_, reason, message, now)
+        status = _with_result(job, result, now)
     else:
-        new, doomed, again = _wanted(job, mine, active, now)
+        new, doomed, requeue_at = _pod_changes(job, owned, active, now)
         yield from map(CreateObject, new)
-        if again is not None:
-            yield RequeueAt(again)
+        yield from writes.requeue(requeue_at)
         status = job
-    for pod in doomed:
-        yield DeleteObject(pod)
+    yield from map(DeleteObject, doomed)
     yield from _status(status, len(active) - len(doomed), active, now)
 
 
-def release(pod: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Let a pod go whose Job is no longer there to count it."""
-    del now  # Nothing here depends on time.
-    owner = view.by_uid(ownership.controller_uid(pod))
+def release(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Remove the finalizer of a pod whose Job no longer exists to count it."""
+    owner = index.by_uid(objects.controller_uid(pod))
     if FINALIZER in objects.finalizers(pod) and owner is None:
+        yield from _remove_finalizers([pod])
+
+
+def _remove_finalizers(finished: Sequence[Object]) -> Iterator[Write]:
+    for pod in finished:
         yield UpdateObject(objects.without_finalizer(pod, FINALIZER))
 
 
 # Counting --------------------------------------------------------------------------------------
 
 
-def _held(mine: Sequence[Object]) -> list[Object]:
-    return [pod for pod in mine if FINALIZER in objects.finalizers(pod)]
+def _tracked(owned: Sequence[Object]) -> list[Object]:
+    """Pods with the Job's finalizer: they are not counted yet."""
+    return [pod for pod in owned if FINALIZER in objects.finalizers(pod)]
 
 
-def _over(mine: Sequence[Object]) -> list[Object]:
-    """Pods to be counted: ended, or deleted before they had a node where they could end."""
-    return [pod for pod in _held(mine) if pods.is_ended(pod) or _never_began(pod)]
+def _to_count(owned: Sequence[Object]) -> list[Object]:
+    """Pods that ended, or that were deleted before they had a node."""
+    return [pod for pod in _tracked(owned) if pods.is_ended(pod) or _never_started(pod)]
 
 
-def _never_began(pod: Object) -> bool:
+def _never_started(pod: Object) -> bool:
     return objects.is_terminating(pod) and not pods.node_name(pod)
 
 
-def _counted(job: Object, mine: Sequence[Object]) -> tuple[Object, list[Write]]:
-    """The Job with finished pods counted, and the writes that make it safe to do so."""
-    uncounted: dict[str, list[str]] = objects.status(job).get("uncountedTerminatedPods") or {}
-    noted = {kind: list(uncounted.get(kind) or ()) for kind in ("succeeded", "failed")}
-    known = {*noted["succeeded"], *noted["failed"]}
-    ended = _over(mine)
+def _count(job: Object, owned: Sequence[Object]) -> tuple[Object, list[Write]]:
+    """The Job with finished pods counted, and the writes that have to precede it."""
+    recorded: dict[str, list[str]] = objects.status(job).get("uncountedTerminatedPods") or {}
+    uncounted = {result: list(recorded.get(result) or ()) for result in ("succeeded", "failed")}
+    known = {*uncounted["succeeded"], *uncounted["failed"]}
+    ended = _to_count(owned)
     for pod in ended:
         if objects.uid(pod) not in known:
-            kind = "succeeded" if pods.phase(pod) == "Succeeded" else "failed"
-            noted[kind].append(objects.uid(pod))
-    writes: list[Write] = []
+            result = "succeeded" if pods.phase(pod) == "Succeeded" else "failed"
+            uncounted[result].append(objects.uid(pod))
+    before: list[Write] = []
     if ended:
-        note = objects.with_status(job, uncountedTerminatedPods=noted)
-        writes.append(UpdateObject(note))
-        writes += [UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in ended]
-    if not any(noted.values()):
-        return job, writes
-    done = objects.status(job)
-    indexes = _indexes(done.get("completedIndexes", ""))
-    indexes |= {completion_index(pod) for pod in mine if pods.phase(pod) == "Succeeded"} - {-1}
+        before.append(UpdateObject(objects.with_status(job, uncountedTerminatedPods=uncounted)))
+        before += _remove_finalizers(ended)
+    if not any(uncounted.values()):
+        return job, before
+    indexes = _completed_indexes(job)
+    indexes |= {completion_index(pod) for pod in owned if pods.phase(pod) == "Succeeded"} - {-1}
     return objects.with_status(
         job,
-        succeeded=int(done.get("succeeded") or 0) + len(noted["succeeded"]) or None,
-        failed=int(done.get("failed") or 0) + len(noted["failed"]) or None,
+        succeeded=succeeded(job) + len(uncounted["succeeded"]) or None,
+        failed=failed(job) + len(uncounted["failed"]) or None,
         uncountedTerminatedPods={},
-        completedIndexes=_ranges(indexes) if _is_indexed(job) else None,
-    ), writes
+        completedIndexes=_format_ranges(indexes) if _is_indexed(job) else None,
+    ), before
 
 
 def succeeded(job: Object) -> int:
-    return int(objects.status(job).get("succeeded") or 0)
+    return objects.status_number(job, "succeeded")
 
 
 def failed(job: Object) -> int:
-    return int(objects.status(job).get("failed") or 0)
+    return objects.status_number(job, "failed")
 
 
-# How many pods ---------------------------------------------------------------------------------
+# Pods ------------------------------------------------------------------------------------------
 
 
-def _wanted(
-    job: Object, mine: Sequence[Object], active: Sequence[Object], now: float
+def _pod_changes(
+    job: Object, owned: Sequence[Object], active: Sequence[Object], now: float
 ) -> tuple[list[Object], list[Object], float | None]:
-    """Pods to make, pods to delete, and when to look again if it is too early to make some."""
+    """Pods to create, pods to delete, and when to look again if a back-off delays pods."""
     spec = objects.spec(job)
     if spec.get("suspend"):
         return [], list(active), None
-    parallelism = 1 if spec.get("parallelism") is None else int(spec["parallelism"])
+    parallelism = objects.spec_number(job, "parallelism", 1)
     completions = spec.get("completions")
     if completions is not None:
         wanted = min(parallelism, max(0, int(completions) - succeeded(job)))
-    else:  # A work queue: once one has succeeded, no new ones are made.
+    else:  # A work queue: once one pod has succeeded, no new ones are created.
         wanted = min(parallelism, len(active)) if succeeded(job) else parallelism
     if len(active) > wanted:
-        return [], pods.dispensable_first(active, active)[: len(active) - wanted], None
+        return [], pods.in_deletion_order(active, active)[: len(active) - wanted], None
     missing = wanted - len(active)
-    ready_at = _back_off_until(job, mine)
+    ready_at = _back_off_until(job, owned)
     if missing and ready_at > now:
         return [], [], ready_at
     if not _is_indexed(job):
         return [_pod(job) for _ in range(missing)], [], None
-    taken = {completion_index(pod) for pod in active} | _indexes(
-        objects.status(job).get("completedIndexes", "")
-    )
+    taken = {completion_index(pod) for pod in active} | _completed_indexes(job)
     free = [number for number in range(int(completions or 0)) if number not in taken]
     return [_pod(job, number) for number in free[:missing]], [], None
 
 
-def _back_off_until(job: Object, mine: Sequence[Object]) -> float:
-    """After a failure the next pod waits, twice as long each time."""
+def _back_off_until(job: Object, owned: Sequence[Object]) -> float:
+    """When the next pod may be created after a failure; the delay doubles with each failure."""
     latest = max(
-        (_ended_at(pod) for pod in mine if pods.phase(pod) == "Failed"), default=float("-inf")
+        (_ended_at(pod) for pod in owned if pods.phase(pod) == "Failed"), default=float("-inf")
     )
     if not failed(job):
         return float("-inf")
-    wait: float = min(BACKOFF_SECONDS * 2.0 ** min(failed(job) - 1, 10), LONGEST_BACKOFF_SECONDS)
-    return latest + wait
+    delay: float = min(BACKOFF_SECONDS * 2.0 ** min(failed(job) - 1, 10), MAX_BACKOFF_SECONDS)
+    return latest + delay
 
 
 def _ended_at(pod: Object) -> float:
@@ -176,14 +172,14 @@ def _ended_at(pod: Object) -> float:
 
 
 def _pod(job: Object, number: int | None = None) -> Object:
-    template = objects.spec(job).get("template") or {}
+    template = objects.template(job)
     own = (template.get("metadata") or {}).get("labels") or {}
     labels = {
         "batch.kubernetes.io/job-name": objects.name(job),
         "job-name": objects.name(job),
         "batch.kubernetes.io/controller-uid": objects.uid(job),
         "controller-uid": objects.uid(job),
-        **own,  # The API has filled in those by which the Job finds its pods.
+        **own,  # They include the generated labels that the Job's selector matches.
     }
     if number is not None:
         labels[INDEX] = str(number)
@@ -203,16 +199,16 @@ def completion_index(pod: Object) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-def _indexes(text: str) -> set[int]:
-    """`1,3-5` as numbers."""
+def _completed_indexes(job: Object) -> set[int]:
+    """`completedIndexes` of the status, such as `1,3-5`, as numbers."""
     found: set[int] = set()
-    for part in filter(None, text.split(",")):
+    for part in filter(None, objects.status(job).get("completedIndexes", "").split(",")):
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     return found
 
 
-def _ranges(numbers: set[int]) -> str:
+def _format_ranges(numbers: set[int]) -> str:
     """Numbers as `1,3-5`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
@@ -223,58 +219,64 @@ def _ranges(numbers: set[int]) -> str:
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-# The end ---------------------------------------------------------------------------------------
+# Results ---------------------------------------------------------------------------------------
+
+
+class JobResult(NamedTuple):
+    """The condition that ends a Job."""
+
+    type: str
+    reason: str
+    message: str
 
 
 def is_finished(job: Object) -> bool:
-    return any(
-        objects.condition(job, type_).get("status") == "True" for type_ in ("Complete", "Failed")
-    )
+    return any(objects.is_condition_true(job, type_) for type_ in ("Complete", "Failed"))
 
 
-def _verdict(job: Object, mine: Sequence[Object], now: float) -> tuple[str, str, str] | None:
-    """How the Job has ended, if it has."""
+def _result(job: Object, owned: Sequence[Object], now: float) -> JobResult | None:
+    """How the Job ended, if it has."""
     spec = objects.spec(job)
-    limit = 6 if spec.get("backoffLimit") is None else int(spec["backoffLimit"])
-    if failed(job) > limit:
+    if failed(job) > objects.spec_number(job, "backoffLimit", 6):
         text = "Job has reached the specified backoff limit"
-        return "Failed", "BackoffLimitExceeded", text
+        return JobResult("Failed", "BackoffLimitExceeded", text)
     deadline = spec.get("activeDeadlineSeconds")
     started = timestamps.to_seconds(objects.status(job).get("startTime"), now)
     if deadline is not None and now >= started + int(deadline):
         text = "Job was active longer than specified deadline"
-        return "Failed", "DeadlineExceeded", text
+        return JobResult("Failed", "DeadlineExceeded", text)
     completions = spec.get("completions")
     if completions is None:
-        done = succeeded(job) > 0 and not any(pods.is_active(pod) for pod in mine)
+        done = succeeded(job) > 0 and not any(pods.is_active(pod) for pod in owned)
     else:
         done = succeeded(job) >= int(completions)
     if done:
-        return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        text = "Reached expected number of succeeded pods"
+        return JobResult("Complete", "CompletionsReached", text)
     return None
 
 
-def _finished(job: Object, type_: str, reason: str, message: str, now: float) -> Object:
+def _with_result(job: Object, result: JobResult, now: float) -> Object:
     at = timestamps.to_text(now)
-    job = objects.with_condition(job, at, type=type_, status="True", reason=reason, message=message)
-    return objects.with_status(job, completionTime=at) if type_ == "Complete" else job
+    job = objects.with_condition(
+        job, at, type=result.type, status="True", reason=result.reason, message=result.message
+    )
+    return objects.with_status(job, completionTime=at) if result.type == "Complete" else job
 
 
-def _after_the_end(job: Object, mine: Sequence[Object], now: float) -> Iterator[Write]:
-    """A finished Job keeps its pods to be looked at, until its time to live is over."""
-    yield from (UpdateObject(objects.without_finalizer(pod, FINALIZER)) for pod in _over(mine))
-    for pod in mine:
+def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
+    """A finished Job keeps its ended pods until its time to live is over."""
+    yield from _remove_finalizers(_to_count(owned))
+    for pod in owned:
         if pods.is_active(pod):
             yield DeleteObject(pod)
-    kept = objects.spec(job).get("ttlSecondsAfterFinished")
-    if kept is None:
+    ttl_seconds = objects.spec(job).get("ttlSecondsAfterFinished")
+    if ttl_seconds is None:
         return
     ended = [objects.condition(job, type_) for type_ in ("Complete", "Failed")]
-    at = max(timestamps.to_seconds(each.get("lastTransitionTime")) for each in ended) + int(kept)
-    if at <= now:
-        yield DeleteObject(job)
-    else:
-        yield RequeueAt(at)
+    ended_at = max(timestamps.to_seconds(each.get("lastTransitionTime")) for each in ended)
+    at = ended_at + int(ttl_seconds)
+    yield DeleteObject(job) if at <= now else RequeueAt(at)
 
 
 def _status(

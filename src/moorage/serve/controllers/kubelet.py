@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from moorage.serve import timestamps
-from moorage.serve.controllers import objects, pods
+from moorage.serve.controllers import objects, pods, writes
 from moorage.serve.controllers.node_lifecycle import LEASE_NAMESPACE
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import (
@@ -28,16 +28,31 @@ from moorage.serve.controllers.writes import (
 RUN_SECONDS = "moorage.dev/run-seconds"
 STOP_SECONDS = "moorage.dev/stop-seconds"
 EXIT_CODE = "moorage.dev/exit-code"
+KUBELET_ANNOTATION = "moorage.dev/kubelet"
+NOT_READY, STOPPED = "not-ready", "stopped"
 
 START_SECONDS = 0.5
 DEFAULT_STOP_SECONDS = 1.0
-CONDITIONS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+POD_CONDITIONS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+HEARTBEAT_SECONDS = 10.0
+# In large clusters each node sends heartbeats less often, to limit the load on the server.
+HEARTBEATS_PER_SECOND = 20
+MISSED_HEARTBEATS = 4
+DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+
+
+def kubelet_health(node: Object) -> str:
+    return objects.annotations(node).get(KUBELET_ANNOTATION, "")
+
+
+# Pods ------------------------------------------------------------------------------------------
 
 
 def reconcile_pod(
     pod: Object, node: Object | None, bound_at: float, now: float, *, volumes_ready: bool
 ) -> Iterator[Write]:
-    """What becomes of a pod on its node; `bound_at` is when its kubelet first heard of it."""
+    """Start, finish or remove a pod; `bound_at` is when its kubelet first saw it."""
     if node is None or kubelet_health(node) == STOPPED:
         return
     if objects.is_terminating(pod):
@@ -45,70 +60,62 @@ def reconcile_pod(
     elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
         return
     elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
-        if not volumes_ready:
-            return
-        at = bound_at + START_SECONDS
-        yield UpdateObject(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
+        if volumes_ready:
+            at = bound_at + START_SECONDS
+            yield UpdateObject(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
     else:
         yield from _finish(pod, now)
 
 
 def annotated_seconds(obj: Object, annotation: str) -> float | None:
-    """A time span that an annotation states; one that cannot be read counts as unsaid."""
+    """A duration from an annotation; None if it is absent or malformed."""
     try:
-        said = float(objects.annotations(obj)[annotation])
+        value = float(objects.annotations(obj)[annotation])
     except (KeyError, ValueError):
         return None
-    return said if 0 <= said < math.inf else None
+    return value if 0 <= value < math.inf else None
 
 
 def _terminate(pod: Object, now: float) -> Iterator[Write]:
     grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
-    # The deletion timestamp is when the grace period ends.
-    asked_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
+    # The deletion timestamp is the end of the grace period.
+    deleted_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
     own = annotated_seconds(pod, STOP_SECONDS)
-    stops_in = min(float(grace), DEFAULT_STOP_SECONDS if own is None else own)
-    if asked_at + stops_in > now and not pods.is_ended(pod):
-        yield RequeueAt(asked_at + stops_in)
+    stops_at = deleted_at + min(float(grace), DEFAULT_STOP_SECONDS if own is None else own)
+    if stops_at > now and not pods.is_ended(pod):
+        yield RequeueAt(stops_at)
         return
     if objects.finalizers(pod) and not pods.is_ended(pod):
-        yield UpdateObject(
-            ended_pod(pod, "Failed", 143, now)
-        )  # Somebody waits to see how it ended.
+        # The owner of the finalizer, such as the Job controller, reads how the pod ended.
+        yield UpdateObject(ended_pod(pod, "Failed", 143, now))
     yield DeleteObject(pod, grace_seconds=0)
 
 
 def _finish(pod: Object, now: float) -> Iterator[Write]:
-    span = annotated_seconds(pod, RUN_SECONDS)
-    if span is None:
+    """End a pod whose run time is over."""
+    run_seconds = annotated_seconds(pod, RUN_SECONDS)
+    if run_seconds is None:
         return
-    at = timestamps.to_seconds(objects.status(pod).get("startTime"), now) + span
+    at = timestamps.to_seconds(objects.status(pod).get("startTime"), now) + run_seconds
     if at > now:
         yield RequeueAt(at)
         return
-    code = objects.annotations(pod).get(EXIT_CODE, "0")
-    failed = code.isdecimal() and int(code) != 0
-    yield UpdateObject(
-        ended_pod(pod, "Failed" if failed else "Succeeded", int(code) if failed else 0, now)
-    )
+    text = objects.annotations(pod).get(EXIT_CODE, "0")
+    code = int(text) if text.isdecimal() else 0
+    yield UpdateObject(ended_pod(pod, "Failed" if code else "Succeeded", code, now))
 
 
 def running_pod(pod: Object, node: Object, now: float) -> Object:
-    """The pod with all its containers up."""
+    """The pod with all its containers running."""
     at = timestamps.to_text(now)
-    for type_ in CONDITIONS:
+    for type_ in POD_CONDITIONS:
         pod = objects.with_condition(pod, at, type=type_, status="True")
-    # What the scheduler once said about the pod has been overtaken.
+    # Reasons and messages, such as those of the scheduler, are obsolete now.
     conditions = [
         {k: v for k, v in each.items() if k not in ("reason", "message")}
-        if each["type"] in CONDITIONS
+        if each["type"] in POD_CONDITIONS
         else each
         for each in objects.status(pod)["conditions"]
-    ]
-    started = {"running": {"startedAt": at}}
-    statuses = [
-        _container_status(each, started, ready=True)
-        for each in objects.spec(pod).get("containers") or ()
     ]
     address = pod_address(objects.uid(pod))
     return objects.with_status(
@@ -120,84 +127,74 @@ def running_pod(pod: Object, node: Object, now: float) -> Object:
         podIP=address,
         podIPs=[{"ip": address}],
         startTime=objects.status(pod).get("startTime") or at,
-        containerStatuses=statuses,
+        containerStatuses=_container_statuses(pod, {"running": {"startedAt": at}}, ready=True),
         qosClass=objects.status(pod).get("qosClass"),
     )
 
 
 def ended_pod(pod: Object, phase: str, code: int, now: float) -> Object:
-    """The pod with all its containers ended."""
+    """The pod with all its containers terminated."""
     at = timestamps.to_text(now)
-    reason = "Completed" if phase == "Succeeded" else "Error"
+    succeeded = phase == "Succeeded"
     for type_ in ("Ready", "ContainersReady"):
-        told = "PodCompleted" if phase == "Succeeded" else "PodFailed"
-        pod = objects.with_condition(pod, at, type=type_, status="False", reason=told)
+        reason = "PodCompleted" if succeeded else "PodFailed"
+        pod = objects.with_condition(pod, at, type=type_, status="False", reason=reason)
     state = {
         "terminated": {
             "exitCode": code,
-            "reason": reason,
+            "reason": "Completed" if succeeded else "Error",
             "startedAt": objects.status(pod).get("startTime") or at,
             "finishedAt": at,
         }
     }
-    statuses = [
-        _container_status(each, state, ready=False)
-        for each in objects.spec(pod).get("containers") or ()
-    ]
+    statuses = _container_statuses(pod, state, ready=False)
     return objects.with_status(pod, phase=phase, containerStatuses=statuses)
 
 
-def _container_status(container: Object, state: Object, *, ready: bool) -> Object:
-    return {
-        "name": container.get("name", ""),
-        "image": container.get("image", ""),
-        "imageID": "",
-        "ready": ready,
-        "started": ready,
-        "restartCount": 0,
-        "state": state,
-    }
+def _container_statuses(pod: Object, state: Object, *, ready: bool) -> list[Object]:
+    return [
+        {
+            "name": container.get("name", ""),
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": 0,
+            "state": state,
+        }
+        for container in objects.spec(pod).get("containers") or ()
+    ]
 
 
 def pod_address(uid: str) -> str:
-    """An address that looks like one; nothing listens there."""
+    """A made-up address of a pod; no process listens there."""
     number = objects.uid_number(uid) % (256 * 256)
     return f"10.244.{number >> 8}.{number & 255}"
 
 
-KUBELET_ANNOTATION = "moorage.dev/kubelet"
-NOT_READY, STOPPED = "not-ready", "stopped"
-
-HEARTBEAT_SECONDS = 10.0
-# Many nodes beat less often, lest heartbeats are all that the server does.
-HEARTBEATS_PER_SECOND = 20
-MISSED_HEARTBEATS = 4
-DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
-
-
-def kubelet_health(node: Object) -> str:
-    return objects.annotations(node).get(KUBELET_ANNOTATION, "")
+# Nodes -----------------------------------------------------------------------------------------
 
 
 def reconcile_node(node: Object, lease: Object | None, nodes: int, now: float) -> Iterator[Write]:
-    """A node registers, stays in touch, and says whether it is ready."""
+    """Register a node, renew its lease and set its readiness."""
     if objects.is_terminating(node) or kubelet_health(node) == STOPPED:
         return
-    registered = with_readiness(with_capacity(node), now)
-    if registered != node:
-        yield UpdateObject(registered)
-    every = max(HEARTBEAT_SECONDS, nodes / HEARTBEATS_PER_SECOND)
+    yield from writes.update_if_changed(node, with_readiness(with_capacity(node), now))
+    interval = max(HEARTBEAT_SECONDS, nodes / HEARTBEATS_PER_SECOND)
     last = 0.0 if lease is None else timestamps.to_seconds(objects.spec(lease).get("renewTime"))
-    if last + every > now:
-        yield RequeueAt(last + every)
+    if last + interval > now:
+        yield RequeueAt(last + interval)
         return
-    fresh = new_lease(node, every * MISSED_HEARTBEATS, now)
-    yield CreateObject(fresh) if lease is None else UpdateObject({**lease, "spec": fresh["spec"]})
-    yield RequeueAt(now + every)
+    renewed = new_lease(node, interval * MISSED_HEARTBEATS, now)
+    if lease is None:
+        yield CreateObject(renewed)
+    else:
+        yield UpdateObject({**lease, "spec": renewed["spec"]})
+    yield RequeueAt(now + interval)
 
 
 def with_capacity(node: Object) -> Object:
-    """The node with what it has to offer; one that says nothing gets the usual."""
+    """The node with capacity, addresses and labels; missing ones get defaults."""
     status = objects.status(node)
     capacity = status.get("capacity") or status.get("allocatable") or DEFAULT_CAPACITY
     allocatable = status.get("allocatable") or capacity
@@ -209,14 +206,13 @@ def with_capacity(node: Object) -> Object:
         ]
     if not status.get("nodeInfo"):
         fields["nodeInfo"] = _node_info(node)
-    node = objects.with_status(node, **fields)
-    labels = objects.labels(node)
-    usual = {
+    default_labels = {
         "kubernetes.io/hostname": objects.name(node),
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
     }
-    return objects.with_metadata(node, labels={**usual, **labels})
+    labels = {**default_labels, **objects.labels(node)}
+    return objects.with_metadata(objects.with_status(node, **fields), labels=labels)
 
 
 def with_readiness(node: Object, now: float) -> Object:
@@ -228,6 +224,7 @@ def with_readiness(node: Object, now: float) -> Object:
     for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure"):
         if not objects.condition(node, type_):
             node = objects.with_condition(node, at, type=type_, status="False")
+    not_ready = f"annotation {KUBELET_ANNOTATION} says so"
     return objects.with_condition(
         node,
         at,
@@ -235,14 +232,12 @@ def with_readiness(node: Object, now: float) -> Object:
         status=status,
         lastHeartbeatTime=at,
         reason="KubeletReady" if ready else "KubeletNotReady",
-        message="kubelet is posting ready status"
-        if ready
-        else f"annotation {KUBELET_ANNOTATION} says so",
+        message="kubelet is posting ready status" if ready else not_ready,
     )
 
 
 def node_address(node: Object) -> str:
-    """The node's own address, or one that looks like it."""
+    """The node's internal address, or a made-up one."""
     for each in objects.status(node).get("addresses") or ():
         if each.get("type") == "InternalIP":
             return str(each.get("address", ""))
@@ -266,7 +261,7 @@ def _node_info(node: Object) -> Object:
 
 
 def new_lease(node: Object, duration_seconds: float, now: float) -> Object:
-    """The object by which a node shows that its kubelet is alive."""
+    """The lease by which a node shows that its kubelet runs."""
     owner = {k: node[k] for k in ("apiVersion", "kind")}
     owner |= {"name": objects.name(node), "uid": objects.uid(node)}
     return {

@@ -1,18 +1,17 @@
-"""The loop: changes come in, tasks are looked at, writes go out.
+"""The controller loop: changes trigger tasks, tasks yield writes, writes go to the API.
 
-A task is looked at once however many changes called for it. What costs much to look at, a set of
-thousands of pods, is looked at the less often the more it costs, so that a busy workload never
-keeps all others waiting.
+A task runs once however many changes triggered it. After an expensive task, such as a set of
+thousands of pods, the same task pauses in proportion to its cost, so that a busy workload does not
+delay the others.
 """
 
 import heapq
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, assert_never
+from typing import Protocol, assert_never
 
 from moorage.serve.controllers import events, triggers
-from moorage.serve.controllers.events import EventCorrelator
 from moorage.serve.controllers.index import ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.reconcilers import Reconcilers
@@ -24,197 +23,187 @@ from moorage.serve.controllers.writes import (
     UpdateObject,
     Write,
 )
-from moorage.serve.event_writer import NewEvent
+from moorage.serve.event_writer import EventCorrelator, NewEvent
 from moorage.serve.status_errors import ConflictError, NotFoundError, StatusError
 
-# After a look that took t seconds to decide, the same task rests for so many times t.
-REST_FACTOR = 4
-SHORTEST_REST_SECONDS = 0.01
-# So many writes at a time; whoever wants more is asked again at once, when others had their turn.
-MOST_WRITES = 100
-FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 60.0
+# After a task that took t seconds to decide, the same task pauses for this many times t.
+PAUSE_FACTOR = 4
+MIN_PAUSE_SECONDS = 0.01
+# A task with more writes is queued again behind the others.
+MAX_WRITES = 100
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 60.0
 
 
 class ObjectWriter(Protocol):
-    """How writes reach the store, with the API server's manners."""
+    """Performs writes with the rules of the API server."""
 
     def create(self, obj: Object) -> Object: ...
     def update(self, obj: Object) -> None: ...
     def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None: ...
-    def tell(self, obj: Object, note: NewEvent) -> None: ...
-
-
-class Noticed(NamedTuple):
-    """A change: the object before, and after."""
-
-    old: Object | None
-    new: Object | None
+    def emit(self, obj: Object, event: NewEvent) -> None: ...
 
 
 class ControllerLoop:
     """All controllers on one store."""
 
     def __init__(
-        self, hands: ObjectWriter, *, now: Callable[[], float], stopwatch: Callable[[], float]
+        self, writer: ObjectWriter, *, now: Callable[[], float], stopwatch: Callable[[], float]
     ) -> None:
-        self._hands = hands
-        self._now = now  # the time of day, which objects state
-        self._stopwatch = stopwatch  # runs evenly, and measures what things cost
-        self.view = ObjectIndex()
+        self._writer = writer
+        self._now = now  # the time in objects
+        self._stopwatch = stopwatch  # monotonic, to measure costs
+        self.index = ObjectIndex()
         self._reconcilers = Reconcilers()
-        self._restraint = EventCorrelator()
-        self._news: deque[Noticed] = deque()
+        self._correlator = EventCorrelator()
+        self._changes: deque[tuple[Object | None, Object | None]] = deque()
         self._ready: dict[Task, None] = {}
-        self._later: list[tuple[float, int, Task]] = []
-        self._due: dict[Task, float] = {}
-        self._rests_until: dict[Task, float] = {}
+        self._delayed: list[tuple[float, int, Task]] = []
+        self._delayed_until: dict[Task, float] = {}
+        self._paused_until: dict[Task, float] = {}
         self._retries: dict[Task, int] = {}
         self._serial = 0
-        self._deciding = 0.0  # how long the present look has taken to decide
+        self._decision_seconds = 0.0  # of the current task
 
-    def notice(self, old: Object | None, new: Object | None) -> None:
-        """Something changed; it is looked at in the next turn."""
-        self._news.append(Noticed(old, new))
+    def observe(self, old: Object | None, new: Object | None) -> None:
+        """Queue a change for the next turn."""
+        self._changes.append((old, new))
 
     @property
     def has_work(self) -> bool:
-        return bool(self._news or self._ready)
+        return bool(self._changes or self._ready)
 
     @property
     def deadline(self) -> float | None:
-        """When something is to be looked at again by the mere passing of time."""
-        return self._later[0][0] if self._later else None
+        """When the next delayed task is due."""
+        return self._delayed[0][0] if self._delayed else None
 
     def turn(self, budget_seconds: float) -> None:
-        """Work for so long, or until nothing is left to do now."""
+        """Run tasks for that long, or until none is ready."""
         end = self._stopwatch() + budget_seconds
-        self._wake()
+        self._queue_due_tasks()
         while self.has_work and self._stopwatch() < end:
-            self._take_in()
+            self._process_changes()
             if self._ready:
                 task = next(iter(self._ready))
                 del self._ready[task]
-                self._look(task)
+                self._run(task)
 
-    # What to look at
+    # The queue
 
-    def _take_in(self) -> None:
-        while self._news:
-            old, new = self._news.popleft()
+    def _process_changes(self) -> None:
+        while self._changes:
+            old, new = self._changes.popleft()
             if new is not None:
-                old = self.view.put(new)
+                old = self.index.put(new)
             elif old is not None:
-                self.view.drop(old)
+                self.index.drop(old)
                 self._reconcilers.forget(old)
-                self._restraint.forget(old)
-            for task in triggers.of_change(old, new, self.view):
-                self._call_for(task)
+                self._correlator.forget(old)
+            for task in triggers.tasks_for_change(old, new, self.index):
+                paused_until = self._paused_until.get(task)
+                if paused_until is not None and paused_until > self._now():
+                    self._delay(task, paused_until)
+                else:
+                    self._ready[task] = None
 
-    def _call_for(self, task: Task) -> None:
-        rests_until = self._rests_until.get(task)
-        if rests_until is not None and rests_until > self._now():
-            self._at(rests_until, task)
-        else:
-            self._ready[task] = None
-
-    def _at(self, at: float, task: Task) -> None:
-        if self._due.get(task, float("inf")) > at:
-            self._due[task] = at
+    def _delay(self, task: Task, at: float) -> None:
+        if self._delayed_until.get(task, float("inf")) > at:
+            self._delayed_until[task] = at
             self._serial += 1
-            heapq.heappush(self._later, (at, self._serial, task))
+            heapq.heappush(self._delayed, (at, self._serial, task))
 
-    def _wake(self) -> None:
+    def _queue_due_tasks(self) -> None:
         now = self._now()
-        while self._later and self._later[0][0] <= now:
-            at, _, task = heapq.heappop(self._later)
-            if self._due.get(task) == at:  # Otherwise something earlier took its place.
-                del self._due[task]
-                self._rests_until.pop(task, None)
+        while self._delayed and self._delayed[0][0] <= now:
+            at, _, task = heapq.heappop(self._delayed)
+            if self._delayed_until.get(task) == at:  # Otherwise an earlier time replaced it.
+                del self._delayed_until[task]
+                self._paused_until.pop(task, None)
                 self._ready[task] = None
 
-    # Looking
+    # Running tasks
 
-    def _look(self, task: Task) -> None:
+    def _run(self, task: Task) -> None:
         name, key = task
-        obj = self.view.get(*key)
+        obj = self.index.get(*key)
         if obj is None:
             self._retries.pop(task, None)
-            self._rests_until.pop(task, None)
+            self._paused_until.pop(task, None)
             return
-        now, self._deciding = self._now(), 0.0
+        now, self._decision_seconds = self._now(), 0.0
         try:
-            failed = self._carry_out(task, self._reconcilers.reconcile(name, obj, self.view, now))
-        except Exception:  # A controller that stumbles over one object goes on with the others.
+            failed = self._perform(task, self._reconcilers.reconcile(name, obj, self.index, now))
+        except Exception:  # A controller that fails on one object continues with the others.
             logging.getLogger(__name__).exception("%s: %s", name, "/".join(key))
             failed = True
         if failed:
             tries = self._retries[task] = self._retries.get(task, 0) + 1
-            wait = min(FIRST_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), LONGEST_RETRY_SECONDS)
-            self._at(now + wait, task)
+            wait = min(FIRST_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), MAX_RETRY_SECONDS)
+            self._delay(task, now + wait)
         else:
             self._retries.pop(task, None)
-        rest = self._deciding * REST_FACTOR
-        if rest > SHORTEST_REST_SECONDS:
-            self._rests_until[task] = now + rest
+        pause = self._decision_seconds * PAUSE_FACTOR
+        if pause > MIN_PAUSE_SECONDS:
+            self._paused_until[task] = now + pause
         else:
-            self._rests_until.pop(task, None)
+            self._paused_until.pop(task, None)
 
-    def _carry_out(self, task: Task, writes: Iterator[Write]) -> bool:
-        """Do what a controller wants done; says whether something was refused."""
+    def _perform(self, task: Task, writes: Iterator[Write]) -> bool:
+        """Perform the writes of a controller; returns whether one failed."""
         failed = False
-        for count in range(MOST_WRITES + 1):
+        for count in range(MAX_WRITES + 1):
             began = self._stopwatch()
             write = next(writes, None)
-            self._deciding += self._stopwatch() - began
+            self._decision_seconds += self._stopwatch() - began
             if write is None:
                 return failed
-            if count == MOST_WRITES:
+            if count == MAX_WRITES:
                 self._ready[task] = None
                 return failed
             try:
                 self._write(task, write)
             except (NotFoundError, ConflictError):
-                failed = failed or isinstance(
-                    write, CreateObject
-                )  # Else overtaken by other changes.
-            except StatusError as refusal:
+                # An update or deletion that fails so was overtaken by another change.
+                failed = failed or isinstance(write, CreateObject)
+            except StatusError as error:
                 if isinstance(write, CreateObject) and not failed:
-                    self._complain(task, refusal)
+                    self._emit_failure(task, error)
                 failed = True
         return failed
 
     def _write(self, task: Task, write: Write) -> None:
         match write:
             case CreateObject(obj):
-                self._tell(task, write, self._hands.create(obj))
+                self._emit(task, write, self._writer.create(obj))
             case UpdateObject(obj):
-                self._hands.update(obj)
-                self._tell(task, write, obj)
+                self._writer.update(obj)
+                self._emit(task, write, obj)
             case DeleteObject(obj, grace_seconds, propagation):
-                self._hands.delete(obj, grace_seconds, propagation)
-                self._tell(task, write, obj)
+                self._writer.delete(obj, grace_seconds, propagation)
+                self._emit(task, write, obj)
             case RequeueAt(at):
-                self._at(at, task)
+                self._delay(task, at)
             case _:
                 assert_never(write)
 
-    def _tell(
+    def _emit(
         self, task: Task, write: CreateObject | UpdateObject | DeleteObject, written: Object
     ) -> None:
-        """Let people know what a workload's controller did; the view is still as it was before."""
+        """Emit the Event of a workload's write; the index does not contain the write yet."""
         name, key = task
-        owner = self.view.get(*key) if name == triggers.WORKLOAD else None
+        owner = self.index.get(*key) if name == triggers.WORKLOAD else None
         if owner is None:
             return
-        note = events.event_for_write(owner, write, written, self.view.get(*key_of(written)))
-        if note is not None:
-            note = self._restraint.hold(owner, note, self._now())
-        if note is not None:
-            self._hands.tell(owner, note)
+        event = events.event_for_write(owner, write, written, self.index.get(*key_of(written)))
+        if event is not None:
+            event = self._correlator.correlate(owner, event, self._now())
+        if event is not None:
+            self._writer.emit(owner, event)
 
-    def _complain(self, task: Task, refusal: StatusError) -> None:
-        owner = self.view.get(*task[1])
+    def _emit_failure(self, task: Task, error: StatusError) -> None:
+        owner = self.index.get(*task[1])
         if owner is not None:
-            note = f"Error creating: {refusal}"
-            complaint = NewEvent("Warning", "FailedCreate", note, events.reporter(owner))
-            self._hands.tell(owner, complaint)
+            text = f"Error creating: {error}"
+            self._writer.emit(
+                owner, NewEvent("Warning", "FailedCreate", text, events.reporter(owner))
+            )

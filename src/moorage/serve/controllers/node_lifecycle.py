@@ -1,12 +1,11 @@
-"""Nodes that are unwell: taints by condition, and who has to leave because of taints.
+"""Node lifecycle: heartbeats, taints for conditions, and eviction of pods by taints.
 
-Ready is False                      not-ready, NoSchedule and NoExecute
-Ready is Unknown                    unreachable, NoSchedule and NoExecute
-nobody has heard of it for a while  Ready becomes Unknown, and so does that of its pods
-cordoned                            unschedulable, NoSchedule
-a pod that does not tolerate        is deleted, at once or after its tolerationSeconds
-  a NoExecute taint
-a pod on a node that is gone        is taken for lost after a while, and removed
+Ready is False                    taint not-ready, NoSchedule and NoExecute
+Ready is Unknown                  taint unreachable, NoSchedule and NoExecute
+no heartbeat for the grace period set Ready to Unknown, and the pods to not ready
+cordoned                          taint unschedulable, NoSchedule
+a NoExecute taint that a pod      delete the pod, at once or after its tolerationSeconds
+  does not tolerate
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,73 +17,71 @@ from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 from moorage.serve import timestamps
-from moorage.serve.controllers import objects, pods
+from moorage.serve.controllers import objects, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import DeleteObject, RequeueAt, UpdateObject, Write
 
-KIND = "Node"
 LEASE = "coordination.k8s.io/Lease"
 LEASE_NAMESPACE = "kube-node-lease"
 PREFIX = "node.kubernetes.io/"
 NOT_READY, UNREACHABLE = f"{PREFIX}not-ready", f"{PREFIX}unreachable"
 UNSCHEDULABLE = f"{PREFIX}unschedulable"
-# How long a node may stay silent, if its lease does not say.
+# How long a node may miss heartbeats, if its lease has no duration.
 GRACE_SECONDS = 40.0
-OURS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
-PRESSURES = {
+PRESSURE_TAINTS = {
     "MemoryPressure": f"{PREFIX}memory-pressure",
     "DiskPressure": f"{PREFIX}disk-pressure",
     "PIDPressure": f"{PREFIX}pid-pressure",
     "NetworkUnavailable": f"{PREFIX}network-unavailable",
 }
+MANAGED_TAINTS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE, *PRESSURE_TAINTS.values())
 
 
-def reconcile(node: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    """Gather the node's lease and pods, and decide."""
-    lease = view.get(LEASE, LEASE_NAMESPACE, objects.name(node))
-    here = view.pods_on(objects.name(node))
-    yield from decide(node, lease, here, now)
+def reconcile(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Collect the node's lease and pods, and decide."""
+    lease = index.get(LEASE, LEASE_NAMESPACE, objects.name(node))
+    yield from decide(node, lease, index.pods_on(objects.name(node)), now)
 
 
 def decide(
-    node: Object, lease: Object | None, here: Sequence[Object], now: float
+    node: Object, lease: Object | None, on_node: Sequence[Object], now: float
 ) -> Iterator[Write]:
-    """The node's condition and taints, and the pods that have to leave."""
+    """The node's condition and taints, and the pods to evict."""
     if objects.is_terminating(node):
         return
-    silent_at = heard_at(node, lease) + grace_seconds(lease)
-    changed = _silent(node, now) if silent_at <= now else node
-    changed = tainted(changed, now)
-    if changed != node:
-        yield UpdateObject(changed)
-    if silent_at > now and objects.condition(node, "Ready"):
-        yield RequeueAt(silent_at)
+    unreachable_at = last_heartbeat(node, lease) + grace_seconds(lease)
+    changed = _with_unknown_status(node, now) if unreachable_at <= now else node
+    changed = with_taints(changed, now)
+    yield from writes.update_if_changed(node, changed)
+    if unreachable_at > now and objects.condition(node, "Ready"):
+        yield RequeueAt(unreachable_at)
     if objects.condition(changed, "Ready").get("status", "True") != "True":
-        yield from (UpdateObject(_unready(pod, now)) for pod in here if pods.is_ready(pod))
-    for pod in here:
-        yield from evicted(pod, objects.spec(changed).get("taints") or [], now)
+        at = timestamps.to_text(now)
+        for pod in on_node:
+            if pods.is_ready(pod):
+                yield UpdateObject(objects.with_condition(pod, at, type="Ready", status="False"))
+    for pod in on_node:
+        yield from evict(pod, objects.spec(changed).get("taints") or [], now)
 
 
-# Heartbeats ------------------------------------------------------------------------------------
-
-
-def heard_at(node: Object, lease: Object | None) -> float:
-    """When the node's kubelet last gave a sign."""
-    beats = [timestamps.to_seconds(objects.condition(node, "Ready").get("lastHeartbeatTime"))]
-    beats.append(timestamps.to_seconds(node["metadata"].get("creationTimestamp")))
+def last_heartbeat(node: Object, lease: Object | None) -> float:
+    """When the node's kubelet last renewed its lease or its status."""
+    times = [
+        objects.condition(node, "Ready").get("lastHeartbeatTime"),
+        node["metadata"].get("creationTimestamp"),
+    ]
     if lease is not None:
-        beats.append(timestamps.to_seconds(objects.spec(lease).get("renewTime")))
-    return max(beats)
+        times.append(objects.spec(lease).get("renewTime"))
+    return max(map(timestamps.to_seconds, times))
 
 
 def grace_seconds(lease: Object | None) -> float:
-    said = None if lease is None else objects.spec(lease).get("leaseDurationSeconds")
-    return float(said) if said else GRACE_SECONDS
+    duration = None if lease is None else objects.spec(lease).get("leaseDurationSeconds")
+    return float(duration) if duration else GRACE_SECONDS
 
 
-def _silent(node: Object, now: float) -> Object:
-    """The node as it is known after a long silence."""
+def _with_unknown_status(node: Object, now: float) -> Object:
     return objects.with_condition(
         node,
         timestamps.to_text(now),
@@ -95,32 +92,24 @@ def _silent(node: Object, now: float) -> Object:
     )
 
 
-def _unready(pod: Object, now: float) -> Object:
-    return objects.with_condition(pod, timestamps.to_text(now), type="Ready", status="False")
-
-
-# Taints ----------------------------------------------------------------------------------------
-
-
-def tainted(node: Object, now: float) -> Object:
-    """The node with the taints that its conditions call for, and no others of that sort."""
-    wanted = wanted_taints(node)
+def with_taints(node: Object, now: float) -> Object:
+    """The node with the taints for its conditions; other taints of users are kept."""
+    wanted = condition_taints(node)
     old: list[dict[str, Any]] = objects.spec(node).get("taints") or []
-    ours = {*OURS, *PRESSURES.values()}
-    kept = [_dated(t, now) for t in old if t.get("key") not in ours or _pair(t) in wanted]
-    there = {_pair(taint) for taint in kept}
-    new = []
-    for key, effect in wanted:
-        if (key, effect) not in there:
-            new.append(_dated({"key": key, "effect": effect}, now))
-    taints = [*kept, *new]
+    kept = [t for t in old if t.get("key") not in MANAGED_TAINTS or _key_effect(t) in wanted]
+    existing = set(map(_key_effect, kept))
+    new = [
+        {"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in existing
+    ]
+    taints = [_with_time_added(taint, now) for taint in (*kept, *new)]
     if taints == old:
         return node
     spec = {k: v for k, v in objects.spec(node).items() if k != "taints"}
     return {**node, "spec": {**spec, "taints": taints} if taints else spec}
 
 
-def wanted_taints(node: Object) -> list[tuple[str, str]]:
+def condition_taints(node: Object) -> list[tuple[str, str]]:
+    """Key and effect of the taints that the node's conditions require."""
     ready = objects.condition(node, "Ready").get("status")
     found = []
     key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(ready or "True")
@@ -128,46 +117,43 @@ def wanted_taints(node: Object) -> list[tuple[str, str]]:
         found += [(key, "NoSchedule"), (key, "NoExecute")]
     found += [
         (taint, "NoSchedule")
-        for type_, taint in PRESSURES.items()
-        if objects.condition(node, type_).get("status") == "True"
+        for type_, taint in PRESSURE_TAINTS.items()
+        if objects.is_condition_true(node, type_)
     ]
     if objects.spec(node).get("unschedulable"):
         found.append((UNSCHEDULABLE, "NoSchedule"))
     return found
 
 
-def _dated(taint: dict[str, Any], now: float) -> dict[str, Any]:
-    """A taint that makes pods leave tells since when, whoever put it there."""
+def _with_time_added(taint: dict[str, Any], now: float) -> dict[str, Any]:
+    """A NoExecute taint gets `timeAdded`, whether a user or this controller added it."""
     if taint.get("effect") != "NoExecute" or taint.get("timeAdded"):
         return taint
     return {**taint, "timeAdded": timestamps.to_text(now)}
 
 
-def _pair(taint: dict[str, Any]) -> tuple[str, str]:
+def _key_effect(taint: dict[str, Any]) -> tuple[str, str]:
     return taint.get("key", ""), taint.get("effect", "")
 
 
-# Evictions -------------------------------------------------------------------------------------
-
-
-def evicted(pod: Object, taints: Sequence[dict[str, Any]], now: float) -> Iterator[Write]:
-    """Whether a pod has to leave because of its node's taints, and when."""
+def evict(pod: Object, taints: Sequence[dict[str, Any]], now: float) -> Iterator[Write]:
+    """Delete a pod that does not tolerate the NoExecute taints of its node, or requeue it."""
     if not pods.is_active(pod):
         return
-    moments = [leave_at(pod, taint, now) for taint in taints if taint.get("effect") == "NoExecute"]
-    at = min((moment for moment in moments if moment is not None), default=None)
-    if at is not None and at <= now:
-        yield DeleteObject(pod)
-    elif at is not None:
-        yield RequeueAt(at)
+    times = [evict_at(pod, taint, now) for taint in taints if taint.get("effect") == "NoExecute"]
+    at = min((at for at in times if at is not None), default=None)
+    if at is not None:
+        yield DeleteObject(pod) if at <= now else RequeueAt(at)
 
 
-def leave_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
-    """When a pod has to leave because of a taint; None if it may stay for ever."""
-    told = msgspec.convert(objects.spec(pod).get("tolerations") or [], tuple[Toleration, ...])
-    wanted = msgspec.convert(taint, Taint)
-    matching = [each for each in told if selectors.tolerates(each, wanted)]
-    # Whoever came after the taint has all of its time still before it.
+def evict_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
+    """When a taint evicts a pod; None if the pod tolerates it without a limit."""
+    tolerations = msgspec.convert(
+        objects.spec(pod).get("tolerations") or [], tuple[Toleration, ...]
+    )
+    typed = msgspec.convert(taint, Taint)
+    matching = [each for each in tolerations if selectors.tolerates(each, typed)]
+    # A pod that arrived after the taint has its whole toleration time from then on.
     arrived = objects.condition(pod, "PodScheduled").get("lastTransitionTime")
     since = max(timestamps.to_seconds(taint.get("timeAdded"), now), timestamps.to_seconds(arrived))
     if not matching:

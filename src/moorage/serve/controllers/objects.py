@@ -14,20 +14,17 @@ from moorage.api.meta import LabelSelector
 from moorage.api.selectors import Selector
 
 Object = dict[str, Any]
+Condition = dict[str, Any]
 
-# Letters that spell no words, as in Kubernetes' generated names.
+# The letters of Kubernetes' generated names: without vowels they spell no words.
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 HASH_LETTERS = 10
 
 
 def kind_of(obj: Object) -> str:
     """The kind with its group, whatever the version."""
-    return full_kind(obj.get("apiVersion", ""), obj.get("kind", ""))
-
-
-def full_kind(api_version: str, kind: str) -> str:
-    """A kind with its group, from the two fields that name it."""
-    group, slash, _ = api_version.partition("/")
+    group, slash, _ = obj.get("apiVersion", "").partition("/")
+    kind: str = obj.get("kind", "")
     return f"{group}/{kind}" if slash else kind
 
 
@@ -44,8 +41,12 @@ def uid(obj: Object) -> str:
 
 
 def uid_number(uid: str) -> int:
-    """A number that is always the same for the same UID."""
+    """A number that depends on the UID only."""
     return int.from_bytes(hashlib.blake2b(uid.encode(), digest_size=8).digest(), "big")
+
+
+def generation(obj: Object) -> int:
+    return int(obj["metadata"].get("generation") or 0)
 
 
 def labels(obj: Object) -> dict[str, str]:
@@ -56,20 +57,71 @@ def annotations(obj: Object) -> dict[str, str]:
     return obj["metadata"].get("annotations") or {}
 
 
-def spec(obj: Object) -> dict[str, Any]:
-    return obj.get("spec") or {}
+def finalizers(obj: Object) -> list[str]:
+    return obj["metadata"].get("finalizers") or []
 
 
-def status(obj: Object) -> dict[str, Any]:
-    return obj.get("status") or {}
+def owners(obj: Object) -> list[Object]:
+    """The owner references of an object."""
+    return obj["metadata"].get("ownerReferences") or []
+
+
+def controller(obj: Object) -> Object | None:
+    """The reference to the object's controller, if it has one."""
+    return next((owner for owner in owners(obj) if owner.get("controller")), None)
+
+
+def controller_uid(obj: Object) -> str:
+    found = controller(obj)
+    return "" if found is None else str(found.get("uid", ""))
+
+
+def controller_reference(owner: Object) -> Object:
+    """The reference to `owner` for the objects that it controls."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name(owner),
+        "uid": uid(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def is_terminating(obj: Object) -> bool:
     return obj["metadata"].get("deletionTimestamp") is not None
 
 
-def finalizers(obj: Object) -> list[str]:
-    return obj["metadata"].get("finalizers") or []
+def spec(obj: Object) -> dict[str, Any]:
+    return obj.get("spec") or {}
+
+
+def spec_number(obj: Object, field: str, default: int = 0) -> int:
+    """An integer of the spec; the default only if the field is absent or null."""
+    value = spec(obj).get(field)
+    return default if value is None else int(value)
+
+
+def replicas(workload: Object) -> int:
+    """The number of pods that a workload wants."""
+    return spec_number(workload, "replicas", 1)
+
+
+def template(workload: Object) -> Object:
+    """The pod template of a workload."""
+    return spec(workload).get("template") or {}
+
+
+def status(obj: Object) -> dict[str, Any]:
+    return obj.get("status") or {}
+
+
+def status_number(obj: Object, field: str) -> int:
+    """An integer of the status; 0 if the field is absent."""
+    return int(status(obj).get(field) or 0)
+
+
+# Changed copies --------------------------------------------------------------------------------
 
 
 def with_spec(obj: Object, **fields: Any) -> Object:
@@ -78,13 +130,13 @@ def with_spec(obj: Object, **fields: Any) -> Object:
 
 
 def with_status(obj: Object, **fields: Any) -> Object:
-    """The object with some fields of its status set; None takes one away."""
+    """The object with some fields of its status set; None removes a field."""
     merged = {**status(obj), **fields}
     return {**obj, "status": {key: value for key, value in merged.items() if value is not None}}
 
 
 def with_metadata(obj: Object, **fields: Any) -> Object:
-    """The object with some fields of its metadata set; None, or nothing in it, takes one away."""
+    """The object with some fields of its metadata set; None and empty values remove a field."""
     merged = {**obj["metadata"], **fields}
     kept = {key: value for key, value in merged.items() if value not in (None, [], {})}
     return {**obj, "metadata": kept}
@@ -96,8 +148,10 @@ def with_annotations(obj: Object, **texts: str) -> Object:
 
 
 def without_finalizer(obj: Object, finalizer: str) -> Object:
-    """The object once somebody has done what had to be done before its end."""
     return with_metadata(obj, finalizers=[each for each in finalizers(obj) if each != finalizer])
+
+
+# Conditions ------------------------------------------------------------------------------------
 
 
 def condition(obj: Object, type_: str) -> Mapping[str, Any]:
@@ -109,96 +163,18 @@ def condition(obj: Object, type_: str) -> Mapping[str, Any]:
     return {}
 
 
+def is_condition_true(obj: Object, type_: str) -> bool:
+    return condition(obj, type_).get("status") == "True"
+
+
 def with_condition(obj: Object, at: str, **fields: Any) -> Object:
-    """The object with one condition set; its transition time moves only when its status does."""
-    old = condition(obj, fields["type"])
-    same = old.get("status") == fields["status"]
-    new = {**old, **fields}
-    new["lastTransitionTime"] = old.get("lastTransitionTime", at) if same else at
-    conditions = list(status(obj).get("conditions") or ())
-    places = [place for place, each in enumerate(conditions) if each.get("type") == new["type"]]
-    if places:
-        conditions[places[0]] = new
-    else:
-        conditions.append(new)
-    return with_status(obj, conditions=conditions)
-
-
-def selector(obj: Object) -> Selector:
-    """What a workload selects; a replication controller writes a plain map of labels."""
-    wanted = spec(obj).get("selector")
-    if kind_of(obj) == "ReplicationController":
-        plain = wanted or (spec(obj).get("template") or {}).get("metadata", {}).get("labels")
-        return selectors.selector_from_map(plain) if plain else selectors.NOTHING
-    return compiled(wanted)
-
-
-def compiled(wanted: Mapping[str, Any] | None) -> Selector:
-    """A label selector; one that Kubernetes would refuse selects nothing."""
-    if wanted is None:
-        return selectors.NOTHING
-    try:
-        return selectors.compile_label_selector(msgspec.convert(wanted, LabelSelector))
-    except (selectors.SelectorError, msgspec.ValidationError):
-        return selectors.NOTHING
-
-
-# Where something empty says something: a volume that is just there, a selector of everything.
-_TELLING_WHEN_EMPTY = ("emptyDir", "labelSelector", "namespaceSelector")
-
-# Where false, 0 or "" is the same as nothing at all. Protobuf always says it, Go's JSON never.
-# Other fields may mean something by it: `tolerationSeconds: 0`, `enableServiceLinks: false`.
-# fmt: off
-_NOTHING_WHEN_ZERO = frozenset({
-    "effect", "fsType", "generation", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPort",
-    "hostname", "key", "medium", "name", "nodeName", "operator", "priorityClassName", "readOnly",
-    "serviceAccount", "serviceAccountName", "stdin", "stdinOnce", "subPath", "subPathExpr",
-    "subdomain", "tty", "value", "workingDir",
-})
-# fmt: on
-
-# Where keys are anybody's words, and no fields.
-_MAPS = ("annotations", "labels", "matchLabels", "nodeSelector")
-
-
-def essence(value: Any) -> Any:
-    """What a template says, without empty fields: clients add and drop those as they please."""
-    if isinstance(value, list):
-        return [essence(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    found = {key: each if key in _MAPS else essence(each) for key, each in value.items()}
-    return {key: each for key, each in found.items() if _tells(key, each)}
-
-
-def _tells(key: str, value: Any) -> bool:
-    if key in _NOTHING_WHEN_ZERO:
-        return bool(value)
-    return value not in (None, {}, []) or (value == {} and key in _TELLING_WHEN_EMPTY)
-
-
-def fingerprint(template: Any) -> str:
-    """A short name for a template: the same for those that say the same."""
-    told = msgspec.json.encode(essence(template), order="deterministic")
-    digest = hashlib.blake2b(told, digest_size=HASH_LETTERS)
-    return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest.digest())
-
-
-def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
-    """A count, or a share of the total written as "25%"."""
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value
-    share = int(value.removesuffix("%") or 0) * total
-    return -(-share // 100) if round_up else share // 100
-
-
-Condition = dict[str, Any]
+    """The object with some fields of one condition set; the others keep their value."""
+    new = {**condition(obj, fields["type"]), **fields}
+    return with_status(obj, conditions=set_condition(status(obj).get("conditions") or [], new, at))
 
 
 def set_condition(conditions: list[Condition], new: Condition, at: str) -> list[Condition]:
-    """The conditions with one set; its transition time moves only when its status does."""
+    """The conditions with one replaced; its transition time changes only when its status does."""
     for index, old in enumerate(conditions):
         if old.get("type") == new["type"]:
             same = old.get("status") == new["status"]
@@ -208,9 +184,69 @@ def set_condition(conditions: list[Condition], new: Condition, at: str) -> list[
     return [*conditions, {**new, "lastTransitionTime": at}]
 
 
-def is_condition_true(status: dict[str, Any], type_: str) -> bool:
-    """Whether a condition holds."""
-    return any(
-        each.get("type") == type_ and each.get("status") == "True"
-        for each in status.get("conditions", ())
-    )
+# Selectors and templates -----------------------------------------------------------------------
+
+
+def selector(obj: Object) -> Selector:
+    """The selector of a workload; a ReplicationController has a plain map of labels."""
+    selected = spec(obj).get("selector")
+    if kind_of(obj) == "ReplicationController":
+        plain = selected or template(obj).get("metadata", {}).get("labels")
+        return selectors.selector_from_map(plain) if plain else selectors.NOTHING
+    if selected is None:
+        return selectors.NOTHING
+    try:
+        return selectors.compile_label_selector(msgspec.convert(selected, LabelSelector))
+    except (selectors.SelectorError, msgspec.ValidationError):
+        return selectors.NOTHING  # As if Kubernetes had rejected the object.
+
+
+# Fields where an empty value has a meaning: an emptyDir volume, a selector of everything.
+_MEANINGFUL_WHEN_EMPTY = ("emptyDir", "labelSelector", "namespaceSelector")
+
+# Fields where false, 0 or "" equals an absent field. Protobuf always sends it, Go's JSON never.
+# Other fields may mean something by it: `tolerationSeconds: 0`, `enableServiceLinks: false`.
+# fmt: off
+_ABSENT_WHEN_ZERO = frozenset({
+    "effect", "fsType", "generation", "hostIP", "hostIPC", "hostNetwork", "hostPID", "hostPort",
+    "hostname", "key", "medium", "name", "nodeName", "operator", "priorityClassName", "readOnly",
+    "serviceAccount", "serviceAccountName", "stdin", "stdinOnce", "subPath", "subPathExpr",
+    "subdomain", "tty", "value", "workingDir",
+})
+# fmt: on
+
+# Fields whose keys are chosen by users.
+_MAPS = ("annotations", "labels", "matchLabels", "nodeSelector")
+
+
+def canonical(value: Any) -> Any:
+    """A template without empty fields: clients add and drop those without a change in meaning."""
+    if isinstance(value, list):
+        return [canonical(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: each if key in _MAPS else canonical(each) for key, each in value.items()}
+    return {key: each for key, each in found.items() if _is_meaningful(key, each)}
+
+
+def _is_meaningful(key: str, value: Any) -> bool:
+    if key in _ABSENT_WHEN_ZERO:
+        return bool(value)
+    return value not in (None, {}, []) or (value == {} and key in _MEANINGFUL_WHEN_EMPTY)
+
+
+def template_hash(template: Any) -> str:
+    """A short hash of a template; templates with the same meaning have the same hash."""
+    encoded = msgspec.json.encode(canonical(template), order="deterministic")
+    digest = hashlib.blake2b(encoded, digest_size=HASH_LETTERS)
+    return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest.digest())
+
+
+def int_or_percent(value: int | str | None, total: int, *, round_up: bool) -> int:
+    """A count, or a share of the total written as "25%"."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    share = int(value.removesuffix("%") or 0) * total
+    return -(-share // 100) if round_up else share // 100

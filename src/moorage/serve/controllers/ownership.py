@@ -1,74 +1,45 @@
-"""Who belongs to whom: owner references, adoption and release."""
+"""Ownership: adoption and release of objects by their controller."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 
-from moorage.api.selectors import Selector
 from moorage.serve.controllers import objects
+from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import UpdateObject, Write
 
 
-def reference(owner: Object) -> Object:
-    """The reference by which an object names the controller that made it."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": objects.name(owner),
-        "uid": objects.uid(owner),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def owners(obj: Object) -> list[Object]:
-    return obj["metadata"].get("ownerReferences") or []
-
-
-def controller(obj: Object) -> Object | None:
-    """The reference to the object's controller, if it has one."""
-    for owner in owners(obj):
-        if owner.get("controller"):
-            return owner
-    return None
-
-
-def controller_uid(obj: Object) -> str:
-    found = controller(obj)
-    return "" if found is None else str(found.get("uid", ""))
-
-
 def claim(
-    owner: Object, selector: Selector, owned: Iterable[Object], orphans: Iterable[Object]
+    owner: Object,
+    kind: str,
+    index: ObjectIndex,
+    accepts: Callable[[Object], bool] = lambda orphan: True,
 ) -> tuple[list[Object], list[Write]]:
-    """The owner's objects, and the writes by which it adopts and releases some.
+    """The owner's objects of a kind, and the writes that adopt and release some.
 
-    What matches and belongs to nobody is adopted; what no longer matches is let go. An owner that
-    is being deleted adopts nothing.
+    The owner adopts objects that match its selector and have no controller, and releases those
+    that no longer match. An owner that is being deleted adopts nothing.
     """
-    mine: list[Object] = []
+    selector = objects.selector(owner)
+    owned: list[Object] = []
     writes: list[Write] = []
-    for obj in owned:
+    for obj in index.controlled(kind, objects.uid(owner)):
         if selector.matches(objects.labels(obj)) or objects.is_terminating(obj):
-            mine.append(obj)
+            owned.append(obj)
         else:
             writes.append(UpdateObject(released(obj, objects.uid(owner))))
-    for obj in adoptable(owner, selector, orphans):
-        adopted = objects.with_metadata(obj, ownerReferences=[*owners(obj), reference(owner)])
-        mine.append(adopted)
-        writes.append(UpdateObject(adopted))
-    return mine, writes
-
-
-def adoptable(owner: Object, selector: Selector, orphans: Iterable[Object]) -> Iterator[Object]:
-    """Objects without a controller that this owner may take."""
     if objects.is_terminating(owner) or selector.is_empty:
-        return
-    for obj in orphans:
-        if not objects.is_terminating(obj) and selector.matches(objects.labels(obj)):
-            yield obj
+        return owned, writes
+    for obj in index.orphans(kind, objects.namespace(owner)):
+        matches = not objects.is_terminating(obj) and selector.matches(objects.labels(obj))
+        if matches and accepts(obj):
+            references = [*objects.owners(obj), objects.controller_reference(owner)]
+            adopted = objects.with_metadata(obj, ownerReferences=references)
+            owned.append(adopted)
+            writes.append(UpdateObject(adopted))
+    return owned, writes
 
 
 def released(obj: Object, owner_uid: str) -> Object:
-    """The object without that owner."""
-    left = [owner for owner in owners(obj) if owner.get("uid") != owner_uid]
+    """The object without the reference to that owner."""
+    left = [owner for owner in objects.owners(obj) if owner.get("uid") != owner_uid]
     return objects.with_metadata(obj, ownerReferences=left)

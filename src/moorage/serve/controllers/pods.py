@@ -1,10 +1,11 @@
-"""Pods as controllers see them: whether one counts, whether it is ready, how one is made."""
+"""Pods as controllers read them: phase, readiness, availability, and pods from a template."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from moorage.serve import timestamps
-from moorage.serve.controllers import objects, ownership
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 
 
@@ -21,16 +22,16 @@ def is_ended(pod: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """Neither ended nor on its way out."""
+    """Neither ended nor being deleted."""
     return not is_ended(pod) and not objects.is_terminating(pod)
 
 
 def is_ready(pod: Object) -> bool:
-    return objects.condition(pod, "Ready").get("status") == "True"
+    return objects.is_condition_true(pod, "Ready")
 
 
 def ready_at(pod: Object) -> float:
-    """Since when it has been ready, or has not."""
+    """When the Ready condition last changed."""
     return timestamps.to_seconds(objects.condition(pod, "Ready").get("lastTransitionTime"))
 
 
@@ -39,25 +40,25 @@ def created_at(pod: Object) -> float:
 
 
 def is_available(pod: Object, min_ready_seconds: int, now: float) -> bool:
-    """Ready for long enough to be relied upon."""
+    """Ready for at least `min_ready_seconds`."""
     return is_ready(pod) and (not min_ready_seconds or ready_at(pod) + min_ready_seconds <= now)
 
 
-def available_next_at(pods: Iterable[Object], min_ready_seconds: int, now: float) -> float | None:
-    """When the next of these pods becomes available by the mere passing of time."""
+def next_available_at(pods: Iterable[Object], min_ready_seconds: int, now: float) -> float | None:
+    """When the next of these pods becomes available, if one does by the passing of time."""
     if not min_ready_seconds:
         return None
-    moments = [ready_at(pod) + min_ready_seconds for pod in pods if is_ready(pod)]
-    return min((at for at in moments if at > now), default=None)
+    times = [ready_at(pod) + min_ready_seconds for pod in pods if is_ready(pod)]
+    return min((at for at in times if at > now), default=None)
 
 
 def from_template(owner: Object, template: Any, *, name: str = "", **labels: str) -> Object:
-    """A pod of a workload; without a name of its own it is named after the workload."""
+    """A pod of a workload; without a name its `generateName` is the workload's name."""
     template = template or {}
     meta = template.get("metadata") or {}
     metadata: Object = {
         "namespace": objects.namespace(owner),
-        "ownerReferences": [ownership.reference(owner)],
+        "ownerReferences": [objects.controller_reference(owner)],
     }
     if name:
         metadata["name"] = name
@@ -81,17 +82,14 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def dispensable_first(doomed: Iterable[Object], related: Iterable[Object]) -> list[Object]:
-    """Pods in the order in which a workload gives them up.
+def in_deletion_order(candidates: Iterable[Object], related: Iterable[Object]) -> list[Object]:
+    """Pods in the order in which a workload deletes surplus ones.
 
-    Without a node before with one, waiting before running, not ready before ready, cheap before
-    dear, crowded before alone on a node, then those that came last. `related` are the pods of
-    the workload's kin, which make a node crowded.
+    Unassigned before assigned, pending before running, not ready before ready, low deletion cost
+    first, nodes with many related pods first, then the youngest. `related` are the pods of all
+    ReplicaSets of the same owner.
     """
-    crowds: dict[str, int] = {}
-    for pod in related:
-        if is_active(pod):
-            crowds[node_name(pod)] = crowds.get(node_name(pod), 0) + 1
+    per_node = Counter(node_name(pod) for pod in related if is_active(pod))
 
     def rank(pod: Object) -> tuple[object, ...]:
         ready = is_ready(pod)
@@ -100,12 +98,12 @@ def dispensable_first(doomed: Iterable[Object], related: Iterable[Object]) -> li
             _PHASES.get(phase(pod), 2),
             ready,
             deletion_cost(pod),
-            -crowds.get(node_name(pod), 0),
+            -per_node[node_name(pod)],
             -ready_at(pod) if ready else 0.0,
             -created_at(pod),
         )
 
-    return sorted(doomed, key=rank)
+    return sorted(candidates, key=rank)
 
 
 def deletion_cost(pod: Object) -> int:

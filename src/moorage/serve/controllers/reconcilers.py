@@ -1,4 +1,4 @@
-"""Every controller under the name that tasks call it by."""
+"""The controllers by the task names of `triggers`."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,11 +33,11 @@ _WORKLOADS: dict[str, Reconcile] = {
 
 
 class Reconcilers:
-    """The controllers, and when kubelets and the collector first heard of what they wait for."""
+    """All controllers, and the times since when kubelets and the pod collector wait."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], float] = {}
-        self._by_name: dict[str, Reconcile] = {
+        self._by_task: dict[str, Reconcile] = {
             triggers.WORKLOAD: _workload,
             triggers.BUDGET: disruption_budget.reconcile,
             triggers.GARBAGE: garbage_collection.reconcile,
@@ -46,32 +46,33 @@ class Reconcilers:
             triggers.VOLUME: volumes.reconcile,
             triggers.CLAIMS: volumes.reconcile_ephemeral_claims,
             triggers.RELEASE: job.release,
-            triggers.LOST: self._lost_pod,
+            triggers.ORPHANED_POD: self._orphaned_pod,
             triggers.KUBELET_POD: self._pod,
             triggers.KUBELET_NODE: _node,
         }
 
-    def reconcile(self, name: str, obj: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-        """Ask the controller of that name."""
-        return self._by_name[name](obj, view, now)
+    def reconcile(self, task: str, obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+        """Run the controller of that name on an object."""
+        return self._by_task[task](obj, index, now)
 
     def forget(self, obj: Object) -> None:
-        """An object is gone."""
-        for what in (triggers.LOST, triggers.KUBELET_POD):
-            self._since.pop((what, objects.uid(obj)), None)
+        """Drop the times of a deleted object."""
+        for task in (triggers.ORPHANED_POD, triggers.KUBELET_POD):
+            self._since.pop((task, objects.uid(obj)), None)
 
-    def _pod(self, pod: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
+    def _pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
         since = self._since.setdefault((triggers.KUBELET_POD, objects.uid(pod)), now)
-        node = view.get("Node", "", pods.node_name(pod))
-        ready = all(
-            _is_bound(view.get(volumes.CLAIM, objects.namespace(pod), claim))
-            for claim in volumes.claims_of(pod)
-        )
+        node = index.get("Node", "", pods.node_name(pod))
+        claims = [
+            index.get(volumes.CLAIM, objects.namespace(pod), name)
+            for name in volumes.claims_of(pod)
+        ]
+        ready = all(claim is not None and volumes.is_bound(claim) for claim in claims)
         return kubelet.reconcile_pod(pod, node, since, now, volumes_ready=ready)
 
-    def _lost_pod(self, pod: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-        key = (triggers.LOST, objects.uid(pod))
-        if not garbage_collection.is_orphaned_pod(pod, view):
+    def _orphaned_pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+        key = (triggers.ORPHANED_POD, objects.uid(pod))
+        if not garbage_collection.is_orphaned_pod(pod, index):
             self._since.pop(key, None)
             return
         at = self._since.setdefault(key, now) + garbage_collection.QUARANTINE_SECONDS
@@ -81,14 +82,10 @@ class Reconcilers:
             yield from garbage_collection.delete_orphaned_pod(pod)
 
 
-def _workload(obj: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    return _WORKLOADS[objects.kind_of(obj)](obj, view, now)
+def _workload(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    return _WORKLOADS[objects.kind_of(obj)](obj, index, now)
 
 
-def _node(node: Object, view: ObjectIndex, now: float) -> Iterator[Write]:
-    lease = view.get(node_lifecycle.LEASE, node_lifecycle.LEASE_NAMESPACE, objects.name(node))
-    return kubelet.reconcile_node(node, lease, view.count("Node"), now)
-
-
-def _is_bound(claim: Object | None) -> bool:
-    return claim is not None and objects.status(claim).get("phase") == "Bound"
+def _node(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    lease = index.get(node_lifecycle.LEASE, node_lifecycle.LEASE_NAMESPACE, objects.name(node))
+    return kubelet.reconcile_node(node, lease, index.count("Node"), now)

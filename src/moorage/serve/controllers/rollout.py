@@ -1,7 +1,6 @@
-"""How a Deployment moves pods from old ReplicaSets to the new one: numbers only.
+"""The arithmetic of a rollout: the sizes of old and new ReplicaSets at each step.
 
-Sets are given as counts (wanted, available), oldest first, so that nothing here depends on what an
-object looks like.
+ReplicaSets are given as counts, oldest first; this module reads no objects.
 """
 
 from collections.abc import Sequence
@@ -10,91 +9,95 @@ from typing import NamedTuple
 from moorage.serve.controllers import objects
 
 
-class Count(NamedTuple):
-    """A ReplicaSet in numbers: how many pods it is to have, and how many can be relied upon."""
+class ReplicaCount(NamedTuple):
+    """A ReplicaSet in numbers: its wanted and its available pods."""
 
-    wanted: int
+    replicas: int
     available: int
 
 
-class Limits(NamedTuple):
-    """How far a rollout may stray from the number of replicas."""
+class RolloutLimits(NamedTuple):
+    """How far the number of pods may differ from the number of replicas."""
 
     replicas: int
     surge: int
     unavailable: int
 
     @property
-    def most(self) -> int:
+    def max_replicas(self) -> int:
         return self.replicas + self.surge
 
     @property
-    def fewest_available(self) -> int:
+    def min_available(self) -> int:
         return self.replicas - self.unavailable
 
 
-def limits(replicas: int, max_surge: int | str | None, max_unavailable: int | str | None) -> Limits:
-    """The limits of a rolling update; without any room at all, one pod may be missing."""
-    surge = objects.scaled("25%" if max_surge is None else max_surge, replicas, round_up=True)
+def limits(
+    replicas: int, max_surge: int | str | None, max_unavailable: int | str | None
+) -> RolloutLimits:
+    """The limits of a rolling update; if both are zero, one pod may be unavailable."""
+    surge = objects.int_or_percent(
+        "25%" if max_surge is None else max_surge, replicas, round_up=True
+    )
     missing = "25%" if max_unavailable is None else max_unavailable
-    unavailable = objects.scaled(missing, replicas, round_up=False)
+    unavailable = objects.int_or_percent(missing, replicas, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return Limits(replicas, surge, min(unavailable, replicas) if replicas else unavailable)
+    return RolloutLimits(replicas, surge, min(unavailable, replicas) if replicas else unavailable)
 
 
-def new_size(limit: Limits, new: Count, old: Sequence[Count]) -> int:
-    """How many pods the new set is to have now."""
-    if new.wanted >= limit.replicas:
+def new_size(limit: RolloutLimits, new: ReplicaCount, old: Sequence[ReplicaCount]) -> int:
+    """The size of the new set in the next step."""
+    if new.replicas >= limit.replicas:
         return limit.replicas
-    room = limit.most - new.wanted - sum(each.wanted for each in old)
-    return new.wanted + max(0, min(room, limit.replicas - new.wanted))
+    room = limit.max_replicas - new.replicas - sum(each.replicas for each in old)
+    return new.replicas + max(0, min(room, limit.replicas - new.replicas))
 
 
-def old_sizes(limit: Limits, new: Count, old: Sequence[Count]) -> list[int]:
-    """How many pods each old set may keep: first those go that were not available anyway."""
-    sizes = [each.wanted for each in old]
-    total = new.wanted + sum(sizes)
-    spare = total - limit.fewest_available - max(0, new.wanted - new.available)
+def old_sizes(limit: RolloutLimits, new: ReplicaCount, old: Sequence[ReplicaCount]) -> list[int]:
+    """The sizes of the old sets in the next step; unavailable pods are removed first."""
+    sizes = [each.replicas for each in old]
+    total = new.replicas + sum(sizes)
+    spare = total - limit.min_available - max(0, new.replicas - new.available)
     if spare <= 0:
         return sizes
-    for place, each in enumerate(old):
-        down = max(0, min(spare, sizes[place] - each.available))
-        sizes[place] -= down
+    for position, each in enumerate(old):
+        down = max(0, min(spare, sizes[position] - each.available))
+        sizes[position] -= down
         spare -= down
     available = new.available + sum(each.available for each in old)
-    spare = min(spare, available - limit.fewest_available)
-    for place, size in enumerate(sizes):
+    spare = min(spare, available - limit.min_available)
+    for position, size in enumerate(sizes):
         down = max(0, min(spare, size))
-        sizes[place] -= down
+        sizes[position] -= down
         spare -= down
     return sizes
 
 
 def proportional(
-    limit: Limits, sizes: Sequence[int], annotated_most: Sequence[int], old_replicas: int
+    limit: RolloutLimits, sizes: Sequence[int], annotated_max: Sequence[int], old_replicas: int
 ) -> list[int]:
     """The sizes after the Deployment was scaled in the middle of a rollout.
 
-    Each set grows or shrinks by its share; what rounding leaves over goes to the largest. Sets
-    are given largest first; `annotated_most` is the total that each was last sized for.
+    Each set grows or shrinks by its share; the rest from rounding goes to the largest. Sets are
+    given largest first; `annotated_max` is the total that each was last sized for.
     """
-    allowed = limit.most if limit.replicas > 0 else 0
+    allowed = limit.max_replicas if limit.replicas > 0 else 0
     to_add = allowed - sum(sizes)
     left = to_add
     found = list(sizes)
-    for place, size in enumerate(sizes):
+    for position, size in enumerate(sizes):
         if to_add == 0:
             break
-        most = annotated_most[place] or old_replicas or sum(sizes) or 1
-        share = _rounded(size * allowed, most) - size
+        total = annotated_max[position] or old_replicas or sum(sizes) or 1
+        share = _divide_rounded(size * allowed, total) - size
         share = max(min(share, left), 0) if to_add > 0 else min(max(share, left), 0)
-        found[place] += share
+        found[position] += share
         left -= share
     if found and left:
         found[0] = max(0, found[0] + left)
     return [max(0, size) for size in found]
 
 
-def _rounded(a: int, b: int) -> int:
+def _divide_rounded(a: int, b: int) -> int:
     return (2 * a + b) // (2 * b)

@@ -1,5 +1,6 @@
-"""What a controller may want done, as plain data."""
+"""The writes that a controller returns, as plain data."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from moorage.serve.controllers.objects import Object
@@ -8,21 +9,22 @@ BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
 
 
 class CreateObject(NamedTuple):
-    """Make an object; one with a `generateName` gets its name on the way."""
+    """Create an object; the API completes a `generateName`."""
 
     obj: Object
 
 
 class UpdateObject(NamedTuple):
-    """Store an object as it should be; it carries the version that it was made from."""
+    """Replace an object; it carries the version that it was made from."""
 
     obj: Object
 
 
 class DeleteObject(NamedTuple):
-    """Delete an object; a pod with its own grace period, unless another is given.
+    """Delete an object; a pod with its own grace period unless one is given.
 
-    Without a word on propagation, its dependents go as its finalizers say, or else after it.
+    Without a propagation policy the finalizers decide about dependents, else they are deleted
+    after the object.
     """
 
     obj: Object
@@ -31,9 +33,20 @@ class DeleteObject(NamedTuple):
 
 
 class RequeueAt(NamedTuple):
-    """Nothing yet: ask once more at that moment."""
+    """Reconcile the object again at that time."""
 
     at: float
 
 
 Write = CreateObject | UpdateObject | DeleteObject | RequeueAt
+
+
+def update_if_changed(old: Object, new: Object) -> Iterator[Write]:
+    if new != old:
+        yield UpdateObject(new)
+
+
+def requeue(at: float | None) -> Iterator[Write]:
+    """Requeue at a time, if there is one."""
+    if at is not None:
+        yield RequeueAt(at)

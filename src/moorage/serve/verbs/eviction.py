@@ -45,7 +45,7 @@ def judge(store: Store, pod: Object) -> Verdict:
     if not budgets:
         return Verdict(None)
     budget = budgets[0]
-    if not objects.is_condition_true(status, "Ready") and _may_go_unready(budget):
+    if not objects.is_condition_true(pod, "Ready") and _may_go_unready(budget):
         return Verdict(None)
     return Verdict(_spent(budget, meta["name"], store.clock()))
 
