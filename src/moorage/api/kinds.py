@@ -7,8 +7,7 @@ to comes first, pods come last.
 from typing import NamedTuple
 
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
-from moorage.api.node_pool import NodePool
+from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
 from moorage.api.policy import Namespace, PodDisruptionBudget, PriorityClass
 from moorage.api.storage import (

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
-from moorage.api.node_pool import NodePool
+from moorage.api.node import Node, NodePool
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.api.workloads import (
     CronJob,

@@ -4,8 +4,7 @@ from collections.abc import Container
 
 from msgspec.structs import replace
 
-from moorage.api.node import Node
-from moorage.api.node_pool import NodePool
+from moorage.api.node import Node, NodePool
 
 HOST_NAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

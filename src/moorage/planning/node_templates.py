@@ -7,9 +7,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
-from moorage.api.node_pool import NodePool, NodePoolSpec
-from moorage.api.node_pool import NodeTemplate as PoolTemplate
+from moorage.api.node import Node, NodePool, NodePoolSpec, NodePoolTemplate
 from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.expansion import node_pools
@@ -78,7 +76,7 @@ def _pool(obj: Node | NodePool) -> NodePool:
     if isinstance(obj, NodePool):
         return obj
     labels = {k: v for k, v in obj.labels.items() if k != node_pools.HOST_NAME}
-    template = PoolTemplate(
+    template = NodePoolTemplate(
         metadata=replace(type(obj.metadata)(), labels=labels), spec=obj.spec, status=obj.status
     )
     meta = replace(type(obj.metadata)(), name=obj.name)

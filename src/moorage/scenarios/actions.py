@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moorage.api.node_pool import NodePool
+from moorage.api.node import NodePool
 from moorage.api.selectors import Selector
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moorage.api import manifests, selectors
+from moorage.api import manifests, selectors, validation
 from moorage.api.config import durations
 from moorage.api.meta import KubeObject, ObjectMeta
-from moorage.api.node_pool import NodePool, NodePoolSpec
+from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
 from moorage.errors import InputError, ManifestError
 from moorage.scenarios import actions
@@ -141,7 +141,7 @@ class _Reader:
             annotations=meta.annotations,
         )
         pod = Pod(api_version="v1", kind="Pod", metadata=made, spec=spec.template.spec)
-        if fault := manifests.fault_of(pod):
+        if fault := validation.field_error(pod):
             raise self._complaint(f"{path}.template.{fault[0]}", fault[1])
         return pod
 
@@ -227,7 +227,7 @@ class _Reader:
             metadata=ObjectMeta(name=spec.pool),
             spec=NodePoolSpec(count=spec.count, template=template, zones=zones),
         )
-        if fault := manifests.fault_of(pool):
+        if fault := validation.field_error(pool):
             raise self._complaint(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])
         self._pools.setdefault(spec.pool, pool)
         return pool

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from moorage.api.meta import Data, KubeObject
-from moorage.api.node_pool import MOST_NODES, NodeTemplate
+from moorage.api.node import MAX_POOL_NODES, NodePoolTemplate
 from moorage.api.workloads import PodTemplateSpec
 
 Duration = str | float
@@ -67,8 +67,8 @@ class AddNodesSpec(Own):
     """More nodes of a pool; one that is not there yet needs a template."""
 
     pool: str
-    count: Annotated[int, Meta(ge=1, le=MOST_NODES)]
-    template: NodeTemplate | None = None
+    count: Annotated[int, Meta(ge=1, le=MAX_POOL_NODES)]
+    template: NodePoolTemplate | None = None
     zones: tuple[str, ...] = ()
 
 

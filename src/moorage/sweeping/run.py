@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from moorage.api import config as configuration
 from moorage.api.config import Plugin, Profile, SchedulerConfiguration
 from moorage.api.meta import KubeObject
-from moorage.api.node_pool import NodePool
+from moorage.api.node import NodePool
 from moorage.errors import InputError
 from moorage.planning.compare import DEFAULT, with_plugin
 from moorage.scenarios.plan import Plan

@@ -1,35 +1,26 @@
-"""YAML and JSON files, folders and dumps -> objects; complaints say which file and where.
+"""YAML and JSON files, folders and dumps -> objects; errors name the file and the field.
 
     manifests.load(["cluster.yaml", "pods/", "-"]).everything
     manifests.read([{"apiVersion": "v1", "kind": "Node", ...}]).everything
 
-Objects are checked for shape, names and quantities, once, here; everybody behind trusts them.
-What an API server would fill in is added later, by `defaults`. Kinds that no scheduler reads are
-counted and left out. The way of a file, room by room:
+Objects are validated once, here; all other code trusts them. `defaults` adds later what an API
+server would. Kinds that no scheduler reads are counted and skipped.
 
-    loading.py      paths or dicts in, objects out; is it JSON or YAML?
-    files.py        files, folders and standard input as bytes
-    json_text.py    JSON documents, one after the other
-    yaml_text.py    YAML documents, as Kubernetes reads them
-    reading.py      a document, or a list of them, as objects of their kinds
-    whole.py        the same, but nothing is left out
-    decoding.py     plain data as an object, and back
-    collection.py   what was found: named, checked, none of it twice
-    complaints.py   where, who, and what is wrong
-    faults.py       msgspec's complaints in our words
+    loading.py    paths or dicts in, objects out
+    parsing.py    files, folders and standard input -> JSON or YAML documents
+    reading.py    documents, and lists of them -> validated objects
+    errors.py     messages: location, object, field, problem
 """
 
-from moorage.api.manifests.collection import Manifest, fault_of
-from moorage.api.manifests.complaints import shown
-from moorage.api.manifests.decoding import decode, dump
+from moorage.api.manifests.errors import shown
 from moorage.api.manifests.loading import documents, from_dicts, load, load_whole, read
+from moorage.api.manifests.reading import Manifest, decode, dump
 
 __all__ = [
     "Manifest",
     "decode",
     "documents",
     "dump",
-    "fault_of",
     "from_dicts",
     "load",
     "load_whole",

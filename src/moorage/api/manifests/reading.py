@@ -1,23 +1,27 @@
-"""Documents, and lists of them, as objects of the kinds that they state."""
+"""Documents, and lists of them -> validated objects of the kinds that they state."""
 
+import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
-from moorage.api import kinds
-from moorage.api.kinds import READ
-from moorage.api.manifests import complaints, decoding
-from moorage.api.manifests.collection import Collection, Manifest
-from moorage.api.manifests.complaints import Origin
+from moorage.api import kinds, validation
+from moorage.api.kinds import READ, WORKLOADS, Kind
+from moorage.api.manifests import errors
+from moorage.api.manifests.errors import Origin
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
+T = TypeVar("T", bound=KubeObject)
+
 
 class _Header(Struct, rename="camel", gc=False):
-    """As much of a document as says what it is."""
+    """The fields of a document that state its kind."""
 
     api_version: str = ""
     kind: str = ""
@@ -38,102 +42,221 @@ def _list_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # a type that is a value
 
 
-class Reading:
-    """One pass over some documents: each, in whatever form it comes, ends in the collection."""
+@dataclass(slots=True)
+class Manifest:
+    """The objects that were read, in order, and how many of other kinds were skipped.
 
-    def __init__(self) -> None:
-        self.collection = Collection()
+    `workloads` are objects that no scheduler reads, because controllers make pods or nodes from
+    them: deployments, jobs, node pools. `moorage.expansion` does that, and takes `everything`.
+    """
+
+    objects: list[KubeObject] = field(default_factory=list)
+    workloads: list[KubeObject] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
 
     @property
-    def manifest(self) -> Manifest:
-        """What was found."""
-        return self.collection.manifest
+    def everything(self) -> list[KubeObject]:
+        return [*self.objects, *self.workloads]
 
-    def raw_document(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
-        """Take in a JSON text; the version and kind are those that its list stated."""
+
+class DocumentReader:
+    """Reads documents, as JSON text or as plain data, into a manifest."""
+
+    def __init__(self) -> None:
+        self.manifest = Manifest()
+        self._origins: dict[tuple[str, str, str], Origin] = {}
+        self._generated: Counter[str] = Counter()
+
+    def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
+        """Read a JSON text; version and kind are those that its list states."""
         try:
             header = _HEADER.decode(raw)
         except msgspec.ValidationError:
-            self.document(origin, msgspec.json.decode(raw), api_version, kind)
+            self.read(origin, msgspec.json.decode(raw), api_version, kind)
             return
         api_version, kind = header.api_version or api_version, header.kind or kind
         if kind.endswith("List") and header.items:
-            self._raw_items(origin, header.items, api_version, kind)
+            self._read_raw_items(origin, header.items, api_version, kind)
         elif known := kinds.known(api_version, kind):
             try:
                 obj = _decoder(known.struct).decode(raw)
             except msgspec.ValidationError:
-                obj = decoding.convert(origin, msgspec.json.decode(raw), known)
-            self.collection.add(origin, obj, known)
+                obj = _convert(origin, msgspec.json.decode(raw), known)
+            self.add(origin, obj, known)
         else:
-            self.skip(origin, msgspec.json.decode(raw), api_version, kind)
+            self._skip(origin, msgspec.json.decode(raw), api_version, kind)
 
-    def _raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
+    def _read_raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
         api_version, kind = _item_kind(api_version, kind)
         known = kinds.known(api_version, kind)
         try:
             objects = _list_decoder(known.struct).decode(items) if known else None
         except msgspec.ValidationError:
-            objects = None  # Somewhere in there: look at each for itself.
+            objects = None  # At least one item is invalid: read each by itself.
         if known and objects is not None:
             for i, obj in enumerate(objects):
-                self.collection.add(origin.of_item(i), obj, known)
+                self.add(origin.of_item(i), obj, known)
             return
         try:
             raws = _RAWS.decode(items)
         except msgspec.ValidationError:
             raise ManifestError(f"{origin}, items: must be a list") from None
         for i, raw in enumerate(raws or ()):
-            self.raw_document(origin.of_item(i), raw, api_version, kind)
+            self.read_raw(origin.of_item(i), raw, api_version, kind)
 
-    def document(
-        self, origin: Origin, document: object, api_version: str = "", kind: str = ""
-    ) -> None:
-        """Take in a parsed document, which may be a list of others."""
+    def read(self, origin: Origin, document: object, api_version: str = "", kind: str = "") -> None:
+        """Read a parsed document, which may be a list of others."""
         if not isinstance(document, Mapping):
-            raise complaints.not_an_object(origin, document)
-        api_version = stated(origin, document, "apiVersion") or api_version
-        kind = stated(origin, document, "kind") or kind
+            raise errors.not_an_object(origin, document)
+        api_version = _stated(origin, document, "apiVersion") or api_version
+        kind = _stated(origin, document, "kind") or kind
         items = document.get("items")
         if kind.endswith("List") and items is not None:
             if not isinstance(items, list | tuple):
-                shown = complaints.shown(items)
+                shown = errors.shown(items)
                 raise ManifestError(f"{origin}, items: must be a list, is {shown}")
             inherited = _item_kind(api_version, kind)
             for i, item in enumerate(items):
-                self.document(origin.of_item(i), item, *inherited)
+                self.read(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
-            self.collection.add(origin, decoding.convert(origin, document, known), known)
+            self.add(origin, _convert(origin, document, known), known)
         else:
-            self.skip(origin, document, api_version, kind)
+            self._skip(origin, document, api_version, kind)
 
-    def skip(
+    def _skip(
         self, origin: Origin, document: Mapping[str, Any], api_version: str, kind: str
     ) -> None:
-        """Count an object that is not read; complain if it looks as if it should have been."""
+        """Count an object of a kind that is not read; raise if that looks like a mistake."""
         if not isinstance(document, Mapping):
-            raise complaints.not_an_object(origin, document)
+            raise errors.not_an_object(origin, document)
         if not kind:
             raise ManifestError(f'{origin}, kind: is missing; write for example "kind: Pod"')
         if not api_version:
-            who = complaints.who(kind, document)
+            subject = errors.subject(kind, document)
             hint = f"; write {READ[kind].api_version}" if kind in READ else ""
-            raise ManifestError(f"{origin}, {who}, apiVersion: is missing{hint}")
+            raise ManifestError(f"{origin}, {subject}, apiVersion: is missing{hint}")
         if kinds.is_outdated(api_version, kind):
-            who, hint = complaints.who(kind, document), f"write {READ[kind].api_version}"
-            raise ManifestError(f"{origin}, {who}, apiVersion: {api_version} is not read; {hint}")
-        if not kind.endswith("List"):  # A list without items is just empty.
+            subject, hint = errors.subject(kind, document), f"write {READ[kind].api_version}"
+            raise ManifestError(
+                f"{origin}, {subject}, apiVersion: {api_version} is not read; {hint}"
+            )
+        if not kind.endswith("List"):  # A list without items is empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
 
+    def add(self, origin: Origin, obj: KubeObject, kind: Kind) -> None:
+        """Validate an object and add it to the manifest."""
+        if not obj.kind or not obj.api_version:
+            obj = structs.replace(obj, kind=kind.name, api_version=kind.api_version)
+        obj = self._with_name(origin, obj, kind)
+        meta = obj.metadata
+        namespace = (meta.namespace or "default") if kind.namespaced else ""
+        if error := validation.field_error(obj):
+            raise errors.invalid_field(origin, errors.subject(kind.name, dump(obj)), error)
+        first = self._origins.setdefault((kind.name, namespace, meta.name), origin)
+        if first is not origin:
+            subject = f"{kind.name} {f'{namespace}/' if namespace else ''}{meta.name}"
+            raise ManifestError(f"{origin}, {subject}: is already defined in {first}")
+        workload = kind.name in WORKLOADS
+        (self.manifest.workloads if workload else self.manifest.objects).append(obj)
 
-def stated(origin: Origin, document: Mapping[str, Any], name: str) -> str:
-    """What a document says in its field of this name, which has to be text."""
+    def _with_name(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
+        meta = obj.metadata
+        if not f"{meta.namespace}{meta.name}{meta.generate_name}".isprintable():
+            # Control characters could change the terminal on which the name is shown.
+            path = f"{origin}, {kind.name}, metadata.name: {errors.shown(meta.name)}"
+            raise ManifestError(f"{path} holds characters that cannot be printed")
+        if meta.name:
+            return obj
+        if not meta.generate_name:
+            raise ManifestError(f"{origin}, {kind.name}, metadata.name: is missing")
+        key = f"{kind.name}/{meta.namespace}/{meta.generate_name}"
+        self._generated[key] += 1
+        name = f"{meta.generate_name}{self._generated[key]:05}"
+        return structs.replace(obj, metadata=structs.replace(meta, name=name))
+
+
+class WholeDocumentReader(DocumentReader):
+    """Keeps whole documents of all kinds, with their origins: for the store of `serve`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, Any]]] = []
+
+    def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
+        """Read a JSON text."""
+        self.read(origin, msgspec.json.decode(raw), api_version, kind)
+
+    def read(self, origin: Origin, document: object, api_version: str = "", kind: str = "") -> None:
+        """Read a parsed document, which may be a list of others."""
+        if isinstance(document, Mapping) and "items" not in document:
+            api_version = _stated(origin, document, "apiVersion") or api_version
+            kind = _stated(origin, document, "kind") or kind
+            self._skip(origin, document, api_version, kind)  # For the errors that it raises.
+            whole = {**_normalize(document), "apiVersion": api_version, "kind": kind}
+            self.found.append((str(origin), whole))
+        else:
+            super().read(origin, document, api_version, kind)
+
+
+def _stated(origin: Origin, document: Mapping[str, Any], name: str) -> str:
+    """The text in a field of a document, empty if the field is absent."""
     text = document.get(name)
     if text is not None and not isinstance(text, str):
-        raise ManifestError(f"{origin}, {name}: must be text, is {complaints.shown(text)}")
+        raise ManifestError(f"{origin}, {name}: must be text, is {errors.shown(text)}")
     return text or ""
 
 
 def _item_kind(api_version: str, kind: str) -> tuple[str, str]:
-    """What the items of a list are that do not say so themselves."""
+    """The version and kind of items of a list that do not state their own."""
     return (api_version, kind.removesuffix("List")) if kind != "List" else ("", "")
+
+
+def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
+    """A document as an object of a kind that is not Kubernetes'; errors name the field."""
+    plain = _normalize(document)
+    try:
+        return msgspec.convert(plain, struct)
+    except msgspec.ValidationError as error:
+        meta = plain.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, Mapping) else ""
+        subject = f"{struct.__name__} {name}".rstrip()
+        translated = errors.translate(str(error), plain)
+        raise errors.invalid_field(Origin(where), subject, translated) from None
+
+
+def _convert(origin: Origin, document: Mapping[str, Any], kind: Kind) -> KubeObject:
+    try:
+        return msgspec.convert(document, kind.struct)
+    except msgspec.ValidationError:
+        plain = _normalize(document)  # Slow, and few documents need it.
+    try:
+        return msgspec.convert(plain, kind.struct)
+    except msgspec.ValidationError as error:
+        translated = errors.translate(str(error), plain)
+        raise errors.invalid_field(origin, errors.subject(kind.name, plain), translated) from None
+
+
+def dump(obj: KubeObject) -> dict[str, Any]:
+    """An object as plain data, without the fields that have their default."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj))
+    return document
+
+
+_TEXT_MAPS = {"labels", "annotations", "matchLabels", "nodeSelector", "parameters"}
+_QUANTITY_MAPS = {"requests", "limits", "overhead", "allocatedResources"}
+
+
+def _normalize(node: Any, field_name: object = "") -> Any:
+    """Drop nulls, or make them the empty value inside a map; make keys of maps text."""
+    if isinstance(node, list | tuple):
+        return [_normalize(each) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    empty = "" if field_name in _TEXT_MAPS else 0 if field_name in _QUANTITY_MAPS else None
+    plain = {
+        key if isinstance(key, str) else json.dumps(key, default=str): (
+            empty if each is None else _normalize(each, key)
+        )
+        for key, each in node.items()
+    }
+    return {key: each for key, each in plain.items() if each is not None}

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api import admission, labels, quantity, selectors
+from moorage.api import labels, quantity, selectors, validation
 from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
@@ -133,7 +133,7 @@ def validate(resource: Resource, obj: Object) -> KubeObject:
             f"{resource.kind}: {error}"
         ) from None
     causes = list(_metadata_causes(read.metadata))
-    if (fault := admission.bad_quantity(read)) is not None:
+    if (fault := validation.invalid_quantity(read)) is not None:
         causes.append(cause(fault[0], "", fault[1]))
     elif not resource.custom and (rule := _RULES.get(resource.kind)) is not None:
         causes += [cause(*each) for each in rule(read)]
@@ -252,7 +252,7 @@ def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
         yield "spec.template", "", ""
         return
     template = Pod(metadata=spec.template.metadata, spec=spec.template.spec)
-    if (fault := admission.bad_quantity(template)) is not None:
+    if (fault := validation.invalid_quantity(template)) is not None:
         yield f"spec.template.{fault[0]}", "", fault[1]
         return
     yield from _pod_spec(spec.template.spec, "spec.template.spec")
