@@ -11,7 +11,9 @@ from moorage.api.config.plugin_args import (
 )
 from moorage.api.pod import Container, ResourceRequirements
 from moorage.errors import PluginFailure
-from moorage.plugins.node_resources_fit import NodeResourcesFit, shape
+from moorage.plugins import utilization_shape
+from moorage.plugins.node_resources_fit import NodeResourcesFit
+from moorage.plugins.node_resources_fit.scoring import RequestedToCapacityRatio
 from moorage.testing.builders import make_node, make_pod, make_state, make_table
 from moorage.testing.checks import check_plugin, check_twins, run_plugin
 
@@ -328,7 +330,7 @@ def points(*pairs):
     [
         pytest.param(
             [(10, 1), (90, 9)],
-            {-10: 1, 9: 1, 10: 1, 19: 1, 20: 2, 89: 8, 90: 9, 110: 9},
+            {-10: 1, 9: 1, 10: 1, 19: 1.9, 20: 2, 89: 8.9, 90: 9, 110: 9},
             id="level at both ends",
         ),
         pytest.param(
@@ -336,20 +338,18 @@ def points(*pairs):
             {0: 2, 20: 6, 30: 8, 40: 10, 70: 5, 100: 0, 110: 0},
             id="up and down",
         ),
-        pytest.param([(0, 100), (70, 0)], {33: 53}, id="downhill it is rounded up"),
+        pytest.param([(0, 10), (70, 0)], {33: 5.3}, id="downhill it is rounded up"),
         pytest.param([(50, 3)], {0: 3, 50: 3, 100: 3}, id="a single point"),
     ],
 )
-def test_shape(line, heights):
-    assert {at: shape.height(line, at) for at in heights} == heights
+def test_ratings_are_ten_times_as_high_as_the_shape(line, heights):
+    ratings = {at: utilization_shape.rating(points(*line), at) for at in heights}
+    assert ratings == {at: round(10 * height) for at, height in heights.items()}
 
 
-def test_ratings_are_ten_times_as_high_as_the_shape():
-    ratings = shape.ratings(points((0, 10), (70, 0)))
-    assert len(ratings) == 101
-    assert (ratings[0], ratings[33], ratings[100]) == (100, 53, 0)
+def test_a_shape_has_points():
     with pytest.raises(ValueError, match="at least one point"):
-        shape.ratings([])
+        RequestedToCapacityRatio(())
 
 
 def test_settings_may_be_structs():

@@ -1,8 +1,8 @@
-"""NodeResourcesFit: is there room for the pod, and how full would the node be?
+"""NodeResourcesFit: does the node have the requested resources, and how full would it be?
 
-The filter looks at what pods really request, the score at requests with a default for containers
-that state none. So the two read different amounts of one pod, and `reads` names both. Devices
-that stand behind an extended resource are not known here.
+The filter uses the requests as stated, the score uses requests with a default for containers that
+state none. So the two read different amounts of one pod, and `reads` returns both. Devices behind
+an extended resource are not considered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,24 +12,26 @@ import msgspec
 import numpy as np
 
 from moorage import plugin as mp
-from moorage.plugins.node_resources_fit import advice, hints, strategies
-from moorage.plugins.node_resources_fit.needs import Needs
-from moorage.plugins.node_resources_fit.shares import Scale, Scored, Shares
-from moorage.plugins.node_resources_fit.strategies import Strategy
+from moorage.plugins.node_resources_fit import filtering, scoring
+from moorage.plugins.node_resources_fit.filtering import FilterRequest
+from moorage.plugins.node_resources_fit.scoring import (
+    ResourceScorer,
+    ScoredRequest,
+    ScoredResource,
+    ScoringWeights,
+)
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
 HEAVIEST = 100
 # Pods that state nothing of these count on their node with the containers' defaults.
 DEFAULTED = ("cpu", "memory")
-# The remaining names that nodes keep count of are the scalars.
+# All other resources are scalars.
 UNSCALED = (*DEFAULTED, "ephemeral-storage")
 
-NEEDS = mp.StateKey[Needs]("NodeResourcesFit.needs")
-SHARES = mp.StateKey[Shares]("NodeResourcesFit.shares")
-
-
+FILTER_REQUEST = mp.StateKey[FilterRequest]("NodeResourcesFit.filter_request")
+SCORED_REQUEST = mp.StateKey[ScoredRequest]("NodeResourcesFit.scored_request")
 # What has to be free, and what is scored.
-Reads = tuple[tuple[tuple[str, int], ...], Shares]
+Reads = tuple[tuple[tuple[str, int], ...], ScoredRequest]
 
 
 class NodeResourcesFit:
@@ -47,7 +49,7 @@ class NodeResourcesFit:
         settings = msgspec.convert(scoring_strategy, mp.ScoringStrategy)
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_resource_groups)
-        self._strategy: Strategy = strategies.of(settings)
+        self._scorer: ResourceScorer = scoring.of(settings)
         self._scored = _scored(settings.resources)
         # Templates are shared by profiles, whose settings may differ.
         stated = (sorted(self._ignored_resources), sorted(self._ignored_groups), self._scored)
@@ -55,35 +57,35 @@ class NodeResourcesFit:
 
     def reads(self, pod: mp.Pod) -> Reads:
         needed, added = mp.requests.filter_request(pod), mp.requests.scoring_request(pod)
-        return self._needed(needed), self._shares(added)
+        return self._needed(needed), self._scored_request(added)
 
-    def prepare(self, template: mp.PodTemplate) -> tuple[Needs, Shares]:
-        needed, shares = self.reads(template.exemplar)
-        known = template.compiled[self._slot] = (Needs.of(needed), shares)
+    def prepare(self, template: mp.PodTemplate) -> tuple[FilterRequest, ScoredRequest]:
+        needed, scored = self.reads(template.exemplar)
+        known = template.compiled[self._slot] = (FilterRequest.of(needed), scored)
         return known
 
-    def _prepared(self, template: mp.PodTemplate) -> tuple[Needs, Shares]:
+    def _prepared(self, template: mp.PodTemplate) -> tuple[FilterRequest, ScoredRequest]:
         return template.compiled.get(self._slot) or self.prepare(template)
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        state[NEEDS] = self._prepared(state.template)[0]
+        state[FILTER_REQUEST] = self._prepared(state.template)[0]
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        needs = state[NEEDS]
-        return needs.refusals(needs.lacking(node))
+        request = state[FILTER_REQUEST]
+        return request.statuses(request.lacking(node))
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        needs = state[NEEDS]
-        lacking = needs.lacking_all(table)
+        request = state[FILTER_REQUEST]
+        lacking = request.lacking_all(table)
         if lacking is None:
-            return mp.Verdicts(all_fit=len(table), status_of=needs.refusals)
-        return mp.Verdicts(codes=lacking, status_of=needs.refusals)
+            return mp.Verdicts(all_fit=len(table), status_of=request.statuses)
+        return mp.Verdicts(codes=lacking, status_of=request.statuses)
 
     def _needed(self, wanted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-        """What has to be free, in the order in which a lack of it is reported."""
+        """What has to be free, in the order in which shortages are reported."""
         first = [(name, wanted[name]) for name in UNSCALED if wanted.get(name)]
         scalars = [
             (name, amount)
@@ -101,89 +103,132 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[SHARES] = self._prepared(state.template)[1]
+        state[SCORED_REQUEST] = self._prepared(state.template)[1]
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         if not self._scored:
             raise mp.PluginFailure("resources not found")
-        strategy = self._strategy
+        scorer = self._scorer
         total = weights = 0
-        for (resource, weight, defaulted), amount in state[SHARES].each:
+        for (resource, weight, defaulted), amount in state[SCORED_REQUEST].each:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
-                rating = strategy.rate(used + amount, allocatable)
-                if rating or strategy.counts_zero:
+                rating = scorer.rate(used + amount, allocatable)
+                if rating or scorer.counts_zero:
                     total += rating * weight
                     weights += weight
-        return strategy.mean(total, weights) if weights else 0
+        return scorer.mean(total, weights) if weights else 0
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         if not self._scored:
             raise mp.PluginFailure("resources not found")
-        shares = state[SHARES]
-        if not shares.amounts:
+        request = state[SCORED_REQUEST]
+        if not request.amounts:
             return np.zeros(len(table), dtype=np.int64)
-        scores = self._score_floats(shares, table)
-        return self._score_ints(shares, table) if scores is None else scores
+        scores = self._score_floats(request, table)
+        return self._score_ints(request, table) if scores is None else scores
 
-    def _score_floats(self, shares: Shares, table: mp.Rows) -> mp.Scores | None:
+    def _score_floats(self, request: ScoredRequest, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
-        scale, amounts, strategy = shares.scale, shares.amounts, self._strategy
-        offers = table.allocatable_floats(scale.resources)
-        if not (strategy.counts_zero and offers.by_all and offers.largest <= strategies.LARGEST):
+        weights, scorer = request.weights, self._scorer
+        offers = table.allocatable_floats(weights.resources)
+        if not (scorer.counts_zero and offers.by_all and offers.largest <= scoring.LARGEST):
             return None
-        hundredfold = np.array([100.0 * amount for amount in amounts])[:, None]
-        left = table.free_floats(scale.counted, 100) - hundredfold
-        ratings = strategy.rate_floats(left, offers)
-        return None if ratings is None else scale.mean(ratings)  # type: ignore[return-value]
+        hundredfold = np.array([100.0 * amount for amount in request.amounts])[:, None]
+        left = table.free_floats(weights.counted, 100) - hundredfold
+        ratings = scorer.rate_floats(left, offers)
+        return None if ratings is None else weights.mean(ratings)  # type: ignore[return-value]
 
-    def _score_ints(self, shares: Shares, table: mp.Rows) -> mp.Scores:
-        strategy = self._strategy
+    def _score_ints(self, request: ScoredRequest, table: mp.Rows) -> mp.Scores:
+        scorer = self._scorer
         total = np.zeros(len(table), dtype=np.int64)
         weights: Any = 0
-        for (resource, weight, defaulted), amount in shares.each:
+        for (resource, weight, defaulted), amount in request.each:
             allocatable = table.allocatable(resource)
             used = table.nonzero_requested(resource) if defaulted else table.requested(resource)
-            ratings = strategy.rate_all(used + amount, allocatable)
+            ratings = scorer.rate_all(used + amount, allocatable)
             total += ratings * weight
-            counted = allocatable > 0 if strategy.counts_zero else ratings > 0
+            counted = allocatable > 0 if scorer.counts_zero else ratings > 0
             weights = weights + counted * weight
-        return strategy.mean(total, weights)
+        return scorer.mean(total, weights)
 
-    def _shares(self, added: Mapping[str, int]) -> Shares:
+    def _scored_request(self, added: Mapping[str, int]) -> ScoredRequest:
         amounts = [added.get(scored.resource, 0) for scored in self._scored]
         each = tuple(
             (scored, amount)
             for scored, amount in zip(self._scored, amounts, strict=True)
             if _counts(scored.resource, amount)
         )
-        scale = Scale.of(tuple(scored for scored, _ in each))
-        return Shares(scale, tuple(amount for _, amount in each), each)
+        weights = ScoringWeights.of(tuple(scored for scored, _ in each))
+        return ScoredRequest(weights, tuple(amount for _, amount in each), each)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
-        return advice.explain(rejection)
+        return filtering.explain_shortage(rejection)
 
     # Requeueing
 
     def events_to_register(self) -> mp.Events:
         return {
-            mp.ClusterEvent.POD_DELETE: hints.after_pod_deleted,
-            mp.ClusterEvent.UPDATE_POD_SCALE_DOWN: hints.after_scale_down,
-            mp.ClusterEvent.NODE_ADD: hints.after_node_change,
-            mp.ClusterEvent.UPDATE_NODE_ALLOCATABLE: hints.after_node_change,
+            mp.ClusterEvent.POD_DELETE: after_pod_deleted,
+            mp.ClusterEvent.UPDATE_POD_SCALE_DOWN: after_scale_down,
+            mp.ClusterEvent.NODE_ADD: after_node_change,
+            mp.ClusterEvent.UPDATE_NODE_ALLOCATABLE: after_node_change,
         }
 
 
 def _counts(resource: str, amount: int) -> bool:
-    """What only some pods ask for is no matter for the others."""
+    """Whether a resource is scored: one that only some pods request counts for these pods."""
     return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
-def _scored(resources: tuple[mp.ResourceSpec, ...]) -> tuple[Scored, ...]:
+def _scored(resources: tuple[mp.ResourceSpec, ...]) -> tuple[ScoredResource, ...]:
     for index, spec in enumerate(resources):
         if not 1 <= spec.weight <= HEAVIEST:
             place = f"scoringStrategy.resources[{index}].weight"
             raise ValueError(f"{place}: must be 1 to {HEAVIEST}, is {spec.weight}")
-    return tuple(Scored(spec.name, spec.weight, spec.name in DEFAULTED) for spec in resources)
+    return tuple(
+        ScoredResource(spec.name, spec.weight, spec.name in DEFAULTED) for spec in resources
+    )
+
+
+# Hints: could the node hold the pod if it were empty? Ignored resources count here, as in
+# kube-scheduler; such a pod may wait for another change.
+
+
+def after_pod_deleted(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
+    """A pod that was on a node, or nominated to one, frees its resources."""
+    return _queue_if(bool(old.node_name or old.status.nominated_node_name))
+
+
+def after_scale_down(pod: mp.Pod, old: mp.Pod, new: mp.Pod) -> mp.Hint:
+    """The pod itself requests less, or another pod frees some of what it requests."""
+    if new.uid == pod.uid:
+        return mp.Hint.QUEUE
+    return _queue_if(bool(new.node_name) and _frees_some(pod, old, new))
+
+
+def after_node_change(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+    """The node is large enough and, if it existed before, offers more of what is requested."""
+    wanted = {name: amount for name, amount in mp.requests.filter_request(pod).items() if amount}
+    offered = mp.requests.allocatable(new)
+    if offered.get("pods", 0) < 1 or any(wanted[name] > offered.get(name, 0) for name in wanted):
+        return mp.Hint.QUEUE_SKIP
+    if old is None:
+        return mp.Hint.QUEUE
+    before = mp.requests.allocatable(old)
+    return _queue_if(any(offered.get(name, 0) > before.get(name, 0) for name in ("pods", *wanted)))
+
+
+def _frees_some(pod: mp.Pod, old: mp.Pod, new: mp.Pod) -> bool:
+    before, after = mp.requests.requested(old), mp.requests.requested(new)
+    return any(
+        before.get(name, 0) > after.get(name, 0)
+        for name, amount in mp.requests.requested(pod).items()
+        if amount
+    )
+
+
+def _queue_if(helps: bool) -> mp.Hint:  # noqa: FBT001 - the answer itself, not an option
+    return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP

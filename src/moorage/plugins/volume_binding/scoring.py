@@ -1,18 +1,18 @@
 """Scoring by storage capacity: how full a node's volumes would be. Off unless a shape is given."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from moorage import plugin as mp
+from moorage.plugins import utilization_shape
 from moorage.plugins.volume_binding.finding import Found
-
-# Shapes are written with scores from 0 to 10; nodes are scored from 0 to 100.
-SCALE = 10
 
 
 def score(found: Found, shape: Sequence[mp.UtilizationShapePoint]) -> int:
     """The mean rating of the storage classes in question, 0 if there is none."""
-    ratings = [_rating(shape, *amounts) for amounts in _by_class(found).values()]
+    ratings = [
+        utilization_shape.rating(shape, _utilization(*amounts))
+        for amounts in _by_class(found).values()
+    ]
     if not ratings:
         return 0
     # Half goes up; nothing is negative.
@@ -41,16 +41,5 @@ def _requested(claim: mp.PersistentVolumeClaim) -> int:
     return mp.quantity.value_of_nano(mp.claims.requested_nano(claim))
 
 
-def _rating(shape: Sequence[mp.UtilizationShapePoint], requested: int, capacity: int) -> int:
-    full = capacity == 0 or requested > capacity
-    return _height(shape, 100 if full else requested * 100 // capacity)
-
-
-def _height(shape: Sequence[mp.UtilizationShapePoint], at: int) -> int:
-    points = [(point.utilization, point.score * SCALE) for point in shape]
-    if at <= points[0][0]:
-        return points[0][1]
-    for (left, low), (right, high) in pairwise(points):
-        if at <= right:
-            return low + mp.quantity.truncated_div((high - low) * (at - left), right - left)
-    return points[-1][1]
+def _utilization(requested: int, capacity: int) -> int:
+    return 100 if capacity == 0 or requested > capacity else requested * 100 // capacity

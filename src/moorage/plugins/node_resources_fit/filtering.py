@@ -1,7 +1,7 @@
-"""Needs: what a pod must find free on a node, and the words for what is missing.
+"""The filter: does a node have what the pod requests?
 
-What a node lacks is an integer, one bit per reason, so that the answer for the whole cluster is
-one array and a Status is made only for the combinations that occur.
+What a node lacks is an integer with one bit per reason. So the result for the whole cluster is one
+array, and a Status is made only for the combinations that occur.
 """
 
 from functools import lru_cache
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 
 PODS = mp.requests.PODS
+INSUFFICIENT = "Insufficient "
 TOO_MANY_PODS = 1  # bit 0; the resources follow
 UNRESOLVABLE = 1 << 62  # the highest bit that leaves an int64 positive
 MOST_RESOURCES = 61
@@ -20,8 +21,8 @@ MOST_RESOURCES = 61
 EXACT = 1 << 52
 
 
-class Refusals(Struct, frozen=True):
-    """The Status for what a node lacks: bits, in the order of the resources."""
+class ShortageStatuses(Struct, frozen=True):
+    """From the bits of what a node lacks, in the order of the resources, to a Status."""
 
     resources: tuple[str, ...]
 
@@ -32,7 +33,7 @@ class Refusals(Struct, frozen=True):
 @lru_cache(maxsize=4096)
 def _status(resources: tuple[str, ...], lacking: int) -> mp.Status:
     reasons = [
-        "Too many pods" if name == PODS else f"Insufficient {name}"
+        "Too many pods" if name == PODS else f"{INSUFFICIENT}{name}"
         for position, name in enumerate(resources)
         if lacking & (1 << position)
     ]
@@ -41,51 +42,51 @@ def _status(resources: tuple[str, ...], lacking: int) -> mp.Status:
 
 @lru_cache(maxsize=4096)
 def _worded(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
-    """One object for all templates that are refused in the same words."""
+    """One object for all templates that are rejected with the same reasons."""
     return mp.unschedulable(*reasons) if resolvable else mp.unresolvable(*reasons)
 
 
-class Asked(Struct, frozen=True, eq=False):
-    """What all pods have in common that request the same resources."""
+class RequestedResources(Struct, frozen=True, eq=False):
+    """The same for all pods that request the same resources."""
 
     resources: tuple[str, ...]
-    # As `table.left` and `table.has_room` want them; the latter is asked for one more pod, too.
+    # Arguments for `table.free_floats` and `table.has_room`; the latter includes one more pod.
     counted: tuple[tuple[str, bool], ...]
     with_pod: tuple[tuple[str, bool], ...]
     bits: tuple[int, ...]
-    refusals: Refusals
+    statuses: ShortageStatuses
 
 
 @lru_cache(maxsize=4096)
-def _asked(resources: tuple[str, ...]) -> Asked:
+def _requested(resources: tuple[str, ...]) -> RequestedResources:
     if len(resources) > MOST_RESOURCES:
         most = f"a pod may request {MOST_RESOURCES} different resources"
         raise mp.PluginFailure(f"{most}, this one requests {len(resources)}")
     counted = tuple((name, False) for name in resources)
     bits = tuple(1 << position for position in range(1, len(resources) + 1))
-    refusals = Refusals((PODS, *resources))
-    return Asked(resources, counted, ((PODS, False), *counted), bits, refusals)
+    statuses = ShortageStatuses((PODS, *resources))
+    return RequestedResources(resources, counted, ((PODS, False), *counted), bits, statuses)
 
 
-class Needs(Struct, frozen=True, eq=False):
-    """A pod's requests as the filter asks for them."""
+class FilterRequest(Struct, frozen=True, eq=False):
+    """What the filter compares with the free resources of a node."""
 
-    asked: Asked
+    resources: RequestedResources
     amounts: tuple[int, ...]
     # One by one: bit, resource, amount.
     each: tuple[tuple[int, str, int], ...]
 
     @classmethod
-    def of(cls, needed: tuple[tuple[str, int], ...]) -> "Needs":
-        """The needs of a pod that requests these amounts, reported in this order."""
-        asked = _asked(tuple(name for name, _ in needed))
+    def of(cls, needed: tuple[tuple[str, int], ...]) -> "FilterRequest":
+        """The requests of a pod; shortages are reported in this order."""
+        resources = _requested(tuple(name for name, _ in needed))
         amounts = tuple(amount for _, amount in needed)
-        each = tuple(zip(asked.bits, asked.resources, amounts, strict=True))
-        return cls(asked, amounts, each)
+        each = tuple(zip(resources.bits, resources.resources, amounts, strict=True))
+        return cls(resources, amounts, each)
 
     @property
-    def refusals(self) -> Refusals:
-        return self.asked.refusals
+    def statuses(self) -> ShortageStatuses:
+        return self.resources.statuses
 
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
@@ -104,8 +105,8 @@ class Needs(Struct, frozen=True, eq=False):
 
     def lacking_all(self, table: mp.Rows) -> NDArray[np.int64] | None:
         """The same for many rows; None if the pod fits everywhere."""
-        asked, amounts = self.asked, self.amounts
-        if table.has_room(asked.with_pod, (1, *amounts)):
+        resources, amounts = self.resources, self.amounts
+        if table.has_room(resources.with_pod, (1, *amounts)):
             return None
         active = table.active
         full = table.pod_count >= table.allocatable(PODS)
@@ -122,11 +123,41 @@ class Needs(Struct, frozen=True, eq=False):
 
     def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
-        resources, amounts = self.asked.resources, self.amounts
+        resources, amounts = self.resources.resources, self.amounts
         if not resources:
             return np.zeros((0, len(table)), dtype=np.bool_)
         if table.allocatable_floats(resources).largest <= EXACT:
             wanted = np.array(amounts, dtype=np.float64)[:, None]
-            return table.free_floats(self.asked.counted) < wanted
+            return table.free_floats(self.resources.counted) < wanted
         left = [table.allocatable(name) - table.requested(name) for name in resources]
         return np.stack([line < amount for line, amount in zip(left, amounts, strict=True)])
+
+
+def explain_shortage(rejection: mp.Rejection) -> str:
+    """How much the pod requests, and how much the nodes have free."""
+    nodes = rejection.nodes
+    is_one = len(nodes) == 1
+    these = nodes[0].name if is_one else f"these {mp.texts.count(len(nodes), 'node')}"
+    if not rejection.reason.startswith(INSUFFICIENT):
+        limit = mp.texts.count(max(node.allocatable("pods") for node in nodes), "pod")
+        return f"{these} {'takes' if is_one else 'take'} {limit} at most, and no more fit."
+    resource = rejection.reason.removeprefix(INSUFFICIENT)
+    requested = mp.requests.filter_request(rejection.pod).get(resource, 0)
+    best = max(nodes, key=lambda node: _free(node, resource))
+    request, free = mp.texts.two_amounts(requested, max(_free(best, resource), 0), resource)
+    largest = max(node.allocatable(resource) for node in nodes)
+    line = f"the pod asks for {request}; "
+    if largest <= 0:
+        return f"{line}{these} {'offers' if is_one else 'offer'} none."
+    line += f"{'' if is_one else 'at most '}{free} is free on {best.name}."
+    enough = [node.name for node in nodes if node.allocatable(resource) >= requested]
+    if enough:
+        they = "it" if len(enough) == 1 else "they"
+        return f"{line} Large enough, were {they} less full: {mp.texts.listed(enough, 60)}."
+    _, most = mp.texts.two_amounts(requested, largest, resource)
+    even = f"it has only {most}" if is_one else f"none of these has more than {most}"
+    return f"{line} Even empty, {even}."
+
+
+def _free(node: mp.NodeInfo, resource: str) -> int:
+    return node.allocatable(resource) - node.requested(resource)

@@ -1,19 +1,21 @@
-"""Strategies: how good is a node that would be this full of a resource?
+"""The score: how good is a node that would be this full of a resource?
 
-Each rates one resource from 0 to 100 and says how the ratings of several become one score. All of
-it is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
+A scorer rates one resource from 0 to 100 and combines the ratings of several into one score. This
+is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
 
-For many nodes at once it may be done in floats, which divide several times faster. They are exact
-up to LARGEST: a percentage that is no whole number is further from the next one than any rounding.
+For many nodes it may be done in floats, which divide several times faster. They are exact up to
+LARGEST: a percentage that is not whole is further from the next one than any rounding error.
 """
 
-from typing import ClassVar, Protocol, TypeVar
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.node_resources_fit import shape
+from moorage.plugins import utilization_shape
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -24,8 +26,8 @@ IntOrInts = TypeVar("IntOrInts", int, Ints)
 LARGEST = 1 << 46
 
 
-class Strategy(Protocol):
-    """One way to score; forms for many may use their first array as scratch space."""
+class ResourceScorer(Protocol):
+    """One way to score; the forms for many nodes may overwrite their first array."""
 
     # Whether a rating of 0 takes part in the mean, or is left out as if there were no resource.
     counts_zero: ClassVar[bool]
@@ -90,12 +92,14 @@ class MostAllocated:
 
 
 class RequestedToCapacityRatio:
-    """As good as a given shape says for that utilization."""
+    """The score of a configured shape for that utilization."""
 
     counts_zero: ClassVar[bool] = False
 
     def __init__(self, points: tuple[mp.UtilizationShapePoint, ...]) -> None:
-        self._ratings = shape.ratings(points)
+        if not points:
+            raise ValueError("requestedToCapacityRatio.shape: must have at least one point")
+        self._ratings = [utilization_shape.rating(points, percent) for percent in range(101)]
         self._ratings_array = np.array(self._ratings, dtype=np.int64)
 
     def rate(self, requested: int, allocatable: int) -> int:
@@ -116,8 +120,8 @@ class RequestedToCapacityRatio:
         return _whole(2 * total + weights, 2 * weights)  # to the nearest, halves up
 
 
-def of(settings: mp.ScoringStrategy) -> Strategy:
-    """The strategy that a configuration asks for."""
+def of(settings: mp.ScoringStrategy) -> ResourceScorer:
+    """The scorer of a configured strategy."""
     match settings.type:
         case "LeastAllocated":
             return LeastAllocated()
@@ -141,3 +145,62 @@ def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
         return part // whole
     with np.errstate(divide="ignore"):
         return part // whole
+
+
+class ScoredResource(NamedTuple):
+    """A resource that is scored, and how much it counts.
+
+    If `defaulted`, pods on a node that state nothing of it count with a default.
+    """
+
+    resource: str
+    weight: int
+    defaulted: bool
+
+
+class ScoringWeights(Struct, frozen=True, eq=False):
+    """The same for all pods for which the same resources are scored."""
+
+    each: tuple[ScoredResource, ...]
+    resources: tuple[str, ...]
+    # The argument for `table.free_floats`.
+    counted: tuple[tuple[str, bool], ...]
+    # One below the other; None if all are 1.
+    weights: Ratings | None
+    weight: int
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, each: tuple[ScoredResource, ...]) -> "ScoringWeights":
+        """The weights of some resources."""
+        weights = [scored.weight for scored in each]
+        equal = weights.count(1) == len(weights)
+        return cls(
+            each,
+            tuple([scored.resource for scored in each]),
+            tuple([(scored.resource, scored.defaulted) for scored in each]),
+            None if equal else np.array([[weight] for weight in weights], dtype=np.int32),
+            sum(weights),
+        )
+
+    def mean(self, ratings: Ratings) -> Ratings:
+        """The mean of many nodes' ratings, a line for each resource, rounded down."""
+        if self.weights is not None:
+            ratings *= self.weights
+        total: Ratings = ratings[0] if len(ratings) == 1 else ratings[0] + ratings[1]
+        for line in ratings[2:]:
+            total += line
+        if self.weight == 2:
+            total >>= 1  # To shift is quicker than to divide.
+        elif self.weight != 1:
+            total //= self.weight
+        return total
+
+
+class ScoredRequest(NamedTuple):
+    """What a pod adds to each of the resources that are scored."""
+
+    weights: ScoringWeights
+    amounts: tuple[int, ...]
+    # One by one, with each resource.
+    each: tuple[tuple[ScoredResource, int], ...]
