@@ -14,7 +14,7 @@ from moorage.api.pod import (
 )
 from moorage.api.storage import AWSDiskSource, AzureFileSource, GCEDiskSource
 from moorage.framework.invoke import PluginMethod, filter_one
-from moorage.plugins.node_volume_limits import NodeVolumeLimits, hints
+from moorage.plugins.node_volume_limits import NodeVolumeLimits, plugin
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.testing import check_plugin, make_cluster, make_node, make_pod, make_state
 from moorage.testing.storage import (
@@ -348,7 +348,7 @@ def test_a_disk_that_azure_does_not_manage():
 )
 def test_a_node_states_other_limits(old, new, hint):
     changed = make_csi_node(limits=old), make_csi_node(limits=new)
-    assert hints.raises_a_limit(make_pod(), *changed) is hint
+    assert plugin.raises_a_limit(make_pod(), *changed) is hint
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_node_states_other_limits(old, new, hint):
     ],
 )
 def test_a_deleted_pod(deleted, hint):
-    assert hints.detaches(make_pod(), deleted, None) is hint
+    assert plugin.detaches(make_pod(), deleted, None) is hint
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_a_deleted_pod(deleted, hint):
 )
 def test_a_new_claim(claim, hint):
     pod = make_pod("web", volumes=(claimed("data"), ephemeral("tmp")))
-    assert hints.is_wanted(pod, None, claim) is hint
+    assert plugin.is_wanted(pod, None, claim) is hint
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_new_claim(claim, hint):
 )
 def test_a_volume_is_detached(volume, attacher, hint):
     pod = make_pod(volumes=(volume,))
-    assert hints.is_detached(pod, make_attachment("x", attacher=attacher), None) is hint
+    assert plugin.is_detached(pod, make_attachment("x", attacher=attacher), None) is hint
 
 
 def test_conforms():

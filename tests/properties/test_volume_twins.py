@@ -30,7 +30,7 @@ from moorage.nodes import changes
 from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import Usage
 from moorage.plugins.node_volume_limits import NodeVolumeLimits
-from moorage.plugins.node_volume_limits.attached import UNLIMITED, AttachedVolumes
+from moorage.plugins.node_volume_limits.attach_limits import UNLIMITED, AttachLimits
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.plugins.volume_restrictions import CLAIM_IN_USE, NO_DISK, VolumeRestrictions
 from moorage.plugins.volume_zone import ELSEWHERE, LABELS, VolumeZone
@@ -241,10 +241,10 @@ def test_such_worlds_make_them_say_all_they_can(plugin, statuses):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_what_is_kept_about_attached_volumes_equals_a_recount(seed):
     world = StorageWorld(seed)
-    kept = AttachedVolumes(world.cluster)
+    kept = AttachLimits(world.cluster)
     for _ in range(40):
         world.step()
-        assert counts(kept, world) == counts(AttachedVolumes(world.seen_anew()), world)
+        assert counts(kept, world) == counts(AttachLimits(world.seen_anew()), world)
 
 
 def counts(attached, world):
@@ -258,7 +258,7 @@ def counts(attached, world):
     return (
         {driver: (unlimited if f is None else f)[rows].tolist() for driver, f in free.items()},
         {name: needed[rows].tolist() for name, needed in more.items()},
-        {row: text for row, text in attached.troubles.items() if row in rows},
+        {row: text for row, text in attached.errors.items() if row in rows},
         attached.has_csi_node[rows].tolist(),
     )
 

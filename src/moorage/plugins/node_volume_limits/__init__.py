@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a CSI driver attaches no more volumes to a node than it can."""
+"""NodeVolumeLimits: how many volumes a CSI driver can attach to a node."""
 
 from moorage.plugins.node_volume_limits.plugin import NodeVolumeLimits
 

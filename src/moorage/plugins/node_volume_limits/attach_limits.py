@@ -1,8 +1,7 @@
-"""AttachedVolumes: for every row and driver, how many more volumes can be attached.
+"""AttachLimits: for every row and driver, how many more volumes can be attached.
 
-The whole-cluster form's side of the bookkeeping. It is brought up to date when somebody asks: rows
-with other pods than before, another CSINode or VolumeAttachment, and those whose pods use a claim,
-volume or class that changed are worked out again, the others stay.
+For the whole-cluster form. It is brought up to date when it is read: rows are recomputed whose
+pods, CSINode or VolumeAttachments changed, or whose pods use a claim, volume or class that changed.
 """
 
 from collections import Counter
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.node_volume_limits import attachable
-from moorage.plugins.node_volume_limits.attachable import Attachable, Names
-from moorage.plugins.node_volume_limits.attachments import Attachments
+from moorage.plugins.node_volume_limits import csi_volumes
+from moorage.plugins.node_volume_limits.csi_volumes import AttachmentsByNode, Names, VolumeReader
 
 Ints = NDArray[np.int64]
 
@@ -31,7 +29,7 @@ KINDS = (
 )
 
 
-class AttachedVolumes:
+class AttachLimits:
     """See the module."""
 
     def __init__(self, cluster: mp.Cluster) -> None:
@@ -46,22 +44,20 @@ class AttachedVolumes:
 
     def _forget(self) -> None:
         self._capacity = 0
-        # By driver: what is left of the limit, for every row.
+        # By driver, for every row: the limit minus the volumes that are attached.
         self._free: dict[str, Ints] = {}
         # Rows that have a CSINode.
         self.has_csi_node: mp.Mask = np.zeros(0, dtype=np.bool_)
         # Rows on which a pod's volumes cannot be counted, and why.
-        self.troubles: dict[int, str] = {}
+        self.errors: dict[int, str] = {}
         # Rows where pods use a volume, by the volume's name.
         self._rows_of: dict[str, set[int]] = {}
-        # What is known of a row's pods, by UID.
+        # The volumes of a row's pods, by the UID of the pod.
         self._names: dict[int, dict[str, Names]] = {}
-        # Rows to look at again when one of these changes; may name too many.
+        # Rows to recompute when one of these changes; may have too many.
         self._rows_by_volume: dict[str, set[int]] = {}
         self._rows_by_class: dict[str, set[int]] = {}
         self._rows_by_attachment: dict[str, set[int]] = {}
-
-    # What it says
 
     def free(self, driver: str) -> Ints | None:
         """How many more volumes of a driver each row takes; None if no row has a limit."""
@@ -70,7 +66,7 @@ class AttachedVolumes:
     def more(self, names: Sequence[str]) -> Ints | int:
         """How many of these volumes are not attached yet, if not the same for all rows.
 
-        None of them is no more than any row can take.
+        A row where all of them are attached takes them whatever its limit is.
         """
         shared = [rows for name in names if (rows := self._rows_of.get(name))]
         if not shared:
@@ -81,10 +77,8 @@ class AttachedVolumes:
         more[more == 0] = -UNLIMITED
         return more
 
-    # Bringing it up to date
-
-    def refresh(self) -> "AttachedVolumes":
-        """The same, as things are now."""
+    def refresh(self) -> "AttachLimits":
+        """Bring the limits up to date."""
         read = [cursor.position for cursor in self._cursors]
         if self._capacity == self._table.capacity and read == [
             cursor.log.position for cursor in self._cursors
@@ -92,22 +86,22 @@ class AttachedVolumes:
             return self
         changed: list[Any] = [cursor.changed() for cursor in self._cursors]
         if not self._capacity or any(each is None for each in changed):
-            self._start_over()
+            self._recompute()
         else:
             if self._capacity != self._table.capacity:
                 self._grow()
-            self._catch_up(*changed)
+            self._update(*changed)
         for cursor in self._cursors:
             cursor.commit()
         return self
 
-    def _start_over(self) -> None:
+    def _recompute(self) -> None:
         self._forget()
         self._grow()
         for node in self._cluster.all(mp.CSINode):
             row = self._table.row_of.get(node.name)
             if row is not None:
-                self._work_out(row)
+                self._compute(row)
 
     def _grow(self) -> None:
         more = self._table.capacity - self._capacity
@@ -116,7 +110,7 @@ class AttachedVolumes:
         self.has_csi_node = np.pad(self.has_csi_node, (0, more))
         self._capacity = self._table.capacity
 
-    def _catch_up(
+    def _update(
         self,
         pods: list[int],
         nodes: list[int],
@@ -143,22 +137,20 @@ class AttachedVolumes:
         for row in stale:
             self._drop(row)
         for row in sorted(stale.union(pods)):
-            self._work_out(row)
-
-    # One row
+            self._compute(row)
 
     def _drop(self, row: int) -> None:
         for names in self._names.pop(row, {}).values():
-            self._unlist(row, names)
-        self.troubles.pop(row, None)
+            self._remove_names(row, names)
+        self.errors.pop(row, None)
 
-    def _work_out(self, row: int) -> None:
+    def _compute(self, row: int) -> None:
         name = self._table.name(row)
         csi_node = self._cluster.get(mp.CSINode, name) if name else None
         self.has_csi_node[row] = csi_node is not None
         for free in self._free.values():
             free[row] = UNLIMITED
-        limits = attachable.limits_of(csi_node)
+        limits = csi_volumes.limits_of(csi_node)
         if not limits:
             self._drop(row)
             return
@@ -166,7 +158,7 @@ class AttachedVolumes:
         attached: Names = {}
         for names in self._names[row].values():
             attached.update(names)
-        counts = Counter(attached.values()) + self._left_over(row, name, attached)
+        counts = Counter(attached.values()) + self._without_pod(row, name, attached)
         for driver, limit in limits.items():
             if driver not in self._free:
                 self._free[driver] = np.full(self._capacity, UNLIMITED, dtype=np.int64)
@@ -176,19 +168,19 @@ class AttachedVolumes:
         """Read the volumes of pods that came, forget those of pods that left."""
         pods = self._table.volumes.pods(row)
         known = self._names.setdefault(row, {})
-        self.troubles.pop(row, None)
+        self.errors.pop(row, None)
         for uid in [uid for uid in known if uid not in pods]:
             left = known.pop(uid)
-            self._unlist(row, left)
-        reader = Attachable(self._cluster, migrated=True, strict=False)
+            self._remove_names(row, left)
+        reader = VolumeReader(self._cluster, migrated=True, strict=False)
         for uid, pod in pods.items():
             if uid in known:  # A pod's volumes never change.
                 continue
             try:
                 known[uid] = reader.names(pod)
-            except mp.PluginFailure as trouble:
-                # Not kept, so that it is found again for as long as it lasts.
-                self.troubles.setdefault(row, str(trouble))
+            except mp.PluginFailure as error:
+                # Not stored, so that it is read again at the next refresh.
+                self.errors.setdefault(row, str(error))
                 continue
             for name in known[uid]:
                 self._rows_of.setdefault(name, set()).add(row)
@@ -199,7 +191,7 @@ class AttachedVolumes:
             for key in seen:
                 rows.setdefault(key, set()).add(row)
 
-    def _unlist(self, row: int, names: Names) -> None:
+    def _remove_names(self, row: int, names: Names) -> None:
         """A pod with these volumes left; another one of the row may still use them."""
         others = self._names.get(row, {}).values()
         for name in names:
@@ -209,11 +201,13 @@ class AttachedVolumes:
                 if not rows:
                     del self._rows_of[name]
 
-    def _left_over(self, row: int, node: str, attached: Names) -> Counter[str]:
+    def _without_pod(self, row: int, node: str, attached: Names) -> Counter[str]:
         """Volumes by driver that are attached to a node though no pod there uses them."""
-        for attachment in self._cluster.derived(Attachments).on(node):
+        attachments = self._cluster.derived(AttachmentsByNode).on(node)
+        for attachment in attachments:
             self._rows_by_attachment.setdefault(attachment.key, set()).add(row)
             source = attachment.spec.source.persistent_volume_name
             if source:
                 self._rows_by_volume.setdefault(source, set()).add(row)
-        return Counter(attachable.left_over(node, self._cluster, attached).values())
+        found = csi_volumes.attached_without_pod(attachments, self._cluster, attached)
+        return Counter(found.values())

@@ -1,48 +1,47 @@
-"""The volumes of a pod that a CSI driver attaches, under names that tell them apart.
+"""The volumes of a pod that a CSI driver attaches, under names that identify them.
 
 A claim that several pods use is one volume, and so are an in-tree disk and the CSI volume that it
-has become. A claim without a volume counts as the one that its class will make for it. In-tree
-volumes count where the node has CSI at all, which is when a CSINode is there.
+was migrated to. A claim without a volume counts as the one that its class will provision. In-tree
+volumes count on nodes that have a CSINode.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moorage import plugin as mp
-from moorage.plugins.node_volume_limits.attachments import Attachments
 
 DRIVERS = mp.csi_migration.DRIVERS
 NOT_MOVED = mp.csi_migration.NOT_MOVED
-# Before the names of volumes that are still to be made; no driver hands out such handles.
-TO_BE_MADE = "moorage.dev/to-be-made"
+# Starts the handle of a volume that is not provisioned yet; no driver uses such handles.
+NOT_PROVISIONED = "moorage.dev/to-be-made"
 
 # `driver/handle` -> driver
 Names = dict[str, str]
-# Driver and handle.
-Found = tuple[str, str]
+DriverAndHandle = tuple[str, str]
 
 
-class ClaimMissing(Exception):
-    """A claim of a pod is not there; the text is Kubernetes'."""
+class MissingClaimError(Exception):
+    """A claim of a pod does not exist; the text is Kubernetes'."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attachable:
-    """Reads pods' volumes, and notes what it looked at."""
+class VolumeReader:
+    """Reads the volumes of pods, and collects the objects that it looked up."""
 
     cluster: mp.Cluster
-    # Whether in-tree volumes are CSI volumes, too.
+    # Whether in-tree volumes count as CSI volumes.
     migrated: bool
-    # Whether a claim that is not there is worth a complaint; a pod that runs has had its chance.
+    # Whether a missing claim is an error; for a pod that runs it is not.
     strict: bool
     volumes_seen: set[str] = field(default_factory=set)
     classes_seen: set[str] = field(default_factory=set)
 
     def names(self, pod: mp.Pod) -> Names:
-        """The volumes of a pod; trouble with one of them is raised."""
+        """The volumes of a pod; one that cannot be read raises."""
         found = (self._of(pod, volume) for volume in pod.spec.volumes)
         return {f"{each[0]}/{each[1]}": each[0] for each in found if each is not None}
 
-    def _of(self, pod: mp.Pod, volume: mp.Volume) -> Found | None:
+    def _of(self, pod: mp.Pod, volume: mp.Volume) -> DriverAndHandle | None:
         name = mp.claims.name_of(pod, volume)
         if name is None:
             return self._inline(volume)
@@ -52,22 +51,22 @@ class Attachable:
         if claim is None:
             if self.strict:
                 missing = mp.claims.not_found(name)
-                raise ClaimMissing(f"looking up PVC {pod.namespace}/{name}: {missing}")
+                raise MissingClaimError(f"looking up PVC {pod.namespace}/{name}: {missing}")
             return None
         if volume.ephemeral is not None and not mp.claims.is_made_for(claim, pod):
             raise mp.PluginFailure(mp.claims.not_made_for(claim, pod))
         return self._behind(claim)
 
-    def _behind(self, claim: mp.PersistentVolumeClaim) -> Found | None:
+    def _behind(self, claim: mp.PersistentVolumeClaim) -> DriverAndHandle | None:
         name = claim.spec.volume_name
         if name:
             self.volumes_seen.add(name)
             volume = self.cluster.get(mp.PersistentVolume, name)
             if volume is not None:
                 return self._of_volume(volume)
-        return self._to_be_made(claim)
+        return self._not_provisioned(claim)
 
-    def _of_volume(self, volume: mp.PersistentVolume) -> Found | None:
+    def _of_volume(self, volume: mp.PersistentVolume) -> DriverAndHandle | None:
         spec = volume.spec
         if spec.csi is not None:
             return spec.csi.driver, spec.csi.volume_handle
@@ -79,7 +78,7 @@ class Attachable:
         except mp.csi_migration.MigrationError:
             return None
 
-    def _to_be_made(self, claim: mp.PersistentVolumeClaim) -> Found | None:
+    def _not_provisioned(self, claim: mp.PersistentVolumeClaim) -> DriverAndHandle | None:
         name = mp.claims.class_of(claim)
         self.classes_seen.add(name)
         storage_class = self.cluster.get(mp.StorageClass, name) if name else None
@@ -88,25 +87,25 @@ class Attachable:
         provisioner = storage_class.provisioner
         in_tree = provisioner in DRIVERS or provisioner in NOT_MOVED
         driver = self._driver(provisioner) if in_tree else provisioner
-        return None if driver is None else (driver, f"{TO_BE_MADE}-{claim.key}")
+        return None if driver is None else (driver, f"{NOT_PROVISIONED}-{claim.key}")
 
-    def _inline(self, volume: mp.Volume) -> Found | None:
+    def _inline(self, volume: mp.Volume) -> DriverAndHandle | None:
         driver = self._driver(mp.csi_migration.plugin_of(volume) or "")
         if driver is None:
             return None
         try:
             return driver, mp.csi_migration.handle_of(volume)
-        except mp.csi_migration.MigrationError as trouble:
-            text = f"converting volume({volume.name}) from inline to csi: {trouble}"
-            raise mp.PluginFailure(text) from trouble
+        except mp.csi_migration.MigrationError as error:
+            text = f"converting volume({volume.name}) from inline to csi: {error}"
+            raise mp.PluginFailure(text) from error
 
     def _driver(self, in_tree: str) -> str | None:
-        """The driver that took an in-tree plugin over, where one has."""
+        """The CSI driver that replaces an in-tree plugin, where one does."""
         return DRIVERS.get(in_tree) if self.migrated else None
 
 
-def is_telling(volume: mp.Volume) -> bool:
-    """Whether a volume is of a kind that counts on some nodes; inline CSI volumes are not."""
+def may_count(volume: mp.Volume) -> bool:
+    """Whether a volume counts on some nodes; inline CSI volumes do not."""
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -115,7 +114,7 @@ def is_telling(volume: mp.Volume) -> bool:
 
 
 def limits_of(csi_node: mp.CSINode | None) -> dict[str, int]:
-    """How many volumes each driver attaches to a node, as far as it says."""
+    """How many volumes each driver attaches to a node; drivers without a limit are left out."""
     if csi_node is None:
         return {}
     return {
@@ -125,15 +124,51 @@ def limits_of(csi_node: mp.CSINode | None) -> dict[str, int]:
     }
 
 
-def left_over(node: str, cluster: mp.Cluster, attached: Names) -> Names:
-    """Volumes that are attached to a node though no pod there uses them."""
+def attached_without_pod(
+    attachments: Iterable[mp.VolumeAttachment], cluster: mp.Cluster, used: Names
+) -> Names:
+    """Volumes that are attached to a node although no pod there uses them."""
     found: Names = {}
-    for attachment in cluster.derived(Attachments).on(node):
+    for attachment in attachments:
         attacher = attachment.spec.attacher
         source = attachment.spec.source.persistent_volume_name
         volume = cluster.get(mp.PersistentVolume, source) if attacher and source else None
         if volume is not None and volume.spec.csi is not None:
             name = f"{attacher}/{volume.spec.csi.volume_handle}"
-            if name not in attached:
+            if name not in used:
                 found[name] = attacher
     return found
+
+
+class AttachmentsByNode:
+    """VolumeAttachments by node, brought up to date when they are read."""
+
+    def __init__(self, cluster: mp.Cluster) -> None:
+        self._cluster = cluster
+        self._cursor = mp.Cursor(cluster.changes_of(mp.VolumeAttachment))
+        self._of_node: dict[str, dict[str, mp.VolumeAttachment]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def on(self, node: str) -> Iterable[mp.VolumeAttachment]:
+        """The attachments to a node."""
+        if not self._cursor.is_current:
+            self._refresh()
+        return self._of_node.get(node, {}).values()
+
+    def _refresh(self) -> None:
+        changed = self._cursor.changed()
+        if changed is None:
+            self._of_node.clear()
+            self._node_of.clear()
+            changed = [each.key for each in self._cluster.all(mp.VolumeAttachment)]
+        for key in changed:
+            self._set(key, self._cluster.get(mp.VolumeAttachment, key))
+        self._cursor.commit()
+
+    def _set(self, key: str, attachment: mp.VolumeAttachment | None) -> None:
+        before = self._node_of.pop(key, None)
+        if before is not None:
+            del self._of_node[before][key]
+        if attachment is not None:
+            node = self._node_of[key] = attachment.spec.node_name
+            self._of_node.setdefault(node, {})[key] = attachment
