@@ -1,34 +1,42 @@
-"""Stopwatches: every moment belongs to one part."""
+"""Stopwatches: every second is counted for one part."""
 
 from itertools import count
 
 from moorage import Simulation
-from moorage.metrics.stopwatches import Spent, Stopwatches
+from moorage.framework.invoke import PluginMethod, measured
+from moorage.metrics.stopwatches import Stopwatches
 from moorage.testing.builders import make_node, make_pod
 
 
 class Inner:
-    def work(self):
+    name = "Inner"
+
+    def filter(self):
         return "done"
 
 
 class Outer:
-    def __init__(self, inner):
-        self.inner = inner
+    def __init__(self, meter):
+        self.meter = meter
+        self.inner = PluginMethod(Inner(), "filter")
+        self.inner.meter = meter
 
-    def work(self):
-        return self.inner.work() + self.inner.work()
+    @measured("Filter")
+    def run_filters(self):
+        return self.inner() + self.reserve() + self.inner()
+
+    @measured("Reserve")
+    def reserve(self):
+        return self.inner()
 
 
 def test_nested_calls_have_their_own_time():
-    watches = Stopwatches(count().__next__)  # Every look at the clock takes a second.
-    outer = Outer(Inner())
-    seen = {"inner": Spent(), "outer": Spent()}
-    watches._wrap(outer.inner, "work", seen["inner"])
-    watches._wrap(outer, "work", seen["outer"])
-    assert outer.work() == "donedone"
-    assert (seen["inner"].calls, seen["inner"].seconds) == (2, 2)
-    assert (seen["outer"].calls, seen["outer"].seconds) == (1, 3)
+    watches = Stopwatches(count().__next__)  # Every reading of the clock takes a second.
+    assert Outer(watches).run_filters() == "donedonedone"
+    inner, outer = watches.plugins["Inner", "filter"], watches.stages["which nodes fit"]
+    assert (inner.calls, inner.seconds) == (3, 3)
+    # A point that is no stage of its own counts as part of the stage around it.
+    assert (outer.calls, outer.seconds) == (1, 5)
 
 
 def test_a_simulation_is_measured_and_not_changed():

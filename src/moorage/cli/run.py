@@ -55,14 +55,14 @@ def run(
     extenders = HttpExtenders(configuration.extenders) if configuration.extenders else None
     try:
         scheduler, companion = serving.measured(configuration, seed, extenders, answering)
-        scheduler.meter.host = connection.server.partition("//")[2]
+        scheduler.metrics.host = connection.server.partition("//")[2]
         work = start.schedule(
             configuration,
             connection,
             scheduler,
             companion=companion,
             extenders=extenders,
-            observer=scheduler.meter.requested,
+            observer=scheduler.metrics.requested,
         )
         outer.exit(start.run(work))
     finally:

@@ -21,6 +21,7 @@ from moorage.framework.answers import Filtered, PreFiltered, Scored
 from moorage.framework.beside import Beside
 from moorage.framework.cluster import Cluster
 from moorage.framework.inquiry import Inquiry
+from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.post_filter import PostFiltered, Refusal, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.promises import Promises
@@ -42,6 +43,10 @@ Rows = NDArray[np.intp]
 NOTHING_SAID = PreFiltered()
 # Statuses for nodes that nobody looked at, when there is no better reason.
 NOT_LOOKED_AT = unresolvable()
+
+
+# Under which a meter sees the decision.
+DECIDE = "decide"
 
 
 class Decision(Struct, gc=False):
@@ -120,6 +125,8 @@ def _as_its_status_says(pod: Pod) -> str:
 class SchedulingCycle:
     """Decides for pods, one after the other."""
 
+    meter: CallMeter | None = None
+
     def __init__(
         self,
         cluster: Cluster,
@@ -140,9 +147,12 @@ class SchedulingCycle:
         self._random = random
         self._walk = sampling.Walk()
 
+    @measured(DECIDE)
     def decide(self, profile: Profile, pod: Pod, template: PodTemplate, now: float) -> Decision:
         """Find the best node for a pod, or the reason why there is none."""
         sheet = profile.sheets.of(template)
+        if profile.meter is not None:
+            profile.meter.cycle_started(sheet)
         state = CycleState(self._cluster, template, now, below=sheet.state)
         nodes = self._cluster.table.node_count
         decision = Decision(pod, profile, template, state, nodes, NOTHING_SAID)

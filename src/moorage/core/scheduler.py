@@ -35,6 +35,7 @@ from moorage.core.queued_pod import QueuedPod
 from moorage.framework import profiles
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
+from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.registry import Registry
 from moorage.framework.template import PodTemplate, Templates
 
@@ -43,6 +44,9 @@ CONFIRM_SECONDS = 30.0
 
 class Scheduler:
     """See the module."""
+
+    # Measures the calls of the verbs below; see `moorage simulate --profile`.
+    meter: CallMeter | None = None
 
     def __init__(
         self,
@@ -135,6 +139,7 @@ class Scheduler:
 
     # The verbs
 
+    @measured("observe")
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Take in what the world tells."""
         self._now = now
@@ -143,6 +148,7 @@ class Scheduler:
             self.bindings.observed(observation, now)
         return self._caused(now)
 
+    @measured("schedule_one")
     def schedule_one(self, now: float) -> list[Effect]:
         """Take the next pod from the queue and decide where it goes."""
         self._now = now
@@ -151,6 +157,7 @@ class Scheduler:
             self._attempt(entry, now)
         return self._caused(now)
 
+    @measured("complete")
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         """Something that was asked of the world came to an end."""
         self._now = now
@@ -165,6 +172,7 @@ class Scheduler:
                 self.preemptions.answered(name, outcome, now)
         return self._caused(now)
 
+    @measured("advance")
     def advance(self, now: float) -> list[Effect]:
         """Do what is due by now."""
         self._now = now

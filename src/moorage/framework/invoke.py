@@ -8,8 +8,9 @@ and nothing else. The functions below call a method and check what it returned.
 import os
 from collections import Counter
 from collections.abc import Callable
+from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +41,64 @@ if TYPE_CHECKING:
     from moorage.nodes.table import Rows
 
 
-class Meter(Protocol):
-    """Measures calls of plugin methods; a profile has at most one, see `Profile.measure`."""
+class CachedViews(Protocol):
+    """What a meter reads off the cached views of a cycle."""
 
-    def run(self, method: "PluginMethod", args: tuple[Any, ...]) -> Any:
-        """Return `method.run(*args)`."""
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was cached for the pod's template."""
+
+    @property
+    def combined(self) -> int:
+        """How often verdicts were combined anew for all nodes."""
+
+
+class CallMeter(Protocol):
+    """Measures a profile (see `Profile.measure`): the calls of plugins and of extension points.
+
+    Every `begin` is followed by one `end_...`; calls may be nested.
+    """
+
+    # Whether single plugin calls are measured at present; they are counted in any case.
+    is_sampling: bool
+
+    def cycle_started(self, views: CachedViews) -> None:
+        """A scheduling cycle starts."""
+
+    def begin(self) -> float:
+        """A call starts; returns what `end_...` needs."""
+
+    def end_method(self, method: "PluginMethod", began: float, result: Any) -> None:
+        """A plugin returned, or raised: then the result is a PluginError."""
+
+    def end_point(self, label: str, began: float, result: Any) -> None:
+        """The same for all plugins of an extension point together."""
+
+
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+
+def measured(label: str) -> Callable[[AnyFunction], AnyFunction]:
+    """For a method of an object with a `meter`: measure its calls under a label."""
+
+    def decorate(function: AnyFunction) -> AnyFunction:
+        @wraps(function)
+        def run(self: Any, *args: Any) -> Any:
+            meter: CallMeter | None = self.meter
+            if meter is None:
+                return function(self, *args)
+            began = meter.begin()
+            try:
+                result = function(self, *args)
+            except BaseException as raised:
+                meter.end_point(label, began, raised)
+                raise
+            meter.end_point(label, began, result)
+            return result
+
+        return cast(AnyFunction, run)
+
+    return decorate
 
 
 class PluginMethod:
@@ -54,13 +108,15 @@ class PluginMethod:
     `normalizer.apply`.
     """
 
-    __slots__ = ("_function", "meter", "method", "name", "plugin")
+    __slots__ = ("_function", "calls", "meter", "method", "name", "plugin")
 
     def __init__(self, plugin: Any, method: str) -> None:
         self.plugin = plugin
         self.name: str = plugin.name
         self.method = method
-        self.meter: Meter | None = None
+        self.meter: CallMeter | None = None
+        # Counted only if there is a meter.
+        self.calls = 0
         self._function: Callable[..., Any] = attrgetter(method)(plugin)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -70,19 +126,26 @@ class PluginMethod:
         return f"{self.name}.{self.method}"
 
     def __call__(self, *args: Any) -> Any:
-        if self.meter is not None:
-            return self.meter.run(self, args)
+        meter = self.meter
+        if meter is not None:
+            self.calls += 1
+            if meter.is_sampling:
+                return self._measure(meter, args)
         try:
             return self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
             raise self._raised(raised) from raised
 
-    def run(self, *args: Any) -> Any:
-        """Call the plugin without a measurement."""
+    def _measure(self, meter: CallMeter, args: tuple[Any, ...]) -> Any:
+        began = meter.begin()
         try:
-            return self._function(*args)
+            result = self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
-            raise self._raised(raised) from raised
+            failure = self._raised(raised)
+            meter.end_method(self, began, failure)
+            raise failure from raised
+        meter.end_method(self, began, result)
+        return result
 
     def _raised(self, raised: BaseException) -> PluginError:
         where = "" if isinstance(raised, DELIBERATE) else location(raised)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from moorage.api.pod import Pod
 from moorage.framework.answers import PreFiltered
 from moorage.framework.family import Family
+from moorage.framework.invoke import measured
 from moorage.framework.points import ALWAYS
 from moorage.framework.sheet import Sheet
 from moorage.framework.state import CycleState
@@ -30,6 +31,7 @@ class Newcomers(Sheet):
     def is_new(self) -> bool:
         return True
 
+    @measured("PreFilter")
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin that looks at more than node objects."""
         # What the last one left behind.

@@ -13,7 +13,7 @@ from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
-from moorage.framework.invoke import PluginMethod
+from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.keeping import KEPT, SETTLED, Keeping, depends_of
 from moorage.framework.post_filter import PostFiltered, Refusal
 from moorage.framework.sheets import Sheets
@@ -64,6 +64,7 @@ class Profile:
         self.name = name
         self.cluster = cluster
         self.percentage = percentage
+        self.meter: CallMeter | None = None
         self.loops = invoke.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
@@ -96,7 +97,9 @@ class Profile:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is kept can be worked out again, and what plugins said of it need not pickle.
-        return {name: value for name, value in self.__dict__.items() if name != "sheets"}
+        # A meter belongs to the process.
+        kept = {name: value for name, value in self.__dict__.items() if name != "sheets"}
+        return kept | {"meter": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -110,7 +113,9 @@ class Profile:
         """A method of one of the profile's plugins; None if the plugin does not have it."""
         key = plugin.name, name
         if key not in self._methods:
-            self._methods[key] = invoke.method_of(plugin, name)
+            found = self._methods[key] = invoke.method_of(plugin, name)
+            if found is not None:
+                found.meter = self.meter
         return self._methods[key]
 
     def require(self, plugin: Any, name: str) -> PluginMethod:
@@ -118,6 +123,16 @@ class Profile:
         method = self.method(plugin, name)
         assert method is not None, f"{plugin.name} has no method {name}"
         return method
+
+    def measure(self, meter: CallMeter) -> None:
+        """Report all calls of plugins and of extension points to a meter from now on."""
+        self.meter = meter
+        for method in self.called_methods():
+            method.meter = meter
+
+    def called_methods(self) -> list[PluginMethod]:
+        """The plugin methods that were looked up so far."""
+        return [method for method in self._methods.values() if method is not None]
 
     def methods(self, point: str, name: str) -> list[PluginMethod]:
         """A method of all plugins of an extension point that have it, in order."""
@@ -130,6 +145,7 @@ class Profile:
 
     # Queue
 
+    @measured("PreEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first plugin's refusal to let the pod into the queue, or None."""
         for method in self.methods("pre_enqueue", "pre_enqueue"):
@@ -216,6 +232,7 @@ class Profile:
                 return frozenset(skipped), nodes, table.changes.position, promises, version
         return None
 
+    @measured("PostFilter")
     def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
         """Ask whether something can be done about a refusal."""
         methods = self.methods("post_filter", "post_filter")
@@ -238,6 +255,7 @@ class Profile:
 
     # Reserve and permit
 
+    @measured("Reserve")
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
         """Reserve with every plugin, in order, until one refuses."""
         for method in self.methods("reserve", "reserve"):
@@ -248,10 +266,12 @@ class Profile:
                 return status
         return SUCCESS
 
+    @measured("Unreserve")
     def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Undo with every plugin, in reverse order; returns what went wrong on the way."""
         return _run_all(reversed(self.methods("reserve", "unreserve")), state, pod, node)
 
+    @measured("Permit")
     def run_permit(
         self, state: CycleState, pod: Pod, node: NodeName
     ) -> tuple[Status, dict[str, float]]:
@@ -269,6 +289,7 @@ class Profile:
 
     # Bind
 
+    @measured("PreBindPreFlight")
     def run_pre_flight(
         self, state: CycleState, pod: Pod, node: NodeName
     ) -> tuple[Status, list[Any]]:
@@ -294,12 +315,14 @@ class Profile:
                 busy.append(plugin)
         return (SUCCESS if busy else SKIP), busy
 
+    @measured("PreBind")
     def run_pre_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
         """What one pre_bind plugin says or asks for."""
         return invoke.pre_bind(self.require(plugin, "pre_bind"), state, pod, node)
 
+    @measured("PreBind")
     def run_pre_bind_next(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
@@ -310,12 +333,14 @@ class Profile:
     def binds(self) -> list[Any]:
         return self._at["bind"]
 
+    @measured("Bind")
     def run_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
         """What one bind plugin says or asks for."""
         return invoke.bind(self.require(plugin, "bind"), state, pod, node)
 
+    @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Tell everybody; returns what went wrong on the way."""
         return _run_all(self.methods("post_bind", "post_bind"), state, pod, node)

@@ -24,6 +24,7 @@ from moorage.framework.answers import (
 from moorage.framework.beside import Beside
 from moorage.framework.family import Family
 from moorage.framework.fitting import Fitting
+from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.keeping import Keeping
 from moorage.framework.leaders import Leaders
 from moorage.framework.memo import FollowedMemo
@@ -90,6 +91,10 @@ class Sheet:
         self.reasons: Reasons | None = None
 
     @property
+    def meter(self) -> CallMeter | None:
+        return self.profile.meter
+
+    @property
     def combined(self) -> int:
         """How often verdicts were combined anew for all nodes."""
         return 0 if self._fitting is None else self._fitting.combined
@@ -104,6 +109,7 @@ class Sheet:
 
     # Before the nodes
 
+    @measured("PreFilter")
     def run_pre_filters(self, state: CycleState, pod: Pod) -> PreFiltered:
         """Ask every pre_filter plugin, in order, as far as answers are not kept."""
         cluster, table = state.cluster, state.table
@@ -241,6 +247,7 @@ class Sheet:
 
     # Which nodes fit
 
+    @measured("Filter")
     def run_filters(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
         """Every row's verdict, first refusal first."""
         fitting = self._fitting
@@ -324,6 +331,7 @@ class Sheet:
 
     # How good they are
 
+    @measured("Score")
     def run_scores(self, state: CycleState, pod: Pod, fits: Mask) -> Scored:
         """Weighted, normalised scores of the rows that fit."""
         fitting = self._fitting

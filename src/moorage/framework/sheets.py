@@ -42,9 +42,6 @@ class Sheets:
 
     def __init__(self, profile: "Profile") -> None:
         self._profile = profile
-        # What sheets are made of; somebody may want them measured.
-        self.sheet_type = Sheet
-        self.newcomers_type = Newcomers
         self._kept: OrderedDict[int, Sheet] = OrderedDict()
         # By family, the latest last.
         self._newcomers: OrderedDict[Family, Newcomers] = OrderedDict()
@@ -87,7 +84,7 @@ class Sheets:
         if newcomers is None:
             while len(self._newcomers) >= MOST_FAMILIES:
                 self.leave(self._newcomers.popitem(last=False)[0])
-            newcomers = self.newcomers_type(self._profile, template, family)
+            newcomers = Newcomers(self._profile, template, family)
             self._newcomers[family] = newcomers
         else:
             self._newcomers.move_to_end(family)
@@ -99,7 +96,7 @@ class Sheets:
         own = self._found(self._by_usage, reads, template)
         family = self.family(template)
         self._hold(own)
-        return self.sheet_type(self._profile, self._profile.by_template, template, family, own)
+        return Sheet(self._profile, self._profile.by_template, template, family, own)
 
     def _drop(self, sheet: Sheet) -> None:
         self._release(sheet.own)

@@ -31,29 +31,29 @@ class TimedScheduler(Scheduler):
                 extenders=extenders.extenders,
                 at_once=extenders.at_once,
             )
-        self.meter = meter
+        self.metrics = meter
         meter.attach(self)
 
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         began = time.perf_counter()
         effects = super().observe(observation, now)
-        self.meter.observed(observation, time.perf_counter() - began)
+        self.metrics.observed(observation, time.perf_counter() - began)
         return effects
 
     def schedule_one(self, now: float) -> list[Effect]:
         began = time.perf_counter()
         effects = super().schedule_one(now)
-        self.meter.called("schedule_one", time.perf_counter() - began)
+        self.metrics.called("schedule_one", time.perf_counter() - began)
         return effects
 
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         began = time.perf_counter()
         effects = super().complete(ticket, outcome, now)
-        self.meter.called("complete", time.perf_counter() - began)
+        self.metrics.called("complete", time.perf_counter() - began)
         return effects
 
     def advance(self, now: float) -> list[Effect]:
         began = time.perf_counter()
         effects = super().advance(now)
-        self.meter.called("advance", time.perf_counter() - began)
+        self.metrics.called("advance", time.perf_counter() - began)
         return effects

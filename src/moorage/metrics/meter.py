@@ -12,7 +12,7 @@ from moorage.metrics import gauges
 from moorage.metrics.facts import Clock, MeteredJournal, Tracks
 from moorage.metrics.families import Families
 from moorage.metrics.tallies import FRESH, Cell, Histogram
-from moorage.metrics.timing import Timing
+from moorage.metrics.timing import ProfileTiming
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,6 +33,7 @@ class Meter:
         self._chance = chance
         self._verbs: dict[str, Cell] = {}
         self._handled: dict[tuple[type, type, bool], Cell] = {}
+        self._timings: list[ProfileTiming] = []
         self._scheduler: Scheduler | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -48,7 +49,10 @@ class Meter:
             return profiles[0] if known is None else known.spec.scheduler_name
 
         self.journal.tracks = Tracks(self.families, self._clock, profile_of)
-        Timing(self.families, self._clock, self._chance).attach(scheduler)
+        for profile in scheduler.profiles.values():
+            timing = ProfileTiming(profile, self.families, self._clock, self._chance)
+            profile.measure(timing)
+            self._timings.append(timing)
 
     # What the shell tells
 
@@ -91,11 +95,15 @@ class Meter:
 
     def reset(self) -> None:
         """Count from nothing again."""
+        for timing in self._timings:
+            timing.count_evaluations()
         for tally in self.families:
             tally.reset()
 
     def collect(self) -> Iterator[Metric]:
         """For the registry."""
+        for timing in self._timings:
+            timing.count_evaluations()
         # Each call of `observe` was taken in once already, under what was observed.
         told = self.families.event_handling.cells()
         self.families.verb_duration.cell("observe").add_up(told)

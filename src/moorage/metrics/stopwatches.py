@@ -1,35 +1,32 @@
-"""Stopwatches: where a scheduler's time goes, per plugin and per stage, for somebody who waits.
+"""Stopwatches: where a scheduler's time goes, per plugin and per stage (`simulate --profile`).
 
-Methods of one scheduler and of its plugins are wrapped, as `timing` does it, but every call is
-measured, and of nested calls each has its own time only. So all parts add up to the whole:
+Every call is measured, and of nested calls each counts its own time only, so that all parts add up
+to the whole:
 
-    stage      what the machine does by itself: its verbs, the decision, the points of a profile
+    stage      what the scheduler does itself: its verbs, the decision, the points of a profile
     plugin     what plugins do, by method: `filter_all` once for all nodes, `filter` once for each
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.core.cycle import DECIDE
 from moorage.core.scheduler import Scheduler
-from moorage.framework.profile import Profile
+from moorage.framework.invoke import CachedViews, PluginMethod
 from moorage.metrics.facts import Clock
-from moorage.metrics.timing import PLUGIN_POINTS
 
-# Methods of the scheduler, and what they are called in a table for people.
-VERBS = {
+# What is measured, and its name in the table that is printed.
+STAGES = {
     "observe": "taking in news",
     "schedule_one": "queue, and placing pods",
     "complete": "binding",
     "advance": "what is due",
+    DECIDE: "decision",
+    "PreFilter": "before the nodes",
+    "Filter": "which nodes fit",
+    "Score": "how good they are",
+    "PostFilter": "after a refusal",
 }
-SHEET_POINTS = {
-    "run_pre_filters": "before the nodes",
-    "run_filters": "which nodes fit",
-    "run_scores": "how good they are",
-}
-DECISION = "decision"
-PREEMPTION = "after a refusal"
 
 
 @dataclass(slots=True)
@@ -41,61 +38,50 @@ class Spent:
 
 
 class Stopwatches:
-    """See the module."""
+    """A CallMeter for a scheduler, its cycle and all its profiles."""
+
+    is_sampling = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.stages: dict[str, Spent] = {}
+        self.stages = {stage: Spent() for stage in STAGES.values()}
         # By plugin and method.
         self.plugins: dict[tuple[str, str], Spent] = {}
-        # What the calls within took, for each call that is under way.
-        self._within: list[float] = []
+        # What the nested calls took, for each call in progress.
+        self._nested: list[float] = []
 
     def attach(self, scheduler: Scheduler) -> None:
         """Measure a scheduler from now on."""
-        for method, stage in VERBS.items():
-            self._wrap(scheduler, method, self.stages.setdefault(stage, Spent()))
-        self._wrap(scheduler.cycle, "decide", self.stages.setdefault(DECISION, Spent()))
+        scheduler.meter = scheduler.cycle.meter = self
         for profile in scheduler.profiles.values():
-            self._attach_profile(profile)
+            profile.measure(self)
 
-    def _attach_profile(self, profile: Profile) -> None:
-        self._wrap(profile, "run_post_filters", self.stages.setdefault(PREEMPTION, Spent()))
-        find = profile.sheets.of
+    def cycle_started(self, views: CachedViews) -> None:
+        """Nothing to do."""
 
-        def sheet(template: Any) -> Any:
-            found = find(template)
-            for method, stage in SHEET_POINTS.items():
-                if method not in vars(found):
-                    self._wrap(found, method, self.stages.setdefault(stage, Spent()))
-            return found
+    def begin(self) -> float:
+        """A call starts."""
+        self._nested.append(0.0)
+        return self._clock()
 
-        profile.sheets.of = sheet  # type: ignore[method-assign]  # see the module
-        for plugin in profile.plugins():
-            for method in PLUGIN_POINTS:
-                if callable(getattr(plugin, method, None)):
-                    spent = self.plugins.setdefault((plugin.name, method), Spent())
-                    self._wrap(plugin, method, spent)
+    def end_method(self, method: PluginMethod, began: float, result: Any) -> None:
+        """A plugin call ended."""
+        key = method.name, method.method
+        self._end(self.plugins.setdefault(key, Spent()), began)
 
-    def _wrap(self, owner: Any, method: str, spent: Spent) -> None:
-        try:
-            setattr(owner, method, self._timed(getattr(owner, method), spent))
-        except AttributeError:
-            return  # It has slots, and no room for this; its time is that of whoever calls it.
+    def end_point(self, label: str, began: float, result: Any) -> None:
+        """A stage ended; a point that is no stage counts as part of the stage around it."""
+        stage = STAGES.get(label)
+        if stage is None:
+            nested = self._nested.pop()
+            if self._nested:
+                self._nested[-1] += nested
+        else:
+            self._end(self.stages[stage], began)
 
-    def _timed(self, call: Callable[..., Any], spent: Spent) -> Callable[..., Any]:
-        clock, within = self._clock, self._within
-
-        def timed(*args: Any, **named: Any) -> Any:
-            within.append(0.0)
-            began = clock()
-            try:
-                return call(*args, **named)
-            finally:
-                took = clock() - began
-                spent.calls += 1
-                spent.seconds += took - within.pop()
-                if within:
-                    within[-1] += took
-
-        return timed
+    def _end(self, spent: Spent, began: float) -> None:
+        took = self._clock() - began
+        spent.calls += 1
+        spent.seconds += took - self._nested.pop()
+        if self._nested:
+            self._nested[-1] += took
