@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from moorage.cli import output, progress
-from moorage.cli.progress import Progress
+from moorage.cli.progress import ProgressBar
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "patience_seconds", "appears"),
+    ("stream", "delay_seconds", "appears"),
     [
         pytest.param(Terminal, 0, True, id="a terminal"),
         pytest.param(Terminal, 60, False, id="work that is done in a moment"),
         pytest.param(io.StringIO, 0, False, id="a file"),
     ],
 )
-def test_progress(monkeypatch, stream, patience_seconds, appears):
+def test_progress(monkeypatch, stream, delay_seconds, appears):
     written = stream()
     monkeypatch.setattr(sys, "stderr", written)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience_seconds)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", delay_seconds)
     monkeypatch.setenv("TERM", "xterm")
-    with Progress("scheduling") as bar:
+    with ProgressBar("scheduling") as bar:
         bar.update(1, 3)
         bar.update(3, 3)
     assert ("3/3" in written.getvalue()) is appears

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tests.planning.conftest import HOST, ZONE, node, pod
 
 from moorage.errors import InputError
-from moorage.planning.capacity import capacity
+from moorage.planning.capacity import capacity, pools_of
+from moorage.testing import make_node
 
 SPREAD = {
     "maxSkew": 1,
@@ -172,3 +173,31 @@ def test_complains_in_one_line(objects, web, complaint):
     with pytest.raises(InputError, match=complaint) as caught:
         capacity(objects, web)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "pool"),
+    [
+        pytest.param({"moorage.dev/pool": "p", "karpenter.sh/nodepool": "k"}, "p", id="ours"),
+        pytest.param({"cloud.google.com/gke-nodepool": "g"}, "g", id="a platform's"),
+        pytest.param({"node.kubernetes.io/instance-type": "m5"}, "m5", id="the instance type"),
+        pytest.param({"x": "y"}, "4 cpu, 32Gi memory", id="the size"),
+    ],
+)
+def test_the_first_known_label_names_the_pool(labels, pool):
+    assert pools_of([make_node("n", labels=labels)]) == {pool: ["n"]}
+
+
+def test_nodes_without_the_label_are_one_pool():
+    nodes = [make_node("a", labels={"team": "x"}), make_node("b"), make_node("c")]
+    assert pools_of(nodes, "team") == {"x": ["a"], "(no pool)": ["b", "c"]}
+
+
+def test_the_size_of_a_node_includes_extended_resources():
+    gpu = make_node("n", allocatable={"cpu": "4", "memory": "8Gi", "example.com/gpu": "2"})
+    assert pools_of([gpu]) == {"4 cpu, 8Gi memory, 2 example.com/gpu": ["n"]}
+
+
+def test_a_pool_label_that_no_node_has():
+    with pytest.raises(InputError, match='no node has the label "team"'):
+        pools_of([make_node("n")], "team")

@@ -11,8 +11,8 @@ from tests.planning.conftest import node, pod
 
 from moorage import Simulation
 from moorage.errors import InputError
-from moorage.planning.compact import Cell, compact, percentile
-from moorage.planning.situation import Situation
+from moorage.planning.compact import CompactedCell, compact, percentile
+from moorage.planning.input_cluster import InputCluster
 
 
 @given(
@@ -83,7 +83,7 @@ def test_a_few_may_be_pending():
 
 def test_a_cell_goes_to_another_process():
     objects = [node("a"), node("b"), pod("p", 3000), pod("q", 3000)]
-    cell = pickle.loads(pickle.dumps(Cell(Situation.of(objects))))
+    cell = pickle.loads(pickle.dumps(CompactedCell(InputCluster.of(objects))))
     assert cell.compacted(0) == 2
 
 

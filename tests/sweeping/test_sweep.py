@@ -15,10 +15,9 @@ from moorage.errors import InputError
 from moorage.scenarios import reading
 from moorage.scenarios.play import Play
 from moorage.sweeping import processes
-from moorage.sweeping.folder import Folder
 from moorage.sweeping.parameters import grid, parse
-from moorage.sweeping.run import Run
-from moorage.sweeping.sweep import sweep
+from moorage.sweeping.run import SweepRun
+from moorage.sweeping.sweep import RunFolder, sweep
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POOL = {
@@ -40,7 +39,7 @@ WEB = {
 
 
 def make_run(*objects, **fields):
-    return Run(tuple(manifests.read(objects).everything), config.load(None), **fields)
+    return SweepRun(tuple(manifests.read(objects).everything), config.load(None), **fields)
 
 
 @pytest.fixture
@@ -97,8 +96,8 @@ def test_answers_come_in_the_order_of_the_items():
 
 def test_finished_runs_are_kept(run, tmp_path):
     runs = grid([parse("seed=0..3")])
-    first = sweep(run, runs[:3], Folder(tmp_path, run.digest()), workers=1)
-    again = sweep(run, runs, Folder(tmp_path, run.digest()), workers=1)
+    first = sweep(run, runs[:3], RunFolder(tmp_path, run.digest()), workers=1)
+    again = sweep(run, runs, RunFolder(tmp_path, run.digest()), workers=1)
     assert (first.reused, again.reused) == (0, 3)
     assert again.runs[:3] == first.runs
 
@@ -114,13 +113,13 @@ def test_an_interrupted_run_is_made_again(run, tmp_path):
             yield place, function(item)
 
     with pytest.raises(KeyboardInterrupt):
-        sweep(run, runs, Folder(tmp_path, run.digest()), as_completed=interrupted)
+        sweep(run, runs, RunFolder(tmp_path, run.digest()), as_completed=interrupted)
     finished = sorted(tmp_path.glob("run-*.json"))
     assert len(finished) == 2
     # As if the power had failed in the middle of writing: one cut off, one not in place yet.
     finished[0].write_text(finished[0].read_text()[:40])
     (tmp_path / ".run-x.json.1.part").write_text("{")
-    got = sweep(run, runs, Folder(tmp_path, run.digest()), workers=1)
+    got = sweep(run, runs, RunFolder(tmp_path, run.digest()), workers=1)
     assert got.reused == 1
     assert got.runs == whole.runs
     assert len(list(tmp_path.glob("run-*.json"))) == 5
@@ -128,9 +127,9 @@ def test_an_interrupted_run_is_made_again(run, tmp_path):
 
 def test_another_input_is_another_sweep(run, tmp_path):
     runs = grid([parse("seed=0")])
-    sweep(run, runs, Folder(tmp_path, run.digest()), workers=1)
+    sweep(run, runs, RunFolder(tmp_path, run.digest()), workers=1)
     other = make_run(POOL, WEB, pod("more", 100))
-    assert sweep(other, runs, Folder(tmp_path, other.digest()), workers=1).reused == 0
+    assert sweep(other, runs, RunFolder(tmp_path, other.digest()), workers=1).reused == 0
 
 
 def test_seeds_are_grouped_and_rows_are_flat(run):
@@ -166,7 +165,7 @@ def test_complaints_come_before_the_first_run(run, parameters, complaint):
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
-        Folder(tmp_path / "file", "x")
+        RunFolder(tmp_path / "file", "x")
 
 
 def test_empty_cluster_is_a_run_too():
@@ -191,7 +190,7 @@ def test_a_worker_that_complains(run):
 def test_scenarios_are_swept_too():
     plan = reading.load(EXAMPLES / "scenarios" / "day.yaml")
     short = dataclasses.replace(plan, duration=600.0)
-    run = Run(plan.objects, config.load(None), plan=dataclasses.replace(short, objects=()))
+    run = SweepRun(plan.objects, config.load(None), plan=dataclasses.replace(short, objects=()))
     got = sweep(pickle.loads(pickle.dumps(run)), [{"seed": 1}, {"seed": 2}], workers=1)
     alone = Play(short, seed=2).run()
     assert got.runs[1].summary == alone.result.summary()

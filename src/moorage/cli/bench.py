@@ -113,10 +113,10 @@ def _measure(shapes: "list[Shape]", size: "Size", repeat: int, output: str) -> N
     from moorage.bench import measuring
     from moorage.bench.timing import Clocks
     from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import Progress
+    from moorage.cli.progress import ProgressBar
 
     clocks = Clocks(time.perf_counter, time.process_time)
-    with Progress("measuring") as progress:
+    with ProgressBar("measuring") as progress:
         measured = measuring.measure(shapes, size, repeat, clocks, progress.update)
     if output == "json":
         documents.write(measuring.to_dict(measured), output)
@@ -130,10 +130,10 @@ def _plugin(shapes: "list[Shape]", size: "Size", repeat: int, plugin: str, outpu
     from moorage.bench import plugin_cost
     from moorage.bench.timing import Clocks
     from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import Progress
+    from moorage.cli.progress import ProgressBar
 
     clocks = Clocks(time.perf_counter, time.process_time)
-    with Progress("measuring") as progress:
+    with ProgressBar("measuring") as progress:
         costs = plugin_cost.measure(shapes, size, repeat, clocks, plugin, progress.update)
     if output == "json":
         figures = {cost.shape.name: cost.to_dict() for cost in costs}
@@ -145,10 +145,10 @@ def _plugin(shapes: "list[Shape]", size: "Size", repeat: int, plugin: str, outpu
 def _compare(shapes: "list[Shape]", size: "Size", repeat: int, commit: str, output: str) -> None:
     from moorage.bench import commits
     from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import Progress
+    from moorage.cli.progress import ProgressBar
 
     names = [shape.name for shape in shapes]
-    with Progress("measuring") as progress:
+    with ProgressBar("measuring") as progress:
         compared, absent = commits.compare(commit, names, size, repeat, progress.update)
     if output == "json":
         figures = {each.name: each.to_dict() for each in compared}

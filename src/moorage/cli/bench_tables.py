@@ -11,12 +11,12 @@ from moorage.bench.commits import Compared
 from moorage.bench.measuring import Measured
 from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
-from moorage.cli.output import Page
+from moorage.cli.output import ConsolePage
 
 
 def show(measured: list[Measured]) -> None:
     """Print the figures, and what they were taken on."""
-    page = Page()
+    page = ConsolePage()
     page.put(Text(_setting(measured)))
     page.section()
     page.put(_figures(measured))
@@ -67,7 +67,7 @@ def _figures(measured: list[Measured]) -> Table:
 
 def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
     """Print what a plugin costs per pod."""
-    page = Page()
+    page = ConsolePage()
     runs = texts.count(len(costs[0].with_it), "pair")
     page.put(Text(f"{plugin} on {texts.count(nodes, 'node')}; CPU time, the median of {runs}."))
     page.section()
@@ -92,7 +92,7 @@ def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
 
 def show_compared(compared: list[Compared], absent: list[str], commit: str, nodes: int) -> None:
     """Print two commits' figures side by side."""
-    page = Page()
+    page = ConsolePage()
     if compared:
         runs = texts.count(len(compared[0].here), "pair")
         page.put(

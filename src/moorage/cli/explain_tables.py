@@ -7,7 +7,7 @@ from rich.text import Text
 
 from moorage.api import texts
 from moorage.cli import output
-from moorage.cli.output import Page
+from moorage.cli.output import ConsolePage
 from moorage.explaining import Explanation, preemption, report
 from moorage.explaining.report import Ranking
 
@@ -17,13 +17,13 @@ ALL = 1_000_000_000
 
 def show(told: Explanation, skipped: Counter[str], *, show_all: bool) -> None:
     """Print everything about one pod."""
-    page = Page()
+    page = ConsolePage()
     page.put(_headline(told))
     _show_fitting(page, told, None if show_all else MOST_RANKED)
     _show_preemption(page, told, None if show_all else MOST_RANKED)
     _show_refused(page, told, show_all=show_all)
     _show_advice(page, told)
-    output.skipped(page, skipped)
+    page.skipped(skipped)
 
 
 def _headline(told: Explanation) -> Text:
@@ -35,7 +35,7 @@ def _headline(told: Explanation) -> Text:
     return text
 
 
-def _show_fitting(page: Page, told: Explanation, most: int | None) -> None:
+def _show_fitting(page: ConsolePage, told: Explanation, most: int | None) -> None:
     ranking = report.ranking(told)
     if not ranking.nodes:
         return
@@ -56,7 +56,9 @@ def _show_fitting(page: Page, told: Explanation, most: int | None) -> None:
         page.note(f"the same for all of them: {alike}")
 
 
-def _as_many_as_fit(page: Page, told: Explanation, ranking: Ranking, most: int | None) -> list[str]:
+def _as_many_as_fit(
+    page: ConsolePage, told: Explanation, ranking: Ranking, most: int | None
+) -> list[str]:
     """The plugins whose columns fit the terminal side by side."""
     plugins = ranking.plugins
     while plugins and page.measure(_scores(told, ranking.shown(most), plugins)) > page.width:
@@ -77,7 +79,7 @@ def _scores(told: Explanation, nodes: list[str], plugins: list[str]) -> Table:
     return table
 
 
-def _show_preemption(page: Page, told: Explanation, most: int | None) -> None:
+def _show_preemption(page: ConsolePage, told: Explanation, most: int | None) -> None:
     sacrifices = preemption.sacrifices(told)
     if not sacrifices:
         if told.preemption_message:
@@ -97,7 +99,7 @@ def _show_preemption(page: Page, told: Explanation, most: int | None) -> None:
         page.note(f"and {len(sacrifices) - most:,} more; -a shows all")
 
 
-def _show_refused(page: Page, told: Explanation, *, show_all: bool) -> None:
+def _show_refused(page: ConsolePage, told: Explanation, *, show_all: bool) -> None:
     refused = len(told.rejected)
     if not refused:
         return
@@ -113,7 +115,7 @@ def _show_refused(page: Page, told: Explanation, *, show_all: bool) -> None:
     page.put(items)
 
 
-def _show_advice(page: Page, told: Explanation) -> None:
+def _show_advice(page: ConsolePage, told: Explanation) -> None:
     if not told.advice:
         return
     page.section("What is behind it")

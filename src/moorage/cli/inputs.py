@@ -16,11 +16,11 @@ LARGE_BYTES = 10_000_000
 def cluster(paths: "Iterable[str]") -> "Manifest":
     """Everything in these files; says so on a terminal if it takes a while."""
     from moorage.api import manifests
-    from moorage.cli.progress import Status
+    from moorage.cli.progress import StatusLine
 
     paths = list(paths)
     size = sum(map(_size, paths))
-    with Status("reading") as status:
+    with StatusLine("reading") as status:
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
         return manifests.load(paths)

@@ -1,5 +1,7 @@
 """The options that commands share."""
 
+import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,11 +13,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 OUTPUTS = ("table", "json", "yaml")
 
 
+def bundled(kind: type[Any], name: str, *options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Options whose values a command gets as one argument: a dataclass with a field for each."""
+
+    def decorate(command: F) -> Any:
+        @functools.wraps(command)
+        def call(*args: Any, **values: Any) -> Any:
+            fields = {each.name: values.pop(each.name) for each in dataclasses.fields(kind)}
+            return command(*args, **values, **{name: kind(**fields)})
+
+        decorated: Any = call
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
 class Number(click.FloatRange):
-    """A number within bounds; infinity and what is not a number are within none."""
+    """A finite number within bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, or a complaint."""
+        """The number; refuses infinity and NaN."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -107,7 +126,7 @@ def output(*choices: str) -> Callable[[F], F]:
 
 
 def document(*choices: str) -> Callable[[F], F]:
-    """`-o FORMAT`, of what is a document for people, too."""
+    """`-o FORMAT`, of a document that people read as well."""
     return _output(choices, "Format of the output.")
 
 
@@ -123,5 +142,5 @@ def _output(choices: tuple[str, ...], what: str) -> Callable[[F], F]:
 
 
 def everything(what: str) -> Callable[[F], F]:
-    """`-a`, for those who want to see all of it."""
+    """`-a`, to print everything."""
     return click.option("-a", "--all", "show_all", is_flag=True, help=what)

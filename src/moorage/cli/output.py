@@ -1,19 +1,21 @@
-"""What people get: a console, and tables that fit it.
+"""Output for people: a console, and tables that fit it.
 
 Colour appears on a terminal only, and not where NO_COLOR is set. Text from manifests is never
-taken for markup. Where there is no terminal, lines fit 100 columns and carry no trailing blanks.
+interpreted as markup. Without a terminal, lines fit 100 columns and have no trailing blanks.
 """
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from moorage.api import texts
 
 WIDTH = 100
 
@@ -22,12 +24,12 @@ BAD = "bold yellow"
 DIM = "dim"
 HEAD = "bold"
 
-# Kubernetes' words for a pod whose claims have no volume and wait for nobody.
+# Part of Kubernetes' message for a pod with unbound claims of binding mode Immediate.
 UNBOUND = "unbound immediate PersistentVolumeClaims"
 
 
-class Page:
-    """Prints one thing after the other, with an empty line before each section."""
+class ConsolePage:
+    """Prints texts and tables in order, with an empty line before each section."""
 
     def __init__(self) -> None:
         self.console = _console()
@@ -38,12 +40,12 @@ class Page:
         return self.console.width
 
     def measure(self, what: RenderableType) -> int:
-        """How many columns something would take if it had all that it wants."""
+        """The width of a text or table that is not limited by the console."""
         options = self.console.options.update(width=10 * WIDTH, max_width=10 * WIDTH)
         return Measurement.get(self.console, options, what).maximum
 
     def section(self, head: str = "") -> None:
-        """Begin something new."""
+        """Begin a section."""
         if not self._is_fresh:
             self.put("")
         if head:
@@ -61,8 +63,55 @@ class Page:
         self.console.file.write("\n".join(lines) + "\n")
 
     def note(self, text: str) -> None:
-        """Print something of less weight."""
+        """Print a dim line."""
         self.put(Text(text, style=DIM))
+
+    def pairs(self, rows: Iterable[tuple[str, str]], most: int | None = None) -> None:
+        """Print a name and a dim remark per line, up to `most` lines."""
+        rows = list(rows)
+        table = items(justify="left")
+        for name, remark in rows[:most]:
+            table.add_row(name, Text(remark, DIM))
+        self.put(table)
+        if most is not None and len(rows) > most:
+            self.note(f"and {len(rows) - most:,} more; -a shows all")
+
+    def reasons(
+        self, groups: Iterable[tuple[str, Sequence[str]]], *, show_all: bool = False
+    ) -> None:
+        """Print pods by reason, and a hint if a claim has no volume."""
+        table = items()
+        groups = list(groups)
+        for reason, pods in groups:
+            names = ", ".join(pods) if show_all else texts.listed(pods, self.width - 8)
+            table.add_row(f"{len(pods):,}", Text.assemble((names, BAD), "\n", reason))
+        self.put(table)
+        self.claims_hint(reason for reason, _ in groups)
+
+    def claims_hint(self, reasons: Iterable[str]) -> None:
+        """Say where volumes come from, if a claim has none: manifests often lack the class."""
+        if any(UNBOUND in reason for reason in reasons):
+            self.note(
+                "A claim gets its volume from a StorageClass or PersistentVolume among the objects "
+                "given; add the missing one with -f. `moorage explain POD` names the claim."
+            )
+
+    def skipped(self, counts: Counter[str]) -> None:
+        """Mention the objects that scheduling does not read, if there are any."""
+        if counts:
+            total = sum(counts.values())
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+            of_kinds = "1 object of a kind" if total == 1 else f"{total:,} objects of kinds"
+            self.section()
+            self.note(f"{of_kinds} that scheduling does not read: {kinds}")
+
+
+def by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Pods by reason, the most frequent reason first."""
+    found: dict[str, list[str]] = {}
+    for pod, reason in reasons.items():
+        found.setdefault(reason, []).append(pod)
+    return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def _console() -> Console:
@@ -70,25 +119,30 @@ def _console() -> Console:
 
 
 def _width() -> int | None:
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told) > 0:
-        return int(told)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return int(columns)
     return None if sys.stdout.isatty() else WIDTH
 
 
-def table() -> Table:
-    """A table with a line under its heads and no other ornaments."""
-    return Table(
+def table(*heads: str, numbers: Iterable[str] = ()) -> Table:
+    """A table with a line under its heads; columns of numbers are on the right."""
+    found = Table(
         box=box.SIMPLE_HEAD,
         header_style=HEAD,
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+    for head in heads:
+        found.add_column(head, overflow="fold")
+    for head in numbers:
+        found.add_column(head, justify="right", no_wrap=True)
+    return found
 
 
 def items(*, justify: JustifyMethod = "right") -> Table:
-    """A list: something short on the left, what it is about on the right."""
+    """A list: a short text on the left, its explanation on the right."""
     found = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     found.add_column(justify=justify)
     found.add_column(overflow="fold")
@@ -112,22 +166,3 @@ def _camel_words(name: str) -> list[str]:
             found.append("")
         found[-1] += letter
     return found
-
-
-def skipped(page: Page, counts: Counter[str]) -> None:
-    """Mention what was read and left aside, if anything was."""
-    if counts:
-        total = sum(counts.values())
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-        of_kinds = "1 object of a kind" if total == 1 else f"{total:,} objects of kinds"
-        page.section()
-        page.note(f"{of_kinds} that scheduling does not read: {kinds}")
-
-
-def claims_hint(page: Page, reasons: Iterable[str]) -> None:
-    """Say where volumes come from, if somebody waits for one: manifests often leave classes out."""
-    if any(UNBOUND in reason for reason in reasons):
-        page.note(
-            "A claim gets its volume from a StorageClass or PersistentVolume among the objects "
-            "given; add the missing one with -f. `moorage explain POD` names the claim."
-        )

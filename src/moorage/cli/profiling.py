@@ -61,9 +61,9 @@ def show(profile: Profile) -> None:
     from rich.text import Text
 
     from moorage.cli import output
-    from moorage.cli.output import Page
+    from moorage.cli.output import ConsolePage
 
-    page = Page()
+    page = ConsolePage()
     page.put("")
     page.put(Text(f"Where {1000 * profile.seconds:,.0f} ms went", style=output.HEAD))
     table = output.table()

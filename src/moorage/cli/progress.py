@@ -9,25 +9,25 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.status import Status as RichStatus
 
-PATIENCE_SECONDS = 1.0
+DELAY_SECONDS = 1.0
 
 
-class Progress:
+class ProgressBar:
     """Appears on standard error after a second, and leaves nothing behind.
 
-    with Progress("scheduling") as progress:
+    with ProgressBar("scheduling") as progress:
         progress.update(done, total)
     """
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._is_wanted = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
         self._started_at = time.monotonic()
         self._bar: RichProgress | None = None
 
     def update(self, done: int, total: int) -> None:
         """Say how far the work has come."""
-        if not self._is_wanted or time.monotonic() - self._started_at < PATIENCE_SECONDS:
+        if not self._is_terminal or time.monotonic() - self._started_at < DELAY_SECONDS:
             return
         if self._bar is None:
             self._bar = _bar()
@@ -35,7 +35,7 @@ class Progress:
             self._bar.add_task(self._what)
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __exit__(
@@ -63,27 +63,27 @@ def _bar() -> "RichProgress":
     )
 
 
-class Status:
-    """A line that says what is going on, where nobody knows how much is left.
+class StatusLine:
+    """A line that says what is going on, where the amount of work is not known.
 
-    with Status("trying") as status:
+    with StatusLine("trying") as status:
         status.say("with 12 nodes")
     """
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._is_wanted = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
         self._started_at = time.monotonic()
         self._shown: RichStatus | None = None
 
     def say(self, detail: str) -> None:
         """Say what is going on now."""
-        if time.monotonic() - self._started_at >= PATIENCE_SECONDS:
+        if time.monotonic() - self._started_at >= DELAY_SECONDS:
             self.say_at_once(detail)
 
     def say_at_once(self, detail: str) -> None:
-        """Say it before a second has passed, because it is sure to take longer."""
-        if not self._is_wanted:
+        """Say it without the delay, because the work is known to take long."""
+        if not self._is_terminal:
             return
         if self._shown is None:
             from rich.console import Console
@@ -92,7 +92,7 @@ class Status:
             self._shown.start()
         self._shown.update(f"{self._what} {detail}")
 
-    def __enter__(self) -> "Status":
+    def __enter__(self) -> "StatusLine":
         return self
 
     def __exit__(

@@ -1,26 +1,206 @@
-"""A result on a terminal: a sentence, utilisation, waits, who is pending, who was disrupted."""
+"""Results on a terminal: of `simulate`, of a scenario or trace, and of a sweep."""
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+from statistics import fmean
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from moorage.api import texts
+from moorage.api import requests, texts
 from moorage.api.requests import PODS
 from moorage.cli import output
-from moorage.cli.output import Page
+from moorage.cli.output import ConsolePage
 from moorage.reporting import ticks
-from moorage.sim.results import disruptions
-from moorage.sim.results.result import Result, share
+from moorage.sim.results.result import NodeUse, Result
+from moorage.sweeping.run import flat
+from moorage.sweeping.sweep import FinishedRun, Sweep
 
+# Up to so many nodes are all shown; of more, those that got the most pods.
+MOST_NODES = 40
+SOME_NODES = 20
+MOST_EVICTIONS = 20
 MOST_ROWS = 10
+MOST_GROUPS = 40
+
+BAR = 6
+ALMOST_FULL, FULL = 80, 95
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "._-=+*#@"
 SPARK = 36
 
+# Figures of a summary, their heads in the table of a sweep, and their formats.
+FIGURES = (
+    ("bound", "bound", "{:,.1f}"),
+    ("pending", "pending", "{:,.1f}"),
+    ("disrupted", "evicted", "{:,.1f}"),
+    ("utilisation.cpu.last", "cpu", "{:.1%}"),
+    ("utilisation.memory.last", "memory", "{:.1%}"),
+    ("imbalance.cpu", "imbalance", "{:.1%}"),
+    ("fragmentation.cpu", "fragmented", "{:.1%}"),
+)
 
-def show(result: Result, name: str, seed: int) -> None:
-    """Print what came of a scenario."""
-    page = Page()
-    page.put(_summary(result, name, seed))
+RunGroup = tuple[dict[str, Any], list[FinishedRun]]
+
+
+class Detail(Enum):
+    """How much is shown of a resource; the first that fits the terminal is used."""
+
+    BARS = "a bar, the share, the amounts"
+    AMOUNTS = "the share and the amounts"
+    SHARES = "the share"
+
+
+# `simulate`: placements
+
+
+def show_placements(result: Result, skipped: Counter[str], *, show_all: bool) -> None:
+    """Print where pods went, and which are pending."""
+    page = ConsolePage()
+    page.put(_summary(result))
+    if result.nodes:
+        page.section()
+        _show_nodes(page, result, show_all=show_all)
+    if result.placed:
+        page.section(f"{texts.count(len(result.placed), 'pod')} placed")
+        page.put(_placed(page, result, show_all=show_all))
+    if result.evictions:
+        page.section(f"{texts.count(len(result.evictions), 'pod')} had to make room")
+        page.put(_evictions(page, result, None if show_all else MOST_EVICTIONS))
+    if result.pending:
+        stay = "stays" if result.pending_count == 1 else "stay"
+        page.section(f"{texts.count(result.pending_count, 'pod')} {stay} pending")
+        page.reasons(_groups(result), show_all=show_all)
+    for name, (pod, count) in result.held_back.items():
+        more = texts.count(count, "more pod")
+        page.note(f"StatefulSet {name} waits for {pod} to run before it makes {more}.")
+    page.skipped(skipped)
+
+
+def _summary(result: Result) -> Text:
+    pods, nodes = len(result.placements), len(result.nodes)
+    parts = [f"{len(result.placed):,} placed"]
+    if result.already_running:
+        parts.append(f"{len(result.already_running):,} already running")
+    if result.finished:
+        parts.append(f"{result.finished:,} ended")
+    if result.pending:
+        parts.append(f"{result.pending_count:,} pending{_of_which_gated(result)}")
+    where = f"{texts.count(pods, 'pod')} on {texts.count(nodes, 'node')}"
+    text = Text(f"{where} after {result.seconds:g} s: {', '.join(parts)}.")
+    text.highlight_regex(r"[\d,]+ placed", output.GOOD)
+    text.highlight_regex(r"[\d,]+ pending", output.BAD)
+    return text
+
+
+def _of_which_gated(result: Result) -> str:
+    gated = len(result.gated)
+    return f" ({gated:,} of them gated)" if gated else ""
+
+
+def _show_nodes(page: ConsolePage, result: Result, *, show_all: bool) -> None:
+    nodes = result.nodes
+    shown = nodes if show_all else _most_new(nodes)
+    resources = _resources(nodes)
+    for detail in Detail:
+        table = _node_table(page, shown, resources, detail)
+        if page.measure(table) <= page.width:
+            break
+    page.put(table)
+    if len(shown) < len(nodes):
+        page.note(f"and {len(nodes) - len(shown):,} more nodes; -a shows all")
+
+
+def _most_new(nodes: list[NodeUse]) -> list[NodeUse]:
+    """All nodes of a small cluster; of a large one those with the most new pods."""
+    if len(nodes) <= MOST_NODES:
+        return nodes
+    chosen = {node.name for node in sorted(nodes, key=lambda node: -len(node.new))[:SOME_NODES]}
+    return [node for node in nodes if node.name in chosen]
+
+
+def _resources(nodes: list[NodeUse]) -> list[str]:
+    """The resources with a column: cpu, memory, and extended ones."""
+    offered = {name: None for node in nodes for name, amount in node.allocatable.items() if amount}
+    extended = [name for name in offered if requests.is_extended(name)]
+    return [*(name for name in ("cpu", "memory") if name in offered), *extended]
+
+
+def _node_table(
+    page: ConsolePage, nodes: list[NodeUse], resources: list[str], detail: Detail
+) -> Table:
+    table = output.table("node", numbers=["pods"])
+    table.add_column("new", justify="right", no_wrap=True, style=output.GOOD)
+    for name in resources:
+        table.add_column(name.rpartition("/")[2], no_wrap=True)
+    for node in nodes:
+        pods = f"{node.pods}/{node.allocatable.get(PODS, 0)}"
+        new = f"+{len(node.new)}" if node.new else ""
+        use = [_use(page, node, name, detail) for name in resources]
+        table.add_row(node.name, pods, new, *use)
+    return table
+
+
+def _use(page: ConsolePage, node: NodeUse, resource: str, detail: Detail) -> Text:
+    """`███░░░  52%  4.1/7.91`; empty where the node has none of the resource."""
+    total = node.allocatable.get(resource, 0)
+    used = node.requested[resource]
+    if not total and not used:
+        return Text("")
+    percent = round(100 * used / total) if total else 100
+    style = "red" if percent >= FULL else "yellow" if percent >= ALMOST_FULL else "green"
+    text = Text()
+    if detail is Detail.BARS:
+        text.append(_bar(percent, plain=page.console.options.ascii_only), style)
+        text.append(" ")
+    text.append(f"{percent:>3}%", style)
+    if detail is not Detail.SHARES:
+        text.append(f" {texts.amount(used, resource)}/{texts.amount(total, resource)}", output.DIM)
+    return text
+
+
+def _bar(percent: int, *, plain: bool) -> str:
+    full, empty = ("#", ".") if plain else ("█", "░")
+    filled = min(round(BAR * percent / 100), BAR)
+    return full * filled + empty * (BAR - filled)
+
+
+def _placed(page: ConsolePage, result: Result, *, show_all: bool) -> Table:
+    nodes = [node for node in result.nodes if node.new]
+    if not show_all:
+        nodes = _most_new(nodes)
+    items = output.items(justify="left")
+    room = page.width - max((len(node.name) for node in nodes), default=0) - 2
+    for node in nodes:
+        names = ", ".join(node.new) if show_all else texts.listed(node.new, room)
+        items.add_row(node.name, Text(names, output.DIM))
+    return items
+
+
+def _evictions(page: ConsolePage, result: Result, most: int | None) -> Table:
+    items = output.items(justify="left")
+    for each in result.evictions[:most]:
+        items.add_row(
+            each.pod, Text(f"for {each.by} on {each.node}, after {each.at:g} s", output.DIM)
+        )
+    if most is not None and len(result.evictions) > most:
+        items.add_row(f"and {len(result.evictions) - most:,} more", "")
+    return items
+
+
+def _groups(result: Result) -> list[tuple[str, tuple[str, ...]]]:
+    return [(group.reason, group.pods) for group in result.pending]
+
+
+# `simulate scenario`, `simulate trace`: figures over time
+
+
+def show_course(result: Result, name: str, seed: int) -> None:
+    """Print utilisation, waits, disruptions and pending pods."""
+    page = ConsolePage()
+    page.put(_course_summary(result, name, seed))
     if result.nodes:
         page.section()
         page.put(_utilisation(page, result))
@@ -36,11 +216,10 @@ def show(result: Result, name: str, seed: int) -> None:
     if result.pending:
         stay = "stays" if result.pending_count == 1 else "stay"
         page.section(f"{texts.count(result.pending_count, 'pod')} {stay} pending")
-        page.put(_pending(page, result))
-        output.claims_hint(page, (group.reason for group in result.pending))
+        _show_pending(page, result)
 
 
-def _summary(result: Result, name: str, seed: int) -> Text:
+def _course_summary(result: Result, name: str, seed: int) -> Text:
     parts = [f"{result.bound:,} bound", f"{result.ended:,} ended"]
     parts.append(f"{result.running:,} on {texts.count(len(result.nodes), 'node')} at the end")
     parts.append(f"{result.pending_count:,} pending")
@@ -53,11 +232,9 @@ def _summary(result: Result, name: str, seed: int) -> Text:
     return text
 
 
-def _utilisation(page: Page, result: Result) -> Table:
-    table = output.table()
-    table.add_column("resource")
-    for head in ("mean", "peak", "at the end", "fragmented", "imbalance"):
-        table.add_column(head, justify="right", no_wrap=True)
+def _utilisation(page: ConsolePage, result: Result) -> Table:
+    heads = ("mean", "peak", "at the end", "fragmented", "imbalance")
+    table = output.table("resource", numbers=heads)
     wide = page.width >= 100 and result.seconds > 0
     if wide:
         table.add_column("over time", no_wrap=True)
@@ -81,23 +258,21 @@ def _percent(part: float) -> str:
 
 
 def _spark(result: Result, resource: str, *, plain: bool) -> str:
-    """How a share went, in one line; full height is 100 %."""
+    """A share over time, in one line; full height is 100 %."""
     blocks = PLAIN_BLOCKS if plain else BLOCKS
-    found, place = [], 0
+    found, index = [], 0
     for column in range(SPARK):
         moment = (column + 0.5) * result.seconds / SPARK
-        while place + 1 < len(result.samples) and result.samples[place + 1].at <= moment:
-            place += 1
-        part = share(result.samples[place], resource)
+        while index + 1 < len(result.samples) and result.samples[index + 1].at <= moment:
+            index += 1
+        part = result.samples[index].share(resource)
         found.append(blocks[min(len(blocks) - 1, int(part * len(blocks)))])
     return "".join(found)
 
 
 def _waits(result: Result) -> Table:
-    table = output.table()
-    waits = result.waits
-    for head in ("pods", "mean", "median", "90 %", "99 %", "longest"):
-        table.add_column(head, justify="right", no_wrap=True)
+    heads = ("pods", "mean", "median", "90 %", "99 %", "longest")
+    table, waits = output.table(numbers=heads), result.waits
     spans = (waits.mean, waits.p50, waits.p90, waits.p99, waits.max)
     table.add_row(f"{waits.count:,}", *map(ticks.span, spans))
     return table
@@ -105,7 +280,7 @@ def _waits(result: Result) -> Table:
 
 def _disruptions(result: Result) -> Table:
     items = output.items()
-    causers = disruptions.by_cause(result.disruptions)
+    causers = result.causes()
     for cause, by, count in causers[:MOST_ROWS]:
         items.add_row(f"{count:,}", Text.assemble(f"{cause} ", (f"by {by}", output.DIM)))
     if len(causers) > MOST_ROWS:
@@ -123,7 +298,7 @@ def _spread(result: Result) -> Table:
     return items
 
 
-def _pending(page: Page, result: Result) -> Table:
+def _show_pending(page: ConsolePage, result: Result) -> None:
     items = output.items()
     for group in result.pending[:MOST_ROWS]:
         names = texts.listed(group.pods, page.width - 8)
@@ -132,4 +307,62 @@ def _pending(page: Page, result: Result) -> Table:
         )
     if len(result.pending) > MOST_ROWS:
         items.add_row("", f"and {len(result.pending) - MOST_ROWS:,} more reasons")
-    return items
+    page.put(items)
+    page.claims_hint(group.reason for group in result.pending)
+
+
+# `--sweep`
+
+
+def show_sweep(sweep: Sweep, skipped: Counter[str], *, show_all: bool) -> None:
+    """Print the figures of all runs."""
+    page = ConsolePage()
+    groups = sweep.groups()
+    reused = f", {sweep.reused:,} of them finished before" if sweep.reused else ""
+    page.put(Text(f"{texts.count(len(sweep.runs), 'run')}{reused}."))
+    page.section()
+    shown = groups if show_all else groups[:MOST_GROUPS]
+    page.put(_sweep_table(shown))
+    if len(shown) < len(groups):
+        page.note(f"and {len(groups) - len(shown):,} more; -a shows all")
+    seeds = max(len(runs) for _, runs in groups)
+    if seeds > 1:
+        page.note(f"averages over {seeds:,} seeds; {_range_note(shown)}")
+    page.skipped(skipped)
+
+
+def _range_note(groups: Iterable[RunGroup]) -> str:
+    figures = (_figure(values, form) for _, runs in groups for values, form in _values(runs))
+    if any("\n" in figure for figure in figures):
+        return "below them the least and the most, where seeds differ"
+    return "all seeds gave the same"
+
+
+def _values(runs: Iterable[FinishedRun]) -> list[tuple[list[float], str]]:
+    rows = [flat(run.summary) for run in runs]
+    return [([row.get(key, 0) for row in rows], form) for key, _, form in FIGURES]
+
+
+def _sweep_table(groups: Iterable[RunGroup]) -> Table:
+    groups = list(groups)
+    names = list(groups[0][0])
+    table = output.table()
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    for _, head, _ in FIGURES:
+        table.add_column(head, justify="right", no_wrap=True)
+    for parameters, runs in groups:
+        figures = [_figure(values, form) for values, form in _values(runs)]
+        table.add_row(*(str(parameters[name]) for name in names), *figures)
+    return table
+
+
+def _figure(values: list[float], form: str) -> str:
+    mean, least, most = (
+        _number(value, form) for value in (fmean(values), min(values), max(values))
+    )
+    return mean if least == most else f"{mean}\n{least}-{most}"
+
+
+def _number(value: float, form: str) -> str:
+    return form.format(value).removesuffix(".0")

@@ -1,15 +1,54 @@
-"""`moorage simulate`: schedule everything that is pending, in virtual time."""
+"""`moorage simulate`, and `simulate scenario` and `simulate trace`: a cluster in virtual time.
+
+The planning questions (`simulate capacity` and others) are in `planning`.
+"""
+
+import importlib
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli import options, profiling, questions, reports, sweeps
-from moorage.cli.questions import Questions
+from moorage.cli import options, profiling, reports, sweeps
+from moorage.cli.reports import ReportOptions
+from moorage.cli.sweeps import SweepOptions
+
+if TYPE_CHECKING:
+    from moorage.scenarios.plan import ScenarioPlan
+    from moorage.sim.run import Simulation
+    from moorage.sweeping.run import SweepRun
 
 STILL_PENDING = 1
 
+# The subcommands and their modules, which are imported on use.
+SUBCOMMANDS = {
+    "scenario": "simulate",
+    "trace": "simulate",
+    "capacity": "planning",
+    "drain": "planning",
+    "add-nodes": "planning",
+    "compact": "planning",
+    "compare": "planning",
+    "replay": "planning",
+}
+
+
+class SimulateGroup(click.Group):
+    """A group that also runs without a subcommand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module = importlib.import_module(f"moorage.cli.{SUBCOMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
 
 @click.group(
-    cls=Questions,
+    cls=SimulateGroup,
     invoke_without_command=True,
     short_help="Schedule all pending pods, and say who went where.",
 )
@@ -37,7 +76,7 @@ STILL_PENDING = 1
 )
 @options.record
 @reports.options
-@sweeps.sweeping
+@sweeps.options
 @click.pass_context
 def simulate(
     context: click.Context,
@@ -47,13 +86,8 @@ def simulate(
     until: float | None,
     output: str,
     record_file: str | None,
-    report_file: str | None,
-    csv_folder: str | None,
-    explained: tuple[str, ...],
-    sweep: tuple[str, ...],
-    results: str | None,
-    on: str,
-    workers: int | None,
+    report: ReportOptions,
+    sweep: SweepOptions,
     *,
     show_all: bool,
     fail_on_pending: bool,
@@ -65,31 +99,28 @@ def simulate(
     once, and a pod with the annotation moorage.dev/run-seconds ends after that time. The same
     input and the same seed give the same outcome.
     """
-    if questions.check(context):
+    if _has_subcommand(context):
         return
     from moorage import Simulation
-    from moorage.cli import documents, inputs
-    from moorage.cli.outcome import Outcome
-    from moorage.cli.progress import Progress
+    from moorage.cli import inputs
+    from moorage.cli.progress import ProgressBar
 
     manifest = inputs.cluster(paths)
-    if sweep:
-        sweeps.check_alone(record_file)
-        if report_file is not None or csv_folder is not None:
+    if sweep.parameters:
+        sweep.check_alone(record_file)
+        if report.is_requested:
             raise click.UsageError("--report and --csv tell of one run; a sweep is many")
         if shows_profile:
             raise click.UsageError("--profile is of one run; a sweep is many")
         from moorage.api import config
-        from moorage.sweeping.run import Run
+        from moorage.sweeping.run import SweepRun
 
-        task = Run(tuple(manifest.everything), config.load(config_file), seed, until)
-        answer = sweeps.run(task, sweep, results, on, workers)
-        sweeps.show(answer, manifest.skipped, output, show_all=show_all)
-        pending = any(run.summary["pending"] for run in answer.runs)
-        context.exit(STILL_PENDING if fail_on_pending and pending else 0)
-    if results is not None:
+        task = SweepRun(tuple(manifest.everything), config.load(config_file), seed, until)
+        has_pending = _sweep(task, sweep, output, manifest.skipped, show_all=show_all)
+        context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
+    if sweep.results is not None:
         raise click.UsageError("--results belongs to --sweep")
-    with Progress("scheduling") as progress:
+    with ProgressBar("scheduling") as progress:
         simulation = Simulation(
             manifest.everything,
             config_file,
@@ -97,31 +128,216 @@ def simulate(
             trace=record_file is not None,
             on_progress=progress.update,
         )
-        before = simulation.placements
         spent = profiling.run(simulation, until) if shows_profile else None
         if spent is None:
             simulation.run(until)
-    if record_file is not None:
-        from moorage.planning import recording
-
-        recording.write(record_file, simulation)
-    reports.write(
-        simulation,
-        title=", ".join(paths),
-        seed=seed,
-        config=config_file,
-        report_file=report_file,
-        csv_folder=csv_folder,
-        explained=explained,
-    )
-    outcome = Outcome.of(simulation, before)
+    _record(record_file, simulation)
+    result = simulation.result
+    report.write(simulation, result, title=", ".join(paths), seed=seed, config=config_file)
     if output == "table":
-        from moorage.cli import simulate_tables
+        from moorage.cli import result_tables
 
-        simulate_tables.show(outcome, manifest.skipped, show_all=show_all)
+        result_tables.show_placements(result, manifest.skipped, show_all=show_all)
         if spent is not None:
             profiling.show(spent)
     else:
+        from moorage.cli import documents
+
         profile = {} if spent is None else {"profile": spent.to_dict()}
-        documents.write({**outcome.to_dict(), **profile}, output)
-    context.exit(STILL_PENDING if fail_on_pending and outcome.pending else 0)
+        documents.write({**result.to_dict(), **profile}, output)
+    context.exit(STILL_PENDING if fail_on_pending and result.pending_pods else 0)
+
+
+def _has_subcommand(context: click.Context) -> bool:
+    """Whether a subcommand is named; refuses options that stand before it."""
+    subcommand = context.invoked_subcommand
+    given = [
+        option
+        for option in context.command.params
+        if option.name
+        and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if subcommand is not None and given:
+        flag = given[0].opts[0]
+        raise click.UsageError(
+            f"{flag} stands before {subcommand}; "
+            f"write it behind: moorage simulate {subcommand} {flag}"
+        )
+    if subcommand is None and not context.params["paths"]:
+        raise click.UsageError("Missing option '-f' / '--filename'.")
+    return subcommand is not None
+
+
+@click.command(short_help="Play a scenario: arrivals, scaling, drains, failures.")
+@click.argument("file")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    help="More objects that are there at the start: a file, a folder, or - for standard input.",
+)
+@options.configuration
+@click.option("--seed", type=int, help="Instead of the scenario's own.")
+@options.output(*options.OUTPUTS)
+@reports.options
+@click.option(
+    "--fail-on-pending", is_flag=True, help="Exit with 1 if any pod has no node at the end."
+)
+@options.record
+@sweeps.options
+@click.pass_context
+def scenario(
+    context: click.Context,
+    file: str,
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seed: int | None,
+    output: str,
+    report: ReportOptions,
+    record_file: str | None,
+    sweep: SweepOptions,
+    *,
+    fail_on_pending: bool,
+) -> None:
+    """Play the scenario in FILE, and tell how full the nodes were, who waited, and for how long.
+
+    The file has one document of kind Scenario (apiVersion moorage.dev/v1) with arrivals, events, a
+    duration and a seed; its other documents are objects that are there at the start. The same
+    scenario and seed give the same outcome, byte for byte.
+    """
+    from moorage.scenarios import reading
+
+    plan = reading.load(file)
+    used_seed = plan.seed if seed is None else seed
+    if sweep.parameters:
+        from dataclasses import replace
+
+        from moorage.api import config, manifests
+        from moorage.sweeping.run import SweepRun
+
+        sweep.check_alone(record_file)
+        # The objects move from the plan to the run, so that parameters can change them.
+        given = manifests.load(paths).everything if paths else []
+        task = SweepRun(
+            (*given, *plan.objects),
+            config.load(config_file),
+            used_seed,
+            plan=replace(plan, objects=()),
+        )
+        has_pending = _sweep(task, sweep, output, Counter(), show_all=True)
+        context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
+    has_pending = _play(plan, paths, config_file, used_seed, output, report, record_file)
+    context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
+
+
+@click.command(short_help="Play a public trace: Alibaba's OpenB, Google's.")
+@click.argument("style", type=click.Choice(("openb", "google")))
+@click.option("--pods", "pods_file", metavar="FILE", required=True, help="Pods, or task events.")
+@click.option("--nodes", "nodes_file", metavar="FILE", help="Nodes, or machine events.")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    help="More objects that are there at the start, such as nodes instead of --nodes.",
+)
+@click.option(
+    "--largest-cpu",
+    metavar="CPUS",
+    default="64",
+    show_default=True,
+    help="What 1.0 stands for in a Google-style trace, whose amounts are shares.",
+)
+@click.option(
+    "--largest-memory",
+    metavar="BYTES",
+    default="256Gi",
+    show_default=True,
+    help="The same for memory.",
+)
+@options.configuration
+@options.seed
+@options.output(*options.OUTPUTS)
+@reports.options
+def trace(
+    style: str,
+    pods_file: str,
+    nodes_file: str | None,
+    paths: tuple[str, ...],
+    largest_cpu: str,
+    largest_memory: str,
+    config_file: str | None,
+    seed: int,
+    output: str,
+    report: ReportOptions,
+) -> None:
+    """Play a trace of STYLE openb or google, and tell what `simulate scenario` tells.
+
+    Pods arrive when the trace says that they were created, and run for as long as they did there;
+    where they run is decided here. docs/simulate.md lists the columns.
+    """
+    from moorage.scenarios import google, openb
+
+    if style == "openb":
+        plan = openb.load(pods_file, nodes_file, seed=seed)
+    else:
+        plan = google.load(pods_file, nodes_file, seed=seed, cpu=largest_cpu, memory=largest_memory)
+    _play(plan, paths, config_file, seed, output, report)
+
+
+def _play(
+    plan: "ScenarioPlan",
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    output: str,
+    report: ReportOptions,
+    record_file: str | None = None,
+) -> bool:
+    """Play a plan to its end and print the result; whether pods are pending then."""
+    from moorage.api import manifests
+    from moorage.cli.progress import ProgressBar
+    from moorage.scenarios.play import Play
+
+    objects = manifests.load(paths).everything if paths else []
+    with ProgressBar("playing") as progress:
+        playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
+        simulation = playing.run(progress.update)
+    _record(record_file, simulation)
+    result = simulation.result
+    report.write(simulation, result, title=plan.name, seed=seed, config=config_file)
+    if output == "table":
+        from moorage.cli import result_tables
+
+        result_tables.show_course(result, plan.name, seed)
+    else:
+        from moorage.cli import documents
+
+        documents.write({"name": plan.name, "seed": seed, **result.to_dict()}, output)
+    return bool(result.pending_pods)
+
+
+def _sweep(
+    task: "SweepRun", sweep: SweepOptions, output: str, skipped: Counter[str], *, show_all: bool
+) -> bool:
+    """Make all runs of a sweep and print them; whether pods are pending in any."""
+    finished = sweep.run(task)
+    if output == "table":
+        from moorage.cli import result_tables
+
+        result_tables.show_sweep(finished, skipped, show_all=show_all)
+    else:
+        from moorage.cli import documents
+
+        documents.write(finished.to_dict(), output)
+    return any(run.summary["pending"] for run in finished.runs)
+
+
+def _record(file: str | None, simulation: "Simulation") -> None:
+    if file is not None:
+        from moorage.planning import recording
+
+        recording.write(file, simulation)

@@ -1,4 +1,4 @@
-"""Questions that planners ask of a cluster, each a function over objects with a frozen answer.
+"""Planning questions about a cluster: each is a function over objects with a frozen answer.
 
     capacity    how many more of this pod fit, and what runs out first
     drain       what moves where if these nodes go, and what holds them up
@@ -7,6 +7,6 @@
     compare     the same workload under several configurations
     replay      a recorded run again, exactly or under another configuration
 
-The scheduler's own engine answers, so that every plugin is heard. Nothing here prints, reads a
-clock or starts a process.
+The scheduler itself decides in all of them, with every configured plugin. Nothing here prints,
+reads a clock or starts a process.
 """

@@ -1,36 +1,42 @@
 """The fewest nodes of given templates until everything fits.
 
-Each try packs the whole cluster with some numbers of new nodes. It begins at a lower bound that no
-placement can do better than, and what is left after a try says how far to go for the next one.
-First each template is tried by itself; then as many of each, from which is taken away what is not
-needed, template by template, in a few orders. With one template the answer is the scheduler's own
-optimum; with several it is a good one, and the bound says how good.
+Each try packs the whole cluster with some numbers of new nodes. The search begins at a lower bound,
+and the pods that are left after a try determine the next number. First each template is tried
+alone; then equal numbers of all, from which unneeded nodes are removed, template by template, in a
+few orders. With one template the answer is the scheduler's own optimum; with several it is a good
+one, and the lower bound says how good.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from moorage.api import config as configuration
 from moorage.api import manifests
-from moorage.planning import node_templates
-from moorage.planning.node_templates import NodeTemplate
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
+from moorage.framework.registry import Registry
+from moorage.planning import bounds, node_templates
+from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
+from moorage.planning.node_templates import NewNodeTemplate
 from moorage.planning.packing import Packing
-from moorage.planning.situation import Objects, Situation, without_preemption
-from moorage.planning.trials import Counts, Trials, Tried
+
+# How many nodes of each template.
+Counts = tuple[int, ...]
+OnTry = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class AddedNodes:
-    """How many nodes of which template let everything fit."""
+    """The numbers of new nodes per template with which everything fits."""
 
     counts: Mapping[str, int]
     lower_bound: int
-    # Pods that had no node before, and those that no number of these nodes helps.
+    # How many pods had no node before, and the pods that fit on no number of new nodes.
     pending_before: int
     impossible: Mapping[str, str]
-    # Where the pods go that had no node before.
+    # The nodes of the pods that had none before.
     placements: Mapping[str, str]
     tries: int
 
@@ -40,7 +46,7 @@ class AddedNodes:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether no other placement could do with fewer; False if that is not known."""
+        """Whether the number is known to be the least possible."""
         return self.total == self.lower_bound
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,138 +63,245 @@ class AddedNodes:
         }
 
 
+class NodeCountSearch:
+    """Packs the cluster with varying numbers of new nodes; remembers which were enough."""
+
+    def __init__(
+        self,
+        cluster: InputCluster,
+        templates: Sequence[NewNodeTemplate],
+        seed: int,
+        on_try: OnTry | None,
+    ) -> None:
+        self.templates = templates
+        self.tries = 0
+        # Pods that are left out of the search.
+        self.impossible: dict[str, str] = {}
+        self._cluster = cluster
+        self._config = without_preemption(cluster.config)
+        self._registry = Registry()  # Plugins are loaded once, not for every try.
+        self._seed = seed
+        self._on_try = on_try
+        self._pending = cluster.pending
+        self._known: dict[Counts, int] = {}
+        # The latest packing with which everything fits: usually it is the answer.
+        self._fitting: tuple[Counts, Packing] | None = None
+        self._lacking = self._missing()
+
+    def leave_out(self, impossible: Mapping[str, str]) -> None:
+        """Leave these pods out of the search."""
+        self.impossible |= impossible
+        self._pending = tuple(pod for pod in self._pending if pod.key not in self.impossible)
+        self._lacking = self._missing()
+        self._known.clear()
+        self._fitting = None
+
+    @property
+    def pending(self) -> tuple[Pod, ...]:
+        """The pods that need a node."""
+        return self._pending
+
+    @property
+    def lower_bound(self) -> int:
+        """The least possible number of nodes, of any template."""
+        return bounds.fewest(self._lacking, self._largest()) or 0
+
+    def bound_of(self, index: int) -> int:
+        """The same for one template alone."""
+        return bounds.fewest(self._lacking, self._largest([index])) or 0
+
+    def lacking(self, counts: Counts) -> int:
+        """An estimate of how many more nodes are needed; 0 if everything fits."""
+        if counts not in self._known:
+            self._known[counts] = self._short(counts) or self._try(counts)
+        return self._known[counts]
+
+    def fewest(self, counts: Callable[[int], Counts], low: int, high: int) -> Counts | None:
+        """The counts for the smallest number from low to high with which everything fits."""
+        found = bounds.smallest(lambda number: self.lacking(counts(number)), low, high)
+        return None if found is None else counts(found)
+
+    def pack(self, counts: Counts) -> Packing:
+        """The packed cluster with these numbers of new nodes."""
+        if self._fitting is not None and self._fitting[0] == counts:
+            return self._fitting[1]
+        packing = self._packing(counts)
+        packing.pack()
+        if not packing.left:
+            self._fitting = (counts, packing)
+        return packing
+
+    def _try(self, counts: Counts) -> int:
+        self.tries += 1
+        if self._on_try is not None:
+            self._on_try(sum(counts))
+        packing = self.pack(counts)
+        left = tuple(packing.waiting)
+        return max(1, bounds.fewest(bounds.requested(left), self._largest()) or 1) if left else 0
+
+    def _packing(self, counts: Counts) -> Packing:
+        cluster = self._cluster
+        new: list[KubeObject] = []
+        for template, count in zip(self.templates, counts, strict=True):
+            new += template.objects(count)
+        objects = (*cluster.others, *cluster.nodes, *new, *cluster.running, *self._pending)
+        return Packing(objects, self._config, seed=self._seed, registry=self._registry)
+
+    def _missing(self) -> dict[str, int]:
+        """The requests of the pending pods beyond what is free."""
+        cluster = self._cluster
+        total = bounds.requested(self._pending)
+        free = bounds.free(cluster.nodes, cluster.running)
+        return {name: amount - free[name] for name, amount in total.items()}
+
+    def _short(self, counts: Counts) -> int:
+        """How many more nodes are needed by resources alone."""
+        both = list(zip(self.templates, counts, strict=True))
+        still = {
+            name: amount - sum(template.room[name] * count for template, count in both)
+            for name, amount in self._lacking.items()
+        }
+        return bounds.fewest(still, self._largest()) or 0
+
+    def _largest(self, which: Sequence[int] | None = None) -> dict[str, int]:
+        """The most of each resource that one new node has, of some templates or of all."""
+        largest: dict[str, int] = {}
+        for index in range(len(self.templates)) if which is None else which:
+            for name, amount in self.templates[index].room.items():
+                largest[name] = max(largest.get(name, 0), amount)
+        return largest
+
+
 def add_nodes(
     objects: Objects,
     templates: Objects,
     config: configuration.Source = None,
     *,
     seed: int = 0,
-    on_try: Tried | None = None,
+    on_try: OnTry | None = None,
 ) -> AddedNodes:
     """The fewest nodes of `templates` (Nodes or NodePools) until every pod has a node.
 
-    There may be no node yet: then it is the size of a new cluster.
+    `objects` may have no node: then the answer is the size of a new cluster.
     """
-    situation = Situation.of(objects, config, nodes_follow=True)
-    sorts = node_templates.read(manifests.read(templates).everything, situation)
-    trials = Trials(situation, sorts, seed, on_try)
-    none = (0,) * len(sorts)
-    before = trials.pack(none).left
+    cluster = InputCluster.of(objects, config, nodes_follow=True)
+    candidates = node_templates.read(manifests.read(templates).everything, cluster)
+    search = NodeCountSearch(cluster, candidates, seed, on_try)
+    none = (0,) * len(candidates)
+    before = search.pack(none).left
     if not before:
-        return AddedNodes(_named(sorts, none), 0, 0, {}, {}, trials.tries)
-    trials.leave_out(_impossible(situation, sorts, before, seed))
-    counts = _fewest(trials)
-    final = trials.pack(counts)
-    hopeless = trials.impossible | final.left
+        return AddedNodes(_named(candidates, none), 0, 0, {}, {}, search.tries)
+    search.leave_out(_impossible(cluster, candidates, before, seed))
+    counts = _fewest(search)
+    final = search.pack(counts)
+    impossible = search.impossible | final.left
     return AddedNodes(
-        counts=_named(sorts, counts),
-        lower_bound=trials.lower_bound,
+        counts=_named(candidates, counts),
+        lower_bound=search.lower_bound,
         pending_before=len(before),
-        impossible={key: hopeless[key] for key in before if key in hopeless},
+        impossible={key: impossible[key] for key in before if key in impossible},
         placements={key: final.placed[key] for key in before if key in final.placed},
-        tries=trials.tries,
+        tries=search.tries,
     )
 
 
 def _impossible(
-    situation: Situation, templates: Sequence[NodeTemplate], left: Mapping[str, str], seed: int
+    cluster: InputCluster, templates: Sequence[NewNodeTemplate], left: Mapping[str, str], seed: int
 ) -> dict[str, str]:
-    """Pods that fit no template, for reasons that more nodes and pods do not change."""
+    """Pods that fit no template, for reasons that more nodes or pods cannot change."""
     new = [obj for template in templates for obj in template.objects(template.sample_size)]
     names = {n.name for template in templates for n in template.nodes(template.sample_size)}
-    config = without_preemption(situation.config)
-    packing = Packing(
-        (*situation.others, *situation.nodes, *new, *situation.running), config, seed=seed
-    )
-    answers: dict[int, str] = {}
+    config = without_preemption(cluster.config)
+    packing = Packing((*cluster.others, *cluster.nodes, *new, *cluster.running), config, seed=seed)
+    reasons: dict[int, str] = {}
     found: dict[str, str] = {}
-    for pod in situation.pending:
+    for pod in cluster.pending:
         if pod.key not in left:
             continue
         if pod.spec.scheduler_name not in packing.scheduler.profiles:
             found[pod.key] = left[pod.key]
             continue
         serial = packing.scheduler.templates.of(pod).serial
-        if serial not in answers:
-            answers[serial] = packing.refusal(pod, names)
-        if answers[serial]:
-            found[pod.key] = answers[serial]
+        if serial not in reasons:
+            reasons[serial] = packing.refusal(pod, names)
+        if reasons[serial]:
+            found[pod.key] = reasons[serial]
     return found
 
 
-def _fewest(trials: Trials) -> Counts:
-    """The best numbers that are found; leaves out pods that no number helps."""
-    every = len(trials.templates)
+def _fewest(search: NodeCountSearch) -> Counts:
+    """The best numbers found; pods that fit on no number are left out."""
+    every = len(search.templates)
     while True:
-        if not trials.pending:
+        if not search.pending:
             return (0,) * every
-        # A node for each pod, and one more for each that has to be somewhere else.
-        high = trials.lower_bound + len(trials.pending)
-        best = _alone(trials, high)
-        if best is None or not (sum(best) == trials.lower_bound or _is_largest(trials, best)):
-            best = _mixed(trials, best, high) if every > 1 else best
+        # One node per pod, besides those that the bound asks for.
+        high = search.lower_bound + len(search.pending)
+        best = _alone(search, high)
+        if best is None or not (sum(best) == search.lower_bound or _is_largest(search, best)):
+            best = _mixed(search, best, high) if every > 1 else best
         if best is not None:
             return best
-        trials.leave_out(trials.pack((high,) * every).left)
+        search.leave_out(search.pack((high,) * every).left)
 
 
-def _alone(trials: Trials, high: int) -> Counts | None:
-    """The best that one template can do by itself."""
-    none = (0,) * len(trials.templates)
+def _alone(search: NodeCountSearch, high: int) -> Counts | None:
+    """The best numbers with one template alone."""
+    none = (0,) * len(search.templates)
     best: Counts | None = None
-    for place in range(len(none)):
+    for index in range(len(none)):
         most = high if best is None else sum(best) - 1
-        best = trials.fewest(partial(_with, none, place), trials.bound_of(place), most) or best
+        best = search.fewest(partial(_with, none, index), search.bound_of(index), most) or best
     return best
 
 
-def _is_largest(trials: Trials, best: Counts) -> bool:
-    """Whether the one template that is used has the most of everything: others would not help."""
-    chosen = next(t for t, count in zip(trials.templates, best, strict=True) if count)
+def _is_largest(search: NodeCountSearch, best: Counts) -> bool:
+    """Whether the one template in use has the most of every resource: others would not help."""
+    chosen = next(t for t, count in zip(search.templates, best, strict=True) if count)
     return all(
         amount <= chosen.room[name]
-        for template in trials.templates
+        for template in search.templates
         for name, amount in template.room.items()
     )
 
 
-def _mixed(trials: Trials, best: Counts | None, high: int) -> Counts | None:
-    """The best that several templates can do together, if it is better than what is known."""
-    every = len(trials.templates)
+def _mixed(search: NodeCountSearch, best: Counts | None, high: int) -> Counts | None:
+    """The best numbers with several templates, if better than `best`."""
+    every = len(search.templates)
     most = high if best is None else sum(best)
-    low = -(-trials.lower_bound // every)
-    even = trials.fewest(lambda number: (number,) * every, low, most)
+    low = -(-search.lower_bound // every)
+    even = search.fewest(lambda number: (number,) * every, low, most)
     if even is None:
         return best
-    for order in _orders(trials.templates):
-        best = _reduced(trials, even, order, None if best is None else sum(best)) or best
+    for order in _orders(search.templates):
+        best = _reduced(search, even, order, None if best is None else sum(best)) or best
     return best
 
 
 def _reduced(
-    trials: Trials, counts: Counts, order: Sequence[int], beat: int | None
+    search: NodeCountSearch, counts: Counts, order: Sequence[int], beat: int | None
 ) -> Counts | None:
-    """Take away what is not needed, template by template; None if that does not beat a total."""
-    for place in order:
-        most = counts[place]
-        if place == order[-1] and beat is not None:
-            most = min(most, beat - 1 - (sum(counts) - counts[place]))
-        fewer = trials.fewest(partial(_with, counts, place), 0, most)
+    """Remove unneeded nodes, template by template; None if the total is not below `beat`."""
+    for index in order:
+        most = counts[index]
+        if index == order[-1] and beat is not None:
+            most = min(most, beat - 1 - (sum(counts) - counts[index]))
+        fewer = search.fewest(partial(_with, counts, index), 0, most)
         if fewer is None:
             return None
         counts = fewer
     return counts
 
 
-def _with(counts: Counts, place: int, number: int) -> Counts:
-    return (*counts[:place], number, *counts[place + 1 :])
+def _with(counts: Counts, index: int, number: int) -> Counts:
+    return (*counts[:index], number, *counts[index + 1 :])
 
 
-def _orders(templates: Sequence[NodeTemplate]) -> list[list[int]]:
+def _orders(templates: Sequence[NewNodeTemplate]) -> list[list[int]]:
     """Smallest first, so that large ones remain; and the other way round."""
     by_size = sorted(range(len(templates)), key=lambda i: sorted(templates[i].room.items()))
     return [by_size, by_size[::-1]]
 
 
-def _named(templates: Sequence[NodeTemplate], counts: Counts) -> dict[str, int]:
+def _named(templates: Sequence[NewNodeTemplate], counts: Counts) -> dict[str, int]:
     return {t.name: count for t, count in zip(templates, counts, strict=True)}

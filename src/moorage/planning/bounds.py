@@ -1,11 +1,11 @@
-"""Lower bounds by arithmetic: as if pods were water, and only the sums counted.
+"""Lower bounds on numbers of nodes from sums of resources, and a search that starts at a bound.
 
-No way of placing pods can do with less, however clever it is. What a bound leaves out (that pods
-come in one piece, that taints and affinities keep them apart) makes it lower, never wrong.
+No placement needs fewer nodes. What a bound ignores (that a pod cannot be split, taints, affinity)
+can only make it too low.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from moorage.api import requests
 from moorage.api.node import Node
@@ -14,8 +14,8 @@ from moorage.api.pod import Pod
 Amounts = Mapping[str, int]
 
 
-def asked_for(pods: Iterable[Pod]) -> Counter[str]:
-    """What pods ask for together; each takes one of a node's places for pods."""
+def requested(pods: Iterable[Pod]) -> Counter[str]:
+    """The sum of the requests of pods; each pod also counts as one of `pods`."""
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(requests.requested(pod))
@@ -24,7 +24,7 @@ def asked_for(pods: Iterable[Pod]) -> Counter[str]:
 
 
 def offered(nodes: Iterable[Node]) -> Counter[str]:
-    """What nodes have together."""
+    """The sum of what nodes offer."""
     total: Counter[str] = Counter()
     for node in nodes:
         total.update(dict(requests.allocatable(node)))
@@ -32,20 +32,20 @@ def offered(nodes: Iterable[Node]) -> Counter[str]:
 
 
 def free(nodes: Iterable[Node], pods: Iterable[Pod]) -> Counter[str]:
-    """What is left on nodes beside the pods on them; one that is overfull owes nobody anything."""
+    """The sum of what is free on nodes; an overcommitted node counts as 0, not as negative."""
     on: dict[str, list[Pod]] = {}
     for pod in pods:
         on.setdefault(pod.node_name, []).append(pod)
     total: Counter[str] = Counter()
     for node in nodes:
-        taken = asked_for(on.get(node.name, ()))
+        used = requested(on.get(node.name, ()))
         for name, amount in requests.allocatable(node).items():
-            total[name] += max(0, amount - taken[name])
+            total[name] += max(0, amount - used[name])
     return total
 
 
 def fewest(lacking: Amounts, largest: Amounts) -> int | None:
-    """How many nodes it takes at least, if each has at most the largest; None: never enough."""
+    """The least number of nodes if each has at most `largest`; None if none is enough."""
     count = 0
     for name, amount in lacking.items():
         if amount > 0:
@@ -56,20 +56,46 @@ def fewest(lacking: Amounts, largest: Amounts) -> int | None:
     return count
 
 
-def fewest_of(wanted: Amounts, sizes: Sequence[Amounts]) -> int:
-    """How many of these nodes it takes at least, the largest first for each resource by itself."""
+def fewest_of(total: Amounts, sizes: Sequence[Amounts]) -> int:
+    """The least number of these nodes, with the largest first for each resource separately."""
     count = 0
-    for name, amount in wanted.items():
+    for name, amount in total.items():
         if amount <= 0:
             continue
-        total = 0
-        for place, size in enumerate(
+        found = 0
+        for number, size in enumerate(
             sorted((size.get(name, 0) for size in sizes), reverse=True), 1
         ):
-            total += size
-            if total >= amount:
-                count = max(count, place)
+            found += size
+            if found >= amount:
+                count = max(count, number)
                 break
         else:
             count = len(sizes)
     return count
+
+
+def smallest(lacking: Callable[[int], int], low: int, high: int) -> int | None:
+    """The smallest number from `low` to `high` for which nothing is lacking; None if there is none.
+
+    `lacking(number)` is 0 if the number is enough, else an estimate of how many more are needed.
+    Each call may take seconds, so the search follows the estimate with growing steps and then
+    bisects the last step. It assumes that if a number is enough, so are all larger ones. Where a
+    scheduler breaks that assumption, the result is still enough, and one less is not.
+    """
+    if low > high:
+        return None
+    number, fails, step = low, low - 1, 1
+    while more := lacking(number):
+        fails = number
+        if number == high:
+            return None
+        number = min(number + max(more, step), high)
+        step *= 2
+    while number - fails > 1:
+        middle = (number + fails) // 2
+        if lacking(middle):
+            fails = middle
+        else:
+            number = middle
+    return number

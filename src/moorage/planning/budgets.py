@@ -1,8 +1,8 @@
-"""Disruption budgets as the eviction API counts them: how many pods of a set may go right now.
+"""Disruption budgets as the eviction API counts them: how many selected pods may be evicted now.
 
-A budget's own status is a moment of the past; a plan needs what it will be after the next step. So
-the figures are worked out from the spec, the way the disruption controller does it: percentages
-are rounded up, and every pod that a budget selects is expected to be there.
+The status in the input is out of date after the first planned eviction. So the figures are computed
+from the spec, as the disruption controller does: percentages are rounded up, and all selected pods
+are expected pods.
 """
 
 import math
@@ -16,13 +16,13 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import Selector
 from moorage.errors import InputError
 
-# What an API server writes into a budget that says nothing.
+# The default of a budget with neither field.
 DEFAULT_MIN_AVAILABLE = 1
 
 
 @dataclass(slots=True)
-class Budget:
-    """One budget, and what is left of it."""
+class BudgetState:
+    """A budget with its counts of healthy and desired pods."""
 
     key: str
     namespace: str
@@ -43,18 +43,18 @@ class Budget:
         return pod.namespace == self.namespace and self.selector.matches(pod.labels)
 
     def count(self, pods: Iterable[Pod]) -> None:
-        """Look at how things stand."""
-        mine = [pod for pod in pods if self.selects(pod)]
-        self.selected = len(mine)
-        self.healthy = sum(is_healthy(pod) for pod in mine)
+        """Update the counts from the current pods."""
+        selected = [pod for pod in pods if self.selects(pod)]
+        self.selected = len(selected)
+        self.healthy = sum(is_healthy(pod) for pod in selected)
         if self.max_unavailable is not None:
-            self.desired = max(0, len(mine) - _scaled(self.max_unavailable, len(mine)))
+            self.desired = max(0, len(selected) - _scaled(self.max_unavailable, len(selected)))
         else:
-            self.desired = _scaled(self.min_available, len(mine))
+            self.desired = _scaled(self.min_available, len(selected))
 
 
-def read(objects: Iterable[KubeObject]) -> list[Budget]:
-    """All budgets that select anybody."""
+def read(objects: Iterable[KubeObject]) -> list[BudgetState]:
+    """All budgets that have a selector."""
     return [
         budget
         for obj in objects
@@ -62,30 +62,32 @@ def read(objects: Iterable[KubeObject]) -> list[Budget]:
     ]
 
 
-def of(pod: Pod, budgets: Sequence[Budget]) -> list[Budget]:
-    """The budgets that a pod counts for."""
+def of(pod: Pod, budgets: Sequence[BudgetState]) -> list[BudgetState]:
+    """The budgets that select a pod."""
     return [budget for budget in budgets if budget.selects(pod)]
 
 
 def is_healthy(pod: Pod) -> bool:
-    """Whether a pod counts as there: on a node, and not known to be unready."""
+    """Whether a pod counts as healthy: on a node, and not known to be unready."""
     ready = pod.condition("Ready")
     return bool(pod.node_name) and (ready is None or ready.status == "True")
 
 
 def is_exempt(pod: Pod) -> bool:
-    """Whether the eviction API asks no budget: the pod has not begun, or is ending already."""
+    """Whether the eviction API ignores budgets: the pod has not started, or is terminating."""
     return pod.status.phase == "Pending" or pod.is_terminating
 
 
-def _budget(found: PodDisruptionBudget) -> Budget | None:
+def _budget(found: PodDisruptionBudget) -> BudgetState | None:
     spec = found.spec
-    if spec.selector is None:  # An empty one selects all pods of the namespace, none nobody.
+    if (
+        spec.selector is None
+    ):  # An empty selector selects all pods of the namespace, a missing one none.
         return None
     least = spec.min_available
     if least is None and spec.max_unavailable is None:
         least = DEFAULT_MIN_AVAILABLE
-    told = (
+    spec_text = (
         f"minAvailable {least}" if least is not None else f"maxUnavailable {spec.max_unavailable}"
     )
     for field, value in (("minAvailable", least), ("maxUnavailable", spec.max_unavailable)):
@@ -97,7 +99,7 @@ def _budget(found: PodDisruptionBudget) -> Budget | None:
     except selectors.SelectorError as error:
         where = f"PodDisruptionBudget {found.key}, spec.selector"
         raise InputError(f"{where}: {error}") from None
-    return Budget(found.key, found.namespace, selector, told, least, spec.max_unavailable)
+    return BudgetState(found.key, found.namespace, selector, spec_text, least, spec.max_unavailable)
 
 
 def _is_percentage(text: str) -> bool:

@@ -1,39 +1,59 @@
 """How many more of this pod fit, and what runs out first.
 
-First everybody who waits already gets his turn. Then one pod after the other is placed like the
-one in question, until one is refused: nothing has changed for the next, so it would be refused as
-well. Nobody has to make room. A node that took none from the start is told apart from one that
-filled up. If the pods have claims made from templates, each copy gets claims of its own.
+Pending pods are placed first. Then copies of the pod in question are placed until one is rejected:
+nothing changes after that, so the next one would be rejected as well. There is no preemption. The
+answer separates nodes that took no copy at all from nodes that filled up. If the pods have claims
+from templates, each copy gets claims of its own.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from moorage.api import config as configuration
+from moorage.api import quantity, requests
 from moorage.api.meta import KubeObject
-from moorage.api.pod import Pod
+from moorage.api.node import Node
+from moorage.api.pod import Pod, Volume
+from moorage.api.storage import PersistentVolumeClaim
 from moorage.errors import InputError
 from moorage.framework.status import Status
-from moorage.planning.copies import Copies
-from moorage.planning.packing import PODS_PER_PROGRESS, Packing, Progress
-from moorage.planning.pools import Pools
-from moorage.planning.situation import Objects, Situation, asked_pod, without_preemption
+from moorage.planning.input_cluster import (
+    InputCluster,
+    Objects,
+    PodWithClaims,
+    read_pod,
+    without_preemption,
+)
+from moorage.planning.packing import PODS_PER_PROGRESS, OnProgress, Packing
 
-# Pods without requests fit for as long as nodes take pods at all; plugins may lift even that.
+# Pods without requests fit until the nodes' pod limits; plugins may lift even those.
 MOST = 1_000_000
+
+# The node labels that name a pool, most specific first.
+POOL_LABELS = (
+    "moorage.dev/pool",
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "node.kubernetes.io/instance-type",
+)
+NO_POOL = "(no pool)"
 
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """What a pool takes of the pod: how many, on how many of its nodes, and what stops it."""
+    """How many copies fit on a pool, on how many of its nodes, and what runs out."""
 
     name: str
     nodes: int
     usable: int
     fits: int
-    # Reasons of nodes that filled up, and of nodes that took none from the start.
+    # Reasons of nodes that filled up, and of nodes that took no copy at all.
     runs_out: Mapping[str, int]
     unusable: Mapping[str, int]
 
@@ -54,21 +74,21 @@ class Capacity:
 
     pod: str
     fits: int
-    # Whether the search ended at the given limit: then at least so many fit.
+    # Whether counting stopped at the given limit: then at least so many fit.
     is_limited: bool
-    # Why the next one is refused, in the scheduler's words.
+    # The scheduler's message for the next copy.
     message: str
     runs_out: Mapping[str, int]
     unusable: Mapping[str, int]
     pools: tuple[PoolCapacity, ...]
     nodes: Mapping[str, int]
-    # How many pods of the cluster had to be placed first, and how many of them found no node.
+    # How many pending pods were placed first, and how many of them have no node.
     placed_before: int
     pending_before: int
 
     @property
     def first(self) -> str:
-        """What runs out first: the reason that stops the most nodes; empty if nothing does."""
+        """The reason that stops the most nodes; empty if none does."""
         return next(iter(self.runs_out), "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +108,60 @@ class Capacity:
         }
 
 
+@dataclass(slots=True)
+class PodCopies:
+    """Numbered copies of a pod, each with a name and claims of its own."""
+
+    pod: Pod
+    # The claims of which each copy gets its own; shared claims are not among them.
+    claims: tuple[PersistentVolumeClaim, ...]
+    made: int = 0
+
+    @classmethod
+    def of(cls, candidate: PodWithClaims, cluster: InputCluster) -> "PodCopies":
+        """Copies under a name that no other pod's name begins with."""
+        pod = candidate.pod
+        name = pod.name
+        while any(each.key.startswith(f"{pod.namespace}/{name}.") for each in cluster.pods):
+            name += "-"
+        return cls(replace(pod, metadata=replace(pod.metadata, name=name)), candidate.claims)
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the keys of all copies, and of no other pod."""
+        return f"{self.pod.key}."
+
+    def add(self, packing: Packing, number: int) -> Pod:
+        """The copy of a number; its claims are added to the packing once."""
+        if number > self.made:
+            self.made = number
+            for claim in self.claims:
+                packing.add(self._claim(claim, number))
+        return self._pod(number)
+
+    def _claim(self, claim: PersistentVolumeClaim, number: int) -> PersistentVolumeClaim:
+        name, uid = self._claim_name(claim.name, number), f"{claim.uid}.{number}"
+        return replace(claim, metadata=replace(claim.metadata, name=name, uid=uid))
+
+    def _claim_name(self, name: str, number: int) -> str:
+        return f"{name}.{self.pod.name}.{number}"
+
+    def _pod(self, number: int) -> Pod:
+        pod = self.pod
+        meta = replace(pod.metadata, name=f"{pod.name}.{number}", uid=f"{pod.uid}.{number}")
+        if not self.claims:
+            return replace(pod, metadata=meta)
+        volumes = tuple(self._volume(volume, number) for volume in pod.spec.volumes)
+        return replace(pod, metadata=meta, spec=replace(pod.spec, volumes=volumes))
+
+    def _volume(self, volume: Volume, number: int) -> Volume:
+        own = volume.persistent_volume_claim
+        if own is None or all(own.claim_name != claim.name for claim in self.claims):
+            return volume
+        name = self._claim_name(own.claim_name, number)
+        return replace(volume, persistent_volume_claim=replace(own, claim_name=name))
+
+
 def capacity(
     objects: Objects,
     pod: Mapping[str, Any] | KubeObject,
@@ -96,50 +170,48 @@ def capacity(
     seed: int = 0,
     pool_label: str | None = None,
     most: int = MOST,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Capacity:
-    """How many more of `pod`, or of the pods of a workload, fit beside everything in `objects`."""
-    situation = Situation.of(objects, config)
-    pools = Pools(situation.nodes, pool_label)
-    asked = asked_pod([pod], situation)
-    if asked.pod.spec.scheduling_gates:
+    """How many more of `pod`, or of a workload's pods, fit in addition to `objects`."""
+    cluster = InputCluster.of(objects, config)
+    pools = pools_of(cluster.nodes, pool_label)
+    candidate = read_pod([pod], cluster)
+    if candidate.pod.spec.scheduling_gates:
         raise InputError(
-            f"Pod {asked.pod.key}: is held back by a scheduling gate, so it fits nowhere"
+            f"Pod {candidate.pod.key}: is held back by a scheduling gate, so it fits nowhere"
         )
-    packing = Packing(situation.objects, without_preemption(situation.config), seed=seed)
+    packing = Packing(cluster.objects, without_preemption(cluster.config), seed=seed)
     packing.pack(on_progress=on_progress)
     left, before = len(packing.left), len(packing.placed)
-    copies = Copies.of(asked, situation)
-    first = packing.ask(copies.add(packing, 1))
-    placed, refused_one = _fill(packing, copies, most, on_progress)
-    last = packing.ask(refused_one)
-    # A node may refuse the pod at first only because somebody has to come before it.
+    copies = PodCopies.of(candidate, cluster)
+    first = packing.explain(copies.add(packing, 1))
+    placed, rejected_copy = _fill(packing, copies, most, on_progress)
+    last = packing.explain(rejected_copy)
+    # A node may reject the first copy only until another pod is there, as affinity terms do.
     usable = set(first.feasible) | placed.keys()
-    refused = last.rejected
+    rejected = last.rejected
     return Capacity(
-        pod=asked.pod.key,
+        pod=candidate.pod.key,
         fits=placed.total(),
         is_limited=bool(last.picked),
         message=last.message,
-        runs_out=_reasons({node: s for node, s in refused.items() if node in usable}),
-        unusable=_reasons({node: s for node, s in refused.items() if node not in usable}),
-        pools=tuple(
-            _pool(name, nodes, usable, placed, refused) for name, nodes in pools.members().items()
-        ),
-        nodes={node.name: placed[node.name] for node in situation.nodes if placed[node.name]},
+        runs_out=_reasons({node: s for node, s in rejected.items() if node in usable}),
+        unusable=_reasons({node: s for node, s in rejected.items() if node not in usable}),
+        pools=tuple(_pool(name, nodes, usable, placed, rejected) for name, nodes in pools.items()),
+        nodes={node.name: placed[node.name] for node in cluster.nodes if placed[node.name]},
         placed_before=before,
         pending_before=left,
     )
 
 
 def _fill(
-    packing: Packing, copies: Copies, most: int, on_progress: Progress | None
+    packing: Packing, copies: PodCopies, most: int, on_progress: OnProgress | None
 ) -> tuple[Counter[str], Pod]:
-    """Place copies until one is refused; how many each node got, and the one that got none."""
+    """Place copies until one is rejected: the copies per node, and the rejected copy."""
     placed: Counter[str] = Counter()
     for number in range(1, most + 1):
         copy = copies.add(packing, number)
-        # One that waits for permission may be followed by one that sets it free.
+        # A later copy may release one that waits in permit.
         if not packing.take(copy) and copy.uid not in packing.scheduler.cluster.waiting:
             break
         if on_progress is not None and number % PODS_PER_PROGRESS == 0:
@@ -157,9 +229,9 @@ def _pool(
     nodes: list[str],
     usable: set[str],
     placed: Counter[str],
-    refused: Mapping[str, Status],
+    rejected: Mapping[str, Status],
 ) -> PoolCapacity:
-    mine = {node: refused[node] for node in nodes if node in refused}
+    mine = {node: rejected[node] for node in nodes if node in rejected}
     return PoolCapacity(
         name=name,
         nodes=len(nodes),
@@ -170,7 +242,36 @@ def _pool(
     )
 
 
-def _reasons(refused: Mapping[str, Status]) -> dict[str, int]:
-    """On how many nodes each reason holds, the most frequent first."""
-    counts = Counter(reason for status in refused.values() for reason in status.reasons)
+def _reasons(rejected: Mapping[str, Status]) -> dict[str, int]:
+    """The number of nodes per reason, the most frequent first."""
+    counts = Counter(reason for status in rejected.values() for reason in status.reasons)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def pools_of(nodes: Iterable[Node], label: str | None = None) -> dict[str, list[str]]:
+    """Every pool with the names of its nodes.
+
+    A label names the pool: the given one, or the first of the usual ones that any node has. Where
+    there is none, nodes of the same size are a pool.
+    """
+    nodes = list(nodes)
+    if label and not any(label in node.labels for node in nodes):
+        raise InputError(f'no node has the label "{label}"')
+    label = label or _common_label(nodes)
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        pool = node.labels.get(label, NO_POOL) if label else _size(node)
+        found.setdefault(pool, []).append(node.name)
+    return found
+
+
+def _common_label(nodes: list[Node]) -> str:
+    return next((key for key in POOL_LABELS if any(key in node.labels for node in nodes)), "")
+
+
+def _size(node: Node) -> str:
+    offered = requests.allocatable(node)
+    amounts = {name: amount for name, amount in offered.items() if amount}
+    extended = [name for name in amounts if requests.is_extended(name)]
+    names = [n for n in (requests.CPU, requests.MEMORY, *extended) if n in amounts]
+    return ", ".join(f"{quantity.format_value(amounts[name], name)} {name}" for name in names)

@@ -1,10 +1,9 @@
-"""Cell compaction, as Borg does it: on how few of its nodes would the workload still fit?
+"""CompactedCell compaction, as Borg does it: on how few of its nodes would the workload still fit?
 
-Nodes are removed at random, so that what remains is a sample of what is there, and the whole
-workload is packed from scratch each time, so that no unlucky beginning is carried along. One order
-of removal proves little: it is done for several seeds, and the 90th percentile is what counts. Pods
-that belong to a node, as daemons do, go with it. Cordoned nodes hold nothing, so they are left out
-from the start; pods that do not fit even on all nodes are named and left out as well.
+Nodes are removed at random, so that the rest is a sample of the cluster, and the whole workload is
+packed from scratch each time. One order of removal proves little: the answer is the 90th percentile
+over several seeds. Pods that belong to a node, as DaemonSet pods do, are removed with it. Cordoned
+nodes are left out from the start; pods that do not fit even on all nodes are reported and left out.
 """
 
 import math
@@ -21,16 +20,16 @@ from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.expansion import daemon_sets
 from moorage.framework.registry import Registry
-from moorage.planning import bounds, search
-from moorage.planning.packing import Packing
-from moorage.planning.situation import (
+from moorage.planning import bounds
+from moorage.planning.input_cluster import (
+    InputCluster,
     Objects,
-    Situation,
-    is_tied,
-    placed,
-    unplaced,
+    belongs_to_node,
+    on_node,
+    without_node,
     without_preemption,
 )
+from moorage.planning.packing import Packing
 
 SEEDS = range(11)
 PERCENTILE = 90
@@ -38,7 +37,7 @@ PERCENTILE = 90
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """How many nodes are enough, seed by seed."""
+    """How many nodes are enough, for each seed."""
 
     nodes: int
     pods: int
@@ -77,45 +76,45 @@ class Compaction:
         }
 
 
-class Cell:
-    """A cluster whose workload can be packed anew on some of its nodes; pickles."""
+class CompactedCell:
+    """A cluster whose workload can be packed from scratch on some of its nodes; pickles."""
 
-    def __init__(self, situation: Situation, allowed_share: float = 0.0) -> None:
-        self.nodes = tuple(node for node in situation.nodes if not node.spec.unschedulable)
+    def __init__(self, cluster: InputCluster, allowed_share: float = 0.0) -> None:
+        self.nodes = tuple(node for node in cluster.nodes if not node.spec.unschedulable)
         if not self.nodes:
             raise InputError("all nodes are cordoned: there is nothing to compact")
-        self._others = situation.others
-        self._config: SchedulerConfiguration = without_preemption(situation.config)
-        self._tied = _tied(situation.pods)
-        pods = [p for p in situation.pods if not is_tied(p) and not p.spec.scheduling_gates]
-        self.pods = tuple(unplaced(pod) for pod in pods)
+        self._others = cluster.others
+        self._config: SchedulerConfiguration = without_preemption(cluster.config)
+        self._daemons = _node_pods(cluster.pods)
+        pods = [p for p in cluster.pods if not belongs_to_node(p) and not p.spec.scheduling_gates]
+        self.pods = tuple(without_node(pod) for pod in pods)
         self.left_out: dict[str, str] = self._pack(self.nodes, 0).left
         self.pods = tuple(pod for pod in self.pods if pod.key not in self.left_out)
         self.allowed_pending = math.floor(allowed_share * len(self.pods))
-        self._wanted = bounds.asked_for(self.pods)
-        self._sizes = [bounds.free([node], self._tied.get(node.name, ())) for node in self.nodes]
+        self._requested = bounds.requested(self.pods)
+        self._sizes = [bounds.free([node], self._daemons.get(node.name, ())) for node in self.nodes]
 
     @property
     def lower_bound(self) -> int:
-        """The fewest nodes by sums alone, the largest first; 0 if some pods may be pending."""
-        return 0 if self.allowed_pending else bounds.fewest_of(self._wanted, self._sizes)
+        """The fewest nodes by resources alone; 0 if some pods may be pending."""
+        return 0 if self.allowed_pending else bounds.fewest_of(self._requested, self._sizes)
 
     def compacted(self, seed: int) -> int:
         """How many nodes are enough if they are removed in this seed's order."""
         order = list(range(len(self.nodes)))
         Random(seed).shuffle(order)
-        nodes = [self.nodes[place] for place in order]
-        low = 0 if self.allowed_pending else self._bound([self._sizes[place] for place in order])
-        registry = Registry()  # Plugins are looked for once, not for every try.
-        found = search.smallest(
+        nodes = [self.nodes[index] for index in order]
+        low = 0 if self.allowed_pending else self._bound([self._sizes[index] for index in order])
+        registry = Registry()  # Plugins are loaded once, not for every try.
+        found = bounds.smallest(
             lambda count: self._lacking(nodes[:count], seed, registry), low, len(nodes)
         )
-        # By another seed all nodes together may be one too few; then none can be spared.
+        # With another seed even all nodes may be too few; then none can be removed.
         return len(nodes) if found is None else found
 
     def _bound(self, sizes: Sequence[Mapping[str, int]]) -> int:
-        """How many nodes of an order it takes until the sums are enough."""
-        missing = {name: amount for name, amount in self._wanted.items() if amount > 0}
+        """How many nodes of an order offer enough by resources alone."""
+        missing = {name: amount for name, amount in self._requested.items() if amount > 0}
         for count, size in enumerate(sizes):
             if not missing:
                 return count
@@ -127,13 +126,13 @@ class Cell:
         left = sum(1 for _ in packing.waiting)
         if left <= self.allowed_pending:
             return 0
-        # As many more as the pods that are left would take of nodes filled like these.
+        # The estimate: as many more nodes as the pods that are left need at this density.
         return max(1, len(nodes) * left // max(1, len(self.pods) - left))
 
     def _pack(self, nodes: Iterable[Node], seed: int, registry: Registry | None = None) -> Packing:
         objects: list[KubeObject] = [*self._others]
         for node in nodes:
-            objects += (node, *self._tied.get(node.name, ()))
+            objects += (node, *self._daemons.get(node.name, ()))
         packing = Packing([*objects, *self.pods], self._config, seed=seed, registry=registry)
         packing.pack()
         return packing
@@ -149,9 +148,9 @@ def compact(
 ) -> Compaction:
     """On how few of its nodes a cluster's workload still fits, for each seed.
 
-    `each` maps a function over the seeds; one that does so in several processes makes it faster.
+    `each` maps a function over the seeds, for example in several processes.
     """
-    cell = Cell(Situation.of(objects, config), allowed_share)
+    cell = CompactedCell(InputCluster.of(objects, config), allowed_share)
     chosen = list(seeds)
     if not chosen:
         raise InputError("at least one seed is needed")
@@ -170,10 +169,10 @@ def percentile(values: Sequence[int], percent: int) -> int:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-def _tied(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """The pods that belong to nodes, by node."""
+def _node_pods(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The mirror and DaemonSet pods of each node."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
-        if is_tied(pod) and (node := daemon_sets.node_of(pod)):
-            found.setdefault(node, []).append(placed(pod, node))
+        if belongs_to_node(pod) and (node := daemon_sets.node_of(pod)):
+            found.setdefault(node, []).append(on_node(pod, node))
     return found

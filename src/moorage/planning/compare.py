@@ -1,8 +1,8 @@
-"""The same workload under several configurations: what each makes of it, figure by figure.
+"""The same workload under several configurations, compared figure by figure.
 
 Each configuration runs a whole simulation with the same objects and the same seed. A pod counts as
-moved if it ends up on another node than under the first one. With `repack` pods give up the nodes
-that they have, so that everything is decided anew; daemons and mirror pods keep theirs.
+moved if it ends up on another node than under the first configuration. With `repack` running pods
+are unbound first, so that everything is decided again; DaemonSet and mirror pods stay.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,32 +13,32 @@ from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.errors import InputError
-from moorage.planning.situation import Objects, Situation, is_tied, unplaced
+from moorage.planning.input_cluster import InputCluster, Objects, belongs_to_node, without_node
 from moorage.sim.run import Simulation
 
-Each = Callable[[Callable[[str], "Outcome"], list[str]], Iterable["Outcome"]]
+Each = Callable[[Callable[[str], "ConfigOutcome"], list[str]], Iterable["ConfigOutcome"]]
 Placements = Mapping[str, str | None]
 
 DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of the workload under one configuration; shares are from 0 to 1."""
+class ConfigOutcome:
+    """The outcome under one configuration; shares are from 0 to 1."""
 
     name: str
     placements: Placements
     pending: Mapping[str, str]
     evictions: int
     utilisation: Mapping[str, float]
-    # How far nodes are from being equally full, and how much of what is free is of no use.
+    # The standard deviation of the nodes' shares, and the unusable share of the free amount.
     imbalance: Mapping[str, float]
     fragmentation: Mapping[str, float]
     spread_violations: int
     seconds: float
 
-    def moved_from(self, other: "Outcome") -> dict[str, tuple[str | None, str | None]]:
-        """Pods that are elsewhere, or that only one of the two placed."""
+    def moved_from(self, other: "ConfigOutcome") -> dict[str, tuple[str | None, str | None]]:
+        """Pods on another node, or placed in only one of the two."""
         return {
             pod: (other.placements[pod], node)
             for pod, node in self.placements.items()
@@ -60,16 +60,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Outcomes in the order of their configurations; the first is what others are held against."""
+    """Outcomes in the order of their configurations; the first is the baseline."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ConfigOutcome, ...]
 
-    def moved(self, outcome: Outcome) -> dict[str, tuple[str | None, str | None]]:
-        """Pods that are elsewhere than under the first configuration."""
+    def moved(self, outcome: ConfigOutcome) -> dict[str, tuple[str | None, str | None]]:
+        """Pods on another node than under the first configuration."""
         return outcome.moved_from(self.outcomes[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain data, and who moved where."""
+        """All figures as plain data, and the moved pods."""
         return {
             outcome.name: outcome.to_dict()
             | {
@@ -84,19 +84,19 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
-    """Runs the workload under a configuration by name; pickles, so that processes can share it."""
+class _ConfigRun:
+    """Runs the workload under a configuration by name; pickles, for use in processes."""
 
     objects: tuple[KubeObject, ...]
     configs: Mapping[str, configuration.SchedulerConfiguration]
     seed: int
     until: float | None
 
-    def __call__(self, name: str) -> Outcome:
+    def __call__(self, name: str) -> ConfigOutcome:
         simulation = Simulation(self.objects, self.configs[name], self.seed)
         simulation.run(self.until)
         summary = simulation.result.summary()
-        return Outcome(
+        return ConfigOutcome(
             name=name,
             placements=simulation.placements,
             pending=simulation.pending,
@@ -120,25 +120,25 @@ def compare(
 ) -> Comparison:
     """Run `objects` under each of the named configurations.
 
-    `each` maps a function over the names; one that does so in several processes makes it faster.
+    `each` maps a function over the names, for example in several processes.
     """
     if len(configs) < 2:
         raise InputError("two configurations at least are needed to compare them")
     loaded = {name: configuration.load(source) for name, source in configs.items()}
-    situation = Situation.of(objects)
-    prepared = [_prepared(obj, repack=repack) for obj in situation.objects]
-    runs = _Runs(tuple(prepared), loaded, seed, until)
-    return Comparison(tuple(each(runs, list(configs))))
+    cluster = InputCluster.of(objects)
+    prepared = [_prepared(obj, repack=repack) for obj in cluster.objects]
+    run = _ConfigRun(tuple(prepared), loaded, seed, until)
+    return Comparison(tuple(each(run, list(configs))))
 
 
 def with_plugin(name: str) -> dict[str, Any]:
-    """The default configuration with one plugin more, at all its points."""
+    """The default configuration with one more plugin, at all its extension points."""
     enabled = {"multiPoint": {"enabled": [{"name": name}]}}
     header = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
     return {**header, "profiles": [{"plugins": enabled}]}
 
 
 def _prepared(obj: KubeObject, *, repack: bool) -> KubeObject:
-    if repack and isinstance(obj, Pod) and not is_tied(obj):
-        return unplaced(obj)
+    if repack and isinstance(obj, Pod) and not belongs_to_node(obj):
+        return without_node(obj)
     return obj

@@ -1,14 +1,16 @@
 """What moves where if these nodes are drained, what is left without a node, and what holds it up.
 
 As `kubectl drain --ignore-daemonsets --force` does it: the nodes are cordoned, then their pods are
-evicted as far as disruption budgets allow. Each eviction is followed by its replacement, under the
-same name, if the pod has a controller; once that has a node it counts for the budget again, and
-the next round begins. Who has to make room for a replacement is made anew as well.
+evicted as far as disruption budgets allow. A pod with a controller is recreated under the same
+name; once the replacement has a node it counts as healthy for the budget, and the next round
+begins. Pods that are preempted for a replacement are recreated as well.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from moorage.api import config as configuration
 from moorage.api import selectors
@@ -16,15 +18,93 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.planning import budgets
-from moorage.planning.budgets import Budget
-from moorage.planning.drained import Drain, Move, Stay
-from moorage.planning.packing import Packing, Progress
-from moorage.planning.situation import MIRROR, Objects, Situation, is_tied, unplaced
+from moorage.planning.budgets import BudgetState
+from moorage.planning.input_cluster import (
+    MIRROR,
+    InputCluster,
+    Objects,
+    belongs_to_node,
+    without_node,
+)
+from moorage.planning.packing import OnProgress, Packing
+from moorage.sim.evictions import Eviction
 
 MIRROR_POD = "mirror pod: its kubelet runs it from a file"
 DAEMON = "DaemonSet pod: comes and goes with its node"
 SEVERAL = "is selected by more than one budget, which the eviction API refuses: {}"
 SPENT = "budget {} is spent: {}, {} of {} pods healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class PodMove:
+    """An evicted pod; without `to`, `message` says why its replacement is pending."""
+
+    pod: str
+    source: str
+    to: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingPod:
+    """A pod that stays, or is not recreated, with the reason."""
+
+    pod: str
+    node: str
+    reason: str
+    budgets: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"node": self.node, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class DrainResult:
+    """The outcome of draining nodes."""
+
+    nodes: tuple[str, ...]
+    moves: tuple[PodMove, ...]
+    # Blocked by disruption budgets; and not evicted at all.
+    blocked: tuple[RemainingPod, ...]
+    stays: tuple[RemainingPod, ...]
+    # Pods without a controller, which are not recreated.
+    lost: tuple[RemainingPod, ...]
+    # Preempted pods on other nodes, and those of them that are pending now.
+    evictions: tuple[Eviction, ...]
+    displaced: dict[str, str]
+    rounds: int
+    pending_before: int
+
+    @property
+    def pending(self) -> tuple[PodMove, ...]:
+        """The evicted pods whose replacements are pending."""
+        return tuple(move for move in self.moves if not move.to)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every pod has a node again and none is blocked or lost."""
+        return not (self.pending or self.blocked or self.lost or self.displaced)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "nodes": list(self.nodes),
+            "clean": self.is_clean,
+            "moves": {
+                move.pod: {"from": move.source, "to": move.to or None}
+                | ({"message": move.message} if move.message else {})
+                for move in self.moves
+            },
+            "pending": {move.pod: move.message for move in self.pending} | self.displaced,
+            "blocked": {
+                each.pod: each.to_dict() | {"budgets": list(each.budgets)} for each in self.blocked
+            },
+            "stays": {each.pod: each.to_dict() for each in self.stays},
+            "lost": {each.pod: each.to_dict() for each in self.lost},
+            "evictions": [asdict(each) for each in self.evictions],
+            "rounds": self.rounds,
+            "pendingBefore": self.pending_before,
+        }
 
 
 def drain(
@@ -34,42 +114,42 @@ def drain(
     config: configuration.Source = None,
     *,
     seed: int = 0,
-    on_progress: Progress | None = None,
-) -> Drain:
-    """Drain nodes by name, or all that a label selector matches, and see what happens."""
-    situation = Situation.of(objects, config)
-    chosen = choose(situation.nodes, nodes, selector)
-    packing = Packing(situation.objects, situation.config, seed=seed)
-    _settle_before(packing, on_progress)
+    on_progress: OnProgress | None = None,
+) -> DrainResult:
+    """Drain nodes by name, or all that a label selector matches."""
+    cluster = InputCluster.of(objects, config)
+    chosen = choose(cluster.nodes, nodes, selector)
+    packing = Packing(cluster.objects, cluster.config, seed=seed)
+    _place_pending(packing, on_progress)
     pending_before = len(packing.left)
     for node in chosen:
         packing.update(replace(node, spec=replace(node.spec, unschedulable=True)))
-    return _Draining(situation, packing, chosen, pending_before).run(on_progress)
+    return _Draining(cluster, packing, chosen, pending_before).run(on_progress)
 
 
-def _settle_before(packing: Packing, on_progress: Progress | None) -> None:
-    """Let everybody who waits find a node; whoever has to make room for that is made anew."""
-    made = 0
+def _place_pending(packing: Packing, on_progress: OnProgress | None) -> None:
+    """Place the pending pods; pods that are preempted for them are recreated."""
+    number = 0
     packing.pack(on_progress=on_progress)
     while victims := [pod for pod in packing.victims if pod.controller is not None]:
         packing.victims.clear()
         for pod in victims:
-            made += 1
-            packing.add(anew(pod, f"{pod.uid}.before.{made}"))
+            number += 1
+            packing.add(recreated(pod, f"{pod.uid}.before.{number}"))
         packing.pack()
     packing.victims.clear()
     packing.evictions.clear()
 
 
-def anew(pod: Pod, uid: str) -> Pod:
-    """A pod as its controller makes it again, under the same name."""
-    fresh = unplaced(pod)
+def recreated(pod: Pod, uid: str) -> Pod:
+    """A pod as its controller recreates it, under the same name."""
+    fresh = without_node(pod)
     meta = replace(fresh.metadata, uid=uid, deletion_timestamp=None)
     return replace(fresh, metadata=meta)
 
 
 def choose(there: Sequence[Node], names: Sequence[str], selector: str) -> list[Node]:
-    """The nodes that are meant; complains about names and selectors that mean nobody."""
+    """The nodes of these names, or those that a selector matches; refuses an empty choice."""
     by_name = {node.name: node for node in there}
     unknown = [name for name in names if name not in by_name]
     if unknown:
@@ -81,10 +161,10 @@ def choose(there: Sequence[Node], names: Sequence[str], selector: str) -> list[N
     if names:
         raise InputError("give names of nodes or a selector, not both")
     try:
-        wanted = selectors.parse_label_selector(selector)
+        matcher = selectors.parse_label_selector(selector)
     except selectors.SelectorError as error:
         raise InputError(f'selector "{selector}": {error}') from None
-    found = [node for node in there if wanted.matches(node.labels)]
+    found = [node for node in there if matcher.matches(node.labels)]
     if not found:
         raise InputError(f'selector "{selector}": matches none of the {len(by_name)} nodes')
     return found
@@ -94,33 +174,33 @@ class _Draining:
     """The rounds of one drain."""
 
     def __init__(
-        self, situation: Situation, packing: Packing, nodes: Iterable[Node], pending_before: int
+        self, cluster: InputCluster, packing: Packing, nodes: Iterable[Node], pending_before: int
     ) -> None:
         self._packing = packing
         self._nodes = tuple(node.name for node in nodes)
-        self._budgets = budgets.read(situation.others)
+        self._budgets = budgets.read(cluster.others)
         self._pending_before = pending_before
         self._source: dict[str, str] = {}
-        self._lost: list[Stay] = []
+        self._lost: list[RemainingPod] = []
         self._displaced: list[str] = []
-        self._made = 0
-        order = {name: place for place, name in enumerate(self._nodes)}
-        on_them = [pod for pod in packing.running if pod.node_name in order]
-        on_them.sort(key=lambda pod: order[pod.node_name])
-        self._stays = [_tied(pod) for pod in on_them if is_tied(pod)]
-        self._remaining = [pod for pod in on_them if not is_tied(pod)]
+        self._recreated = 0
+        order = {name: index for index, name in enumerate(self._nodes)}
+        on_nodes = [pod for pod in packing.running if pod.node_name in order]
+        on_nodes.sort(key=lambda pod: order[pod.node_name])
+        self._stays = [_staying(pod) for pod in on_nodes if belongs_to_node(pod)]
+        self._remaining = [pod for pod in on_nodes if not belongs_to_node(pod)]
 
-    def run(self, on_progress: Progress | None) -> Drain:
-        """Evict in rounds until nothing more can go."""
+    def run(self, on_progress: OnProgress | None) -> DrainResult:
+        """Evict in rounds until no more pods can be evicted."""
         rounds, total = 0, len(self._remaining)
         while self._evict_round():
             rounds += 1
-            self._settle()
+            self._place_replacements()
             if on_progress is not None:
                 on_progress(total - len(self._remaining), total)
         self._count()
         left = self._packing.left
-        return Drain(
+        return DrainResult(
             nodes=self._nodes,
             moves=tuple(self._moves(left)),
             blocked=tuple(self._blocked(pod) for pod in self._remaining),
@@ -133,12 +213,12 @@ class _Draining:
         )
 
     def _evict_round(self) -> bool:
-        """Evict whom the budgets let go now; whether anybody was."""
+        """Evict the pods that the budgets allow now; whether there were any."""
         self._count()
         gone = []
         for pod in self._remaining:
-            mine = [] if budgets.is_exempt(pod) else budgets.of(pod, self._budgets)
-            if len(mine) > 1 or (mine and not _take(mine[0], pod)):
+            matching = [] if budgets.is_exempt(pod) else budgets.of(pod, self._budgets)
+            if len(matching) > 1 or (matching and not _charge(matching[0], pod)):
                 continue
             gone.append(pod)
         uids = {pod.uid for pod in gone}
@@ -148,7 +228,7 @@ class _Draining:
         return bool(gone)
 
     def _count(self) -> None:
-        """Replacements that wait are expected, but not healthy."""
+        """Update the budgets; pending replacements are expected pods, but not healthy."""
         if not self._budgets:
             return
         by_namespace: dict[str, list[Pod]] = {budget.namespace: [] for budget in self._budgets}
@@ -162,17 +242,17 @@ class _Draining:
         self._packing.remove(pod)
         if pod.controller is None:
             reason = "has no controller: kubectl drain needs --force, and nobody makes it again"
-            self._lost.append(Stay(pod.key, pod.node_name, reason))
+            self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
             return
         self._source[pod.key] = pod.node_name
-        self._replace(pod)
+        self._recreate(pod)
 
-    def _replace(self, pod: Pod) -> None:
-        self._made += 1
-        self._packing.add(anew(pod, f"{pod.uid}.{self._made}"))
+    def _recreate(self, pod: Pod) -> None:
+        self._recreated += 1
+        self._packing.add(recreated(pod, f"{pod.uid}.{self._recreated}"))
 
-    def _settle(self) -> None:
-        """Let everybody find a node, and make those anew who had to make room for others."""
+    def _place_replacements(self) -> None:
+        """Place the replacements, and recreate the pods that were preempted for them."""
         while True:
             self._packing.pack()
             victims, self._packing.victims = self._packing.victims, []
@@ -183,34 +263,34 @@ class _Draining:
             for pod in victims:
                 if pod.controller is None:
                     reason = "had to make room, has no controller: nobody makes it again"
-                    self._lost.append(Stay(pod.key, pod.node_name, reason))
+                    self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
                 else:
                     self._displaced.append(pod.key)
-                    self._replace(pod)
+                    self._recreate(pod)
 
-    def _moves(self, left: dict[str, str]) -> Iterable[Move]:
+    def _moves(self, left: dict[str, str]) -> Iterable[PodMove]:
         for key, source in self._source.items():
-            yield Move(key, source, self._packing.placed.get(key, ""), left.get(key, ""))
+            yield PodMove(key, source, self._packing.placed.get(key, ""), left.get(key, ""))
 
-    def _blocked(self, pod: Pod) -> Stay:
-        mine = budgets.of(pod, self._budgets)
-        names = tuple(budget.key for budget in mine)
-        if len(mine) > 1:
-            return Stay(pod.key, pod.node_name, SEVERAL.format(", ".join(names)), names)
-        (budget,) = mine
+    def _blocked(self, pod: Pod) -> RemainingPod:
+        matching = budgets.of(pod, self._budgets)
+        names = tuple(budget.key for budget in matching)
+        if len(matching) > 1:
+            return RemainingPod(pod.key, pod.node_name, SEVERAL.format(", ".join(names)), names)
+        (budget,) = matching
         reason = SPENT.format(budget.key, budget.spec_text, budget.healthy, budget.selected)
-        return Stay(pod.key, pod.node_name, reason, names)
+        return RemainingPod(pod.key, pod.node_name, reason, names)
 
 
-def _tied(pod: Pod) -> Stay:
+def _staying(pod: Pod) -> RemainingPod:
     reason = MIRROR_POD if MIRROR in pod.metadata.annotations else DAEMON
-    return Stay(pod.key, pod.node_name, reason)
+    return RemainingPod(pod.key, pod.node_name, reason)
 
 
-def _take(budget: Budget, pod: Pod) -> bool:
-    """Charge a pod to a budget; False if that is spent.
+def _charge(budget: BudgetState, pod: Pod) -> bool:
+    """Charge a pod to a budget; False if the budget is spent.
 
-    An unready pod costs nothing while the budget holds: it is not there for it anyway.
+    An unready pod costs nothing while the budget holds, because it is not counted as healthy.
     """
     if not budgets.is_healthy(pod):
         return budget.healthy >= budget.desired > 0 or budget.allowed > 0

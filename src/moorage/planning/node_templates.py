@@ -1,4 +1,4 @@
-"""Node templates: what nodes could be added, made as they are needed, daemons included."""
+"""Node templates: nodes that could be added, created on demand with their DaemonSet pods."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,16 +12,16 @@ from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.expansion import node_pools
 from moorage.planning import bounds
-from moorage.planning.situation import Situation
+from moorage.planning.input_cluster import InputCluster
 
 
-class NodeTemplate:
-    """One sort of nodes that can be had in any number."""
+class NewNodeTemplate:
+    """Nodes of one kind, in any number."""
 
-    def __init__(self, pool: NodePool, situation: Situation) -> None:
+    def __init__(self, pool: NodePool, cluster: InputCluster) -> None:
         self.name = pool.name
-        self._situation = situation
-        self._pool = _renamed(pool, {node.name for node in situation.nodes})
+        self._cluster = cluster
+        self._pool = _renamed(pool, {node.name for node in cluster.nodes})
         self._nodes: list[Node] = []
         self._daemons: list[list[Pod]] = []
 
@@ -31,35 +31,35 @@ class NodeTemplate:
         if missing > 0:
             spec = replace(self._pool.spec, count=missing)
             made = node_pools.nodes_of(replace(self._pool, spec=spec), first=len(self._nodes))
-            new = [node for node in self._situation.complete(made) if isinstance(node, Node)]
+            new = [node for node in self._cluster.complete(made) if isinstance(node, Node)]
             by_node: dict[str, list[Pod]] = {}
-            for pod in self._situation.daemons(new):
+            for pod in self._cluster.daemons(new):
                 by_node.setdefault(pod.node_name, []).append(pod)
             self._nodes += new
             self._daemons += [by_node.get(node.name, []) for node in new]
         return self._nodes[:count]
 
     def objects(self, count: int) -> list[KubeObject]:
-        """The first so many nodes, with what daemon sets put there."""
+        """The first so many nodes, with their DaemonSet pods."""
         nodes = self.nodes(count)
         return [*nodes, *(pod for daemons in self._daemons[:count] for pod in daemons)]
 
     @property
     def sample_size(self) -> int:
-        """How many nodes it takes to see each zone once."""
+        """The number of nodes that covers each zone once."""
         return max(1, len(self._pool.spec.zones))
 
     @cached_property
     def room(self) -> Counter[str]:
-        """The most that one node has for others than daemons."""
+        """The most that one node has for pods other than its DaemonSet pods."""
         most: Counter[str] = Counter()
         for node, daemons in zip(self.nodes(self.sample_size), self._daemons, strict=False):
             most |= bounds.free([node], daemons)
         return most
 
 
-def read(objects: Iterable[KubeObject], situation: Situation) -> list[NodeTemplate]:
-    """Templates from nodes and node pools; their counts are not looked at."""
+def read(objects: Iterable[KubeObject], cluster: InputCluster) -> list[NewNodeTemplate]:
+    """Templates from nodes and node pools; the counts of pools are ignored."""
     pools = [_pool(obj) for obj in objects if isinstance(obj, Node | NodePool)]
     if not pools:
         raise InputError("no template: a Node or a NodePool is expected")
@@ -69,7 +69,7 @@ def read(objects: Iterable[KubeObject], situation: Situation) -> list[NodeTempla
             raise InputError(
                 f"template {pool.name}, status.allocatable: is missing, so nothing fits there"
             )
-    return [NodeTemplate(pool, situation) for pool in pools]
+    return [NewNodeTemplate(pool, cluster) for pool in pools]
 
 
 def _pool(obj: Node | NodePool) -> NodePool:
@@ -84,7 +84,7 @@ def _pool(obj: Node | NodePool) -> NodePool:
 
 
 def _renamed(pool: NodePool, taken: set[str]) -> NodePool:
-    """The pool under a name from which no node of the cluster has its own."""
+    """The pool under a name that no existing node's name begins with."""
     template = pool.spec.template
     labels = {node_pools.POOL: pool.name} | template.metadata.labels
     template = replace(template, metadata=replace(template.metadata, labels=labels))

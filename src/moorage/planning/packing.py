@@ -1,8 +1,8 @@
-"""Packing: a scheduler whose every wish is carried out at once.
+"""Packing: a scheduler whose effects are performed at once.
 
-There is no API server and no kubelet here, so a pod costs what its decision costs: it is bound at
-once, a victim of preemption is gone at once, and a claim that needs a volume gets it at once. Time
-moves only where somebody waits for a back-off.
+There is no API server and no kubelet, so that a pod costs no more than its decision: it is bound at
+once, a preempted pod is deleted at once, and a claim gets its volume at once. Time advances only to
+the end of a backoff.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -10,12 +10,15 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from moorage.api import claims
 from moorage.api.config import SchedulerConfiguration
 from moorage.api.meta import KubeObject
+from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.core.effects import Done, Effect, Outcome
 from moorage.core.journal import Erred, Fact, Journal, Preempted, Refused
-from moorage.core.observations import Added, Deleted, Updated
+from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import Explanation
@@ -23,37 +26,41 @@ from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolum
 from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends
 from moorage.framework.registry import Registry
-from moorage.planning import storage
-from moorage.planning.storage import Storage
-from moorage.sim import reasons
+from moorage.sim import performer, reasons, volumes
+from moorage.sim.clock import Clock
+from moorage.sim.cluster import Cluster
 from moorage.sim.evictions import Eviction
+from moorage.sim.faults import GOOD, Faults, Trouble
+from moorage.sim.volumes import VolumeController
 
 T = TypeVar("T", bound=KubeObject)
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 DONE = Done()
 FACTS_KEPT = 1000
-NEWER = 1 << 60  # A version that no dump has reached.
+NEWER = 1 << 60  # Above every resource version of a dump.
 PODS_PER_PROGRESS = 500
-# Answers that reach no further than one node; more pods elsewhere never turn a no into a yes.
-NEAR = (Depends.NODE, Depends.USAGE, Depends.NODES)
+# Plugins that depend on these reject a node whatever pods other nodes have.
+NODE_LOCAL = (Depends.NODE, Depends.USAGE, Depends.NODES)
+# What the volume controller reads, and what it changes.
+STORAGE_INPUTS = Node | CSINode | StorageClass | PersistentVolume | PersistentVolumeClaim
+STORAGE_OUTPUTS = PersistentVolume | PersistentVolumeClaim
 
 
-class _Ear(Journal):
-    """A journal that passes on what a packing wants to know; it keeps the latest facts only."""
+class _CallbackJournal(Journal):
+    """A journal that passes each fact to a callback and keeps only the latest facts."""
 
-    def __init__(self, hear: Callable[[Fact], None]) -> None:
+    def __init__(self, callback: Callable[[Fact], None]) -> None:
         super().__init__(limit=FACTS_KEPT)
-        self._hear = hear
+        self._callback = callback
 
     def add(self, fact: Fact) -> None:
-        if isinstance(fact, Refused | Erred | Preempted):
-            self._hear(fact)
+        self._callback(fact)
         super().add(fact)
 
 
 class Packing:
-    """A cluster that is being filled; `placed` and `left` tell of its pods by key."""
+    """A cluster that is being filled; `placed` and `left` have its pods by key."""
 
     def __init__(
         self,
@@ -64,21 +71,20 @@ class Packing:
         registry: Registry | None = None,
     ) -> None:
         self.placed: dict[str, str] = {}
-        # Who had to leave for whom; and their objects, for those who make them anew.
+        # Preempted pods; and their objects, so that the caller can recreate them.
         self.evictions: list[Eviction] = []
         self.victims: list[Pod] = []
         self.now = 0.0
-        self.scheduler = Scheduler(config, seed=seed, registry=registry, journal=_Ear(self._hear))
-        self._far = _far_plugins(self.scheduler)
+        self.scheduler = Scheduler(
+            config, seed=seed, registry=registry, journal=_CallbackJournal(self._on_fact)
+        )
         self._retry_seconds = float(config.pod_max_backoff_seconds)
         self._running: dict[str, Pod] = {}
         self._waiting: dict[str, Pod] = {}
         self._messages: dict[str, str] = {}
-        # Refused in a way that nothing can cure any more.
-        self._hopeless: set[str] = set()
         self._version = NEWER
         self._others: list[KubeObject] = []
-        self._storage: Storage | None = None  # Most clusters that are asked about need none.
+        self._storage: InstantStorage | None = None  # Most clusters need none.
         for obj in objects:
             self.add(obj)
 
@@ -91,7 +97,7 @@ class Packing:
         }
 
     def add(self, obj: KubeObject) -> None:
-        """Tell the scheduler of an object."""
+        """Add an object."""
         if isinstance(obj, Pod):
             (self._running if obj.node_name else self._waiting)[obj.uid] = obj
         else:
@@ -99,19 +105,18 @@ class Packing:
         self._perform(self.scheduler.observe(Added(obj), self.now))
         if self._storage is not None:
             self._storage.add(obj)
-        elif storage.is_needed(obj):
+        elif needs_volume(obj):
             pods = (*self._running.values(), *self._waiting.values())
-            self._storage = Storage((*self._others, *pods), NEWER)
+            self._storage = InstantStorage((*self._others, *pods), NEWER)
 
     def update(self, obj: KubeObject) -> None:
-        """Tell the scheduler that an object which is no pod has changed."""
+        """Update an object that is not a pod."""
         self._perform(self.scheduler.observe(Updated(self._newer(obj)), self.now))
 
     def remove(self, pod: Pod) -> None:
-        """A pod is gone. What was beyond hope may not be so any more."""
+        """Delete a pod."""
         known = self._running.pop(pod.uid, None) or self._waiting.pop(pod.uid, None) or pod
         self.placed.pop(pod.key, None)
-        self._hopeless.clear()
         self._perform(self.scheduler.observe(Deleted(known), self.now))
         if self._storage is not None:
             self._storage.remove(known)
@@ -123,26 +128,23 @@ class Packing:
 
     @property
     def waiting(self) -> Iterable[Pod]:
-        """All pods that have none."""
+        """All pods without a node."""
         return self._waiting.values()
 
     def take(self, pod: Pod) -> bool:
-        """Tell of a pod and decide on it at once; whether it got a node."""
+        """Add a pod and schedule it at once; whether it got a node."""
         self.add(pod)
         self.try_one()
         return pod.uid not in self._waiting
 
     def try_one(self) -> None:
-        """Decide on the next pod."""
+        """Schedule the next pod."""
         self._settle()
         self._perform(self.scheduler.schedule_one(self.now))
         self._settle()
 
-    def pack(self, most_left: int | None = None, on_progress: Progress | None = None) -> bool:
-        """Go on until nothing more can be placed, or more pods than that are sure to be left.
-
-        False if more than `most_left` have no node in the end.
-        """
+    def pack(self, on_progress: OnProgress | None = None) -> None:
+        """Schedule until no more pods can be placed."""
         scheduler, tried, placed_at = self.scheduler, 0, self.now
         self._settle()
         while True:
@@ -152,22 +154,20 @@ class Packing:
                 tried += 1
                 if len(self.placed) > before:
                     placed_at = self.now
-                if most_left is not None and len(self._hopeless) > most_left:
-                    return False
                 if on_progress is not None and tried % PODS_PER_PROGRESS == 0:
                     on_progress(tried, tried + scheduler.queue.counts()["active"])
-            # Retries that have led nowhere for a whole back-off will go on like that.
+            # If a whole backoff period placed no pod, further retries will not either.
             in_vain = self.now - placed_at > 2 * self._retry_seconds
             if in_vain or not scheduler.queue.counts()["backoff"]:
-                return most_left is None or len(self._waiting) <= most_left
+                return
             deadline = scheduler.deadline
-            assert deadline is not None, "somebody waits for a back-off that never ends"
+            assert deadline is not None, "a pod is in backoff, so there is a deadline"
             self.now = max(deadline, self.now)
             self._perform(scheduler.advance(self.now))
             self._settle()
 
-    def ask(self, pod: Pod) -> Explanation:
-        """What would be said of a pod if it were its turn now; nothing changes."""
+    def explain(self, pod: Pod) -> Explanation:
+        """The decision on a pod as it would be made now; nothing changes."""
         self._settle()
         scheduler = self.scheduler
         profile = scheduler.profiles.get(pod.spec.scheduler_name)
@@ -177,24 +177,25 @@ class Packing:
         return Explanation.of(scheduler.cycle.decide(profile, pod, template, self.now))
 
     def refusal(self, pod: Pod, nodes: Container[str]) -> str:
-        """Why a pod fits none of these nodes, if more pods and nodes would not change that."""
-        told = self.ask(pod)
-        if any(node in nodes for node in told.feasible):
+        """Why a pod fits none of these nodes, if no other pods or nodes could change that."""
+        explanation = self.explain(pod)
+        if any(node in nodes for node in explanation.feasible):
             return ""
-        refused = {node: status for node, status in told.rejected.items() if node in nodes}
-        if any(status.plugin in self._far or not status.plugin for status in refused.values()):
+        rejected = [status for node, status in explanation.rejected.items() if node in nodes]
+        curable = self._placement_plugins()
+        if any(status.plugin in curable or not status.plugin for status in rejected):
             return ""
-        return ", ".join(dict.fromkeys(r for status in refused.values() for r in status.reasons))
+        return ", ".join(dict.fromkeys(r for status in rejected for r in status.reasons))
 
     def _settle(self) -> None:
-        """Let claims have their volumes, and tell the scheduler."""
-        while self._storage is not None and (news := self._storage.news()):
-            for observation in news:
+        """Provide volumes for claims, and let the scheduler observe them."""
+        while self._storage is not None and (changes := self._storage.changes()):
+            for observation in changes:
                 self._perform(self.scheduler.observe(observation, self.now))
 
     def _outcome(self, request: Request) -> Outcome:
         if isinstance(request, PatchClaim | PatchVolume):
-            assert self._storage is not None, "a claim without a volume had been seen"
+            assert self._storage is not None, "a claim without a volume was added before"
             return self._storage.perform(request)
         return DONE
 
@@ -220,21 +221,71 @@ class Packing:
         self._version += 1
         return replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         match fact:
             case Preempted(pod=pod, by=by, node=node, at=at):
                 self.evictions.append(Eviction(pod=pod, by=by, node=node, at=at))
             case Refused(message=message) | Erred(message=message):
                 self._messages[fact.uid] = message
-                if isinstance(fact, Refused) and self._far.isdisjoint(fact.plugins):
-                    self._hopeless.add(fact.uid)
+
+    def _placement_plugins(self) -> set[str]:
+        """Plugins whose rejection of a node may depend on pods on other nodes."""
+        return {
+            plugin.name
+            for profile in self.scheduler.profiles.values()
+            for plugin in (*profile.pre_filters, *profile.filters)
+            if depends_of(plugin) not in NODE_LOCAL
+        }
 
 
-def _far_plugins(scheduler: Scheduler) -> frozenset[str]:
-    """Plugins whose refusal may be cured by pods that come to other nodes."""
-    return frozenset(
-        plugin.name
-        for profile in scheduler.profiles.values()
-        for plugin in (*profile.pre_filters, *profile.filters)
-        if depends_of(plugin) not in NEAR
-    )
+def needs_volume(obj: KubeObject) -> bool:
+    """Whether a volume has to be found or provisioned for this object."""
+    if isinstance(obj, Pod):
+        return any(volume.ephemeral is not None for volume in obj.spec.volumes)
+    return isinstance(obj, PersistentVolumeClaim) and not claims.is_fully_bound(obj)
+
+
+class InstantStorage:
+    """Provides volumes for claims at once.
+
+    The simulator's volume controller does the work, on a clock of its own that is advanced to the
+    end before changes are read. There are no delays and no failures.
+    """
+
+    def __init__(self, objects: Iterable[KubeObject], version: int) -> None:
+        self._cluster = Cluster()
+        self._cluster.version = version  # Newer than all objects that the scheduler knows.
+        self._clock: Clock[object] = Clock()
+        trouble = Trouble(0, Faults.none())
+        self._controller = VolumeController(self._cluster, self._clock, trouble)
+        self._changes: list[Observation] = []
+        self._cluster.watch(self._on_change)
+        for obj in objects:
+            self.add(obj)
+
+    def add(self, obj: KubeObject) -> None:
+        """Add an object, if volumes depend on it."""
+        if isinstance(obj, STORAGE_INPUTS) or needs_volume(obj):
+            self._cluster.create(obj, self._clock.now)
+
+    def remove(self, pod: Pod) -> None:
+        """Delete a pod, and the claims that it owns."""
+        if (found := self._cluster.get(Pod, pod.key)) is not None:
+            self._cluster.remove(found)
+
+    def perform(self, request: PatchClaim | PatchVolume) -> Outcome:
+        """Perform an effect of the scheduler."""
+        return performer.perform(self._cluster, request, GOOD, self._clock.now, [])
+
+    def changes(self) -> list[Observation]:
+        """The changes of claims and volumes since the last call."""
+        while len(self._clock):
+            due = self._clock.pop()
+            assert isinstance(due, volumes.Happening)
+            self._controller.happen(due)
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _on_change(self, observation: Observation) -> None:
+        if not isinstance(observation, Listed) and isinstance(observation.obj, STORAGE_OUTPUTS):
+            self._changes.append(observation)

@@ -1,10 +1,10 @@
-"""Recording: a run kept as a file: the configuration first, then every call of the scheduler.
+"""Recording: a run as a file: the configuration first, then every call of the scheduler.
 
     {"recording":1,"config":{...},"baseDir":"."}
     {"at":0.0,"call":"start","replica":0,"seed":7}
     {"at":0.0,"call":"observe","replica":0,"news":"Listed","kind":"Node","objects":[...]}
 
-Lines of JSON, so that `grep` and `jq` can read them too; a name that ends in .gz is compressed.
+Lines of JSON, so that `grep` and `jq` can read them; a name that ends in .gz is compressed.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Header(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run: under which configuration, and every call in order."""
+    """A recorded run: the configuration, and every call in order."""
 
     config: SchedulerConfiguration
     texts: tuple[str, ...]
@@ -51,7 +51,7 @@ class Recording:
 
 
 def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
-    """Keep a simulation that was made with `trace=True`; whole or not at all."""
+    """Write a simulation that was made with `trace=True`; the file is complete or missing."""
     assert simulation.trace is not None, "only a simulation with a trace can be recorded"
     config = simulation.config
     plain = configuration.to_dict(config)
@@ -59,10 +59,10 @@ def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
     texts = (msgspec.json.encode(header).decode(), *simulation.trace.lines())
     path = Path(path)
     data = "\n".join((*texts, "")).encode()
-    # Without a time of writing in it, so that the same run gives the same file.
+    # Without a timestamp, so that the same run gives the same file.
     data = gzip.compress(data, mtime=0) if path.suffix == ".gz" else data
     try:
-        if path.exists() and not path.is_file():  # A pipe or a device is not to be replaced.
+        if path.exists() and not path.is_file():  # A pipe or a device cannot be replaced.
             path.write_bytes(data)
         else:
             _replace(path.resolve(), data)
@@ -71,18 +71,18 @@ def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.part")
     try:
-        beside.write_bytes(data)
-        beside.replace(path)
+        part.write_bytes(data)
+        part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            part.unlink()
         raise
 
 
 def read(path: str | os.PathLike[str]) -> Recording:
-    """A recording from a file; complaints name the line."""
+    """A recording from a file; errors name the line."""
     path = Path(path)
     try:
         data = path.read_bytes()

@@ -1,8 +1,8 @@
-"""A recorded run again: exactly, to see that nothing has changed; or under another configuration.
+"""Replay of a recorded run: exactly, or under another configuration.
 
-Exactly means that every call is made again to a new scheduler, and every effect compared, byte for
-byte. Under another configuration the scheduler would ask for other things, so its calls cannot be
-repeated: what happened around it is played to a simulation instead, and the outcomes are compared.
+Exactly means that every call is repeated with a new scheduler, and every effect compared byte for
+byte. Under another configuration the effects differ, so the calls cannot be repeated: instead the
+recorded changes are applied to a simulation, and the outcomes are compared.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.expansion.names import Names
-from moorage.planning import world
-from moorage.planning.drain import anew
+from moorage.planning import recorded_changes
+from moorage.planning.drain import recreated
+from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
 from moorage.planning.recording import Recording
-from moorage.planning.world import Deed, World
 from moorage.sim import trace
 from moorage.sim.refusals import Refusal
 from moorage.sim.run import Simulation
@@ -31,10 +31,10 @@ START_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run made again, call by call."""
+    """A run repeated call by call."""
 
     calls: int
-    # The first line that came out otherwise: its number in the file, as it was, as it is now.
+    # The first line that differs: its number in the file, as recorded, as replayed.
     difference: tuple[int, str, str] | None
 
     @property
@@ -43,19 +43,19 @@ class Replay:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data."""
-        told: dict[str, Any] = {"calls": self.calls, "same": self.is_same}
+        plain: dict[str, Any] = {"calls": self.calls, "same": self.is_same}
         if self.difference is not None:
             line, recorded, replayed = self.difference
-            told["difference"] = {"line": line, "recorded": recorded, "replayed": replayed}
-        return told
+            plain["difference"] = {"line": line, "recorded": recorded, "replayed": replayed}
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What another configuration makes of a recorded run."""
+    """The outcome of a recorded run under another configuration."""
 
     pods: int
-    # Pods that are elsewhere in the end: where they were, where they are.
+    # Pods on another node at the end: the recorded node, the node now.
     moved: Mapping[str, tuple[str | None, str | None]]
     pending: Mapping[str, str]
     recorded_pending: int
@@ -79,7 +79,7 @@ class Rerun:
 
 
 def replay(recording: Recording) -> Replay:
-    """Make every recorded call again, under the recorded configuration."""
+    """Repeat every recorded call, under the recorded configuration."""
     calls = 0
     again = trace.replay(recording.texts, recording.config)
     for number, (recorded, replayed) in enumerate(zip(recording.texts, again, strict=True), 2):
@@ -90,15 +90,15 @@ def replay(recording: Recording) -> Replay:
 
 
 def rerun(recording: Recording, config: configuration.Source) -> Rerun:
-    """Play what happened around the scheduler to one with another configuration."""
-    recorded = World(recording.lines)
+    """Apply the recorded changes to a simulation with another configuration."""
+    recorded = RecordedChanges(recording.lines)
     simulation = Simulation(
         [_without_template(obj) for obj in recorded.beginning],
         config,
         recording.seed,
         start_seconds=START_SECONDS,
     )
-    _Playing(simulation, recorded).run()
+    _ChangePlayer(simulation, recorded).run()
     placements, before = simulation.placements, recorded.placements
     moved = {
         pod: (before[pod], placements[pod])
@@ -116,70 +116,70 @@ def rerun(recording: Recording, config: configuration.Source) -> Rerun:
     )
 
 
-class _Playing:
-    """Does to a simulation what was done to the recorded cluster."""
+class _ChangePlayer:
+    """Applies recorded changes to a simulation."""
 
-    def __init__(self, simulation: Simulation, recorded: World) -> None:
+    def __init__(self, simulation: Simulation, recorded: RecordedChanges) -> None:
         self._simulation = simulation
         self._recorded = recorded
         self._names = Names()
-        # Pods that go because somebody deletes them, not because of the scheduler.
-        self._asked_to_go: set[str] = set()
+        # Pods that a recorded change deletes, so that they are not recreated.
+        self._deleted: set[str] = set()
         self._replaced: set[str] = set()
-        simulation.cluster.watch(self._notice)
+        simulation.cluster.watch(self._on_change)
 
     def run(self) -> None:
-        """Everything in its time, then until nothing is left to do."""
+        """Apply every change at its time, then run until nothing is left to do."""
         last = 0.0
-        for at, deeds in world.deeds_by_time(self._recorded.later):
+        for at, changes in recorded_changes.by_time(self._recorded.later):
             last = max(last, at)
-            self._simulation.at(at, partial(self._do, deeds))
+            self._simulation.at(at, partial(self._apply, changes))
         if last:
             self._simulation.run(until=last)
         self._simulation.run()
 
-    def _do(self, deeds: Iterable[Deed]) -> None:
-        for deed in deeds:
-            # What is not there, or is so already, is so because this run took another course.
+    def _apply(self, changes: Iterable[RecordedChange]) -> None:
+        for change in changes:
+            # A change that is refused does not apply, because this run took another course.
             with contextlib.suppress(Refusal):
-                self._do_one(deed.verb, _without_template(deed.obj))
+                self._apply_one(change.verb, _without_template(change.obj))
 
-    def _do_one(self, verb: str, obj: KubeObject) -> None:
+    def _apply_one(self, verb: str, obj: KubeObject) -> None:
         simulation = self._simulation
         match verb:
-            case world.CREATE:
+            case recorded_changes.CREATE:
                 simulation.create([_fresh(obj)])
-            case world.UPDATE:
+            case recorded_changes.UPDATE:
                 simulation.update(_fresh(obj))
-            case world.DELETE:
+            case recorded_changes.DELETE:
                 self._expect(obj)
                 simulation.delete(type(obj).__name__, obj.namespace, obj.name)
             case _:
                 self._expect(obj)
-                if (there := simulation.cluster.get(type(obj), obj.key)) is not None:
-                    simulation.cluster.remove(there)
+                if (found := simulation.cluster.get(type(obj), obj.key)) is not None:
+                    simulation.cluster.remove(found)
 
     def _expect(self, obj: KubeObject) -> None:
-        there = self._simulation.cluster.get(type(obj), obj.key)
-        if there is not None:
-            self._asked_to_go.add(there.uid)
+        found = self._simulation.cluster.get(type(obj), obj.key)
+        if found is not None:
+            self._deleted.add(found.uid)
 
-    def _notice(self, observation: Observation) -> None:
-        """Make a pod anew that is sent away or lost, if its controller would."""
+    def _on_change(self, observation: Observation) -> None:
+        """Recreate a pod that is evicted or lost, if it has a controller."""
         match observation:
             case Updated(obj=Pod(is_terminating=True) as pod) | Deleted(obj=Pod() as pod):
                 pass
             case _:
                 return
-        # A set waits until the name is free; others make the next one at once.
+        # A StatefulSet waits until the name is free; other controllers replace at once.
         waits = pod.controller is not None and pod.controller.kind == "StatefulSet"
         is_gone = isinstance(observation, Deleted)
         if pod.is_terminal or pod.uid in self._replaced or (waits and not is_gone):
             return
-        if pod.uid in self._asked_to_go or not self._recorded.keeps_up(pod):
+        if pod.uid in self._deleted or not self._recorded.has_controller(pod):
             return
         self._replaced.add(pod.uid)
-        again = anew(pod, "")
+        again = recreated(pod, "")
         if not waits:
             name = self._names.fresh(pod.key, f"{pod.name}-")
             again = replace(again, metadata=replace(again.metadata, name=name))
@@ -188,12 +188,12 @@ class _Playing:
 
 
 def _fresh(obj: KubeObject) -> KubeObject:
-    """An object as somebody would hand it in: versions are the server's matter."""
+    """An object without the resource version, which the simulated API server sets."""
     return replace(obj, metadata=replace(obj.metadata, resource_version=""))
 
 
 def _without_template(obj: KubeObject) -> KubeObject:
-    """A controller that makes no pods: those it made are part of the recording."""
+    """A workload that creates no pods: the recording has its pods."""
     spec: Any = getattr(obj, "spec", None)
     if getattr(spec, "template", None) is None:
         return obj

@@ -10,8 +10,8 @@ from moorage.explaining import Explanation
 from moorage.reporting import charts, decisions, heat_map, html, ticks
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
-from moorage.sim.results import disruptions, waits
-from moorage.sim.results.result import QUEUES, Result, share
+from moorage.sim.results.result import WAIT_BOUNDS, Result
+from moorage.sim.results.samples import QUEUES
 
 MOST_ROWS = 15
 MOST_EXAMPLES = 6
@@ -70,7 +70,7 @@ def _resources(result: Result) -> list[str]:
 def _over_time(result: Result) -> Iterator[str]:
     samples, names = result.samples, _resources(result)
     times = [sample.at for sample in samples]
-    used = [Series(n, [100 * share(sample, n) for sample in samples]) for n in names]
+    used = [Series(n, [100 * sample.share(n) for sample in samples]) for n in names]
     if used:
         said = "Requested, of what all nodes offer together."
         yield charts.lines("Utilisation", said, times, used, "%")
@@ -124,7 +124,7 @@ def _waits(result: Result) -> str:
     found = result.waits
     said = "From creation to binding; pods that were made again count again."
     counts = [Series("pods", found.histogram)]
-    chart = charts.bars("How long pods waited", said, waits.NAMES, counts, "pods", "wait")
+    chart = charts.bars("How long pods waited", said, list(WAIT_BOUNDS), counts, "pods", "wait")
     rows = [
         ["mean", ticks.span(found.mean)],
         ["median", ticks.span(found.p50)],
@@ -149,7 +149,7 @@ def _disruptions(result: Result) -> str:
     series = [Series(cause, counts) for cause, counts in zip(causes, bins, strict=True)]
     said = "Pods that had to leave their node before their time."
     chart = charts.bars("Disruptions over time", said, names, series, "pods", f"from, {unit}")
-    causers = disruptions.by_cause(found)
+    causers = result.causes()
     rows = [[cause, by, count] for cause, by, count in causers[:MOST_ROWS]]
     table = html.table(["cause", "by", "pods"], rows, numbers=[2])
     left = len(causers) - MOST_ROWS

@@ -1,10 +1,9 @@
 """Scenarios: a cluster's day as a file, played in virtual time.
 
 wire        `kind: Scenario` as it is written
-reading     a file -> a plan; complaints name the field
-plan        what is to happen: streams of pods, and events
-lifetimes   how long pods run
-actions     what an event does to the cluster
-play        a plan and a simulation: everything happens at its time
+reading     a file -> a plan; errors name the field
+plan        what happens: streams of pods with their lifetimes, and events
+play        a plan on a simulation: everything happens at its time
+maintenance drains and failures of nodes
 openb, google   plans from public traces
 """

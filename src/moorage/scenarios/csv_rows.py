@@ -1,4 +1,4 @@
-"""CSV files of traces as rows by column name; complaints say file, line and column."""
+"""CSV files of traces as rows by column name; errors name file, line and column."""
 
 import csv
 import math
@@ -9,8 +9,8 @@ from pathlib import Path
 from moorage.errors import InputError
 
 
-class Row:
-    """One line: its place in the file, and its cells by column."""
+class CsvRow:
+    """One line: its position in the file, and its cells by column."""
 
     def __init__(self, where: str, cells: dict[str, str]) -> None:
         self.where = where
@@ -47,7 +47,7 @@ class Row:
 
 def read(
     path: str | Path, needed: Sequence[str], positions: Sequence[str] | None = None
-) -> Iterator[Row]:
+) -> Iterator[CsvRow]:
     """All rows of a file. With `positions`, a file without a head has those columns, in order."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -67,7 +67,7 @@ def _rows(
     lines: Iterator[list[str]],
     needed: Sequence[str],
     positions: Sequence[str] | None,
-) -> Iterator[Row]:
+) -> Iterator[CsvRow]:
     first = next(lines, None)
     if first is None:
         raise InputError(f"{path}: is empty")
@@ -83,4 +83,4 @@ def _rows(
     every = lines if has_head else chain([first], lines)
     for number, cells in enumerate(every, 2 if has_head else 1):
         if any(cells):
-            yield Row(f"{path}, line {number}", dict(zip(head, cells, strict=False)))
+            yield CsvRow(f"{path}, line {number}", dict(zip(head, cells, strict=False)))

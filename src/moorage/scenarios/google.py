@@ -20,8 +20,8 @@ from moorage.api.node import Node, NodeStatus
 from moorage.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from moorage.errors import InputError
 from moorage.scenarios import csv_rows
-from moorage.scenarios.csv_rows import Row
-from moorage.scenarios.plan import Arrival, Listed, Plan
+from moorage.scenarios.csv_rows import CsvRow
+from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals
 
 MACHINES = ("time", "machine_id", "event_type", "platform_id", "cpus", "memory")
 TASKS = (
@@ -71,14 +71,14 @@ def load(
     seed: int = 0,
     cpu: str = "64",
     memory: str = "256Gi",
-) -> Plan:
+) -> ScenarioPlan:
     """The plan of a trace; without machines the nodes have to come from elsewhere."""
     size = _Size(cpu, memory)
     objects = _nodes(machines, size) if machines else []
     arrivals = _arrivals(tasks, size)
     if not arrivals:
         raise InputError(f"{tasks}: no task is ever submitted")
-    return Plan.of_trace(tasks, Listed("task", tuple(arrivals)), objects, seed)
+    return ScenarioPlan.of_trace(tasks, TraceArrivals("task", tuple(arrivals)), objects, seed)
 
 
 def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:
@@ -87,7 +87,7 @@ def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:
     return [_node(row, size) for row in found]
 
 
-def _node(row: Row, size: _Size) -> KubeObject:
+def _node(row: CsvRow, size: _Size) -> KubeObject:
     name = f"machine-{row.text('machine_id')}"
     offered = size.amounts(row.amount("cpus", 0), row.amount("memory", 0))
     labels = {HOST_NAME: name}
@@ -102,7 +102,7 @@ def _node(row: Row, size: _Size) -> KubeObject:
 
 
 def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
-    submitted: dict[tuple[str, str], Row] = {}
+    submitted: dict[tuple[str, str], CsvRow] = {}
     started: dict[tuple[str, str], float] = {}
     templates: dict[tuple[float, float, int], Pod] = {}
     found: list[Arrival] = []
@@ -122,7 +122,7 @@ def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
 
 
 def _arrival(
-    row: Row,
+    row: CsvRow,
     seconds: float | None,
     size: _Size,
     templates: dict[tuple[float, float, int], Pod],
@@ -133,19 +133,20 @@ def _arrival(
         int(row.amount("priority", 0)),
     )
     if shape not in templates:
-        wanted = ResourceRequirements(requests=size.amounts(shape[0], shape[1]))
+        requests = size.amounts(shape[0], shape[1])
+        container = Container(name="main", resources=ResourceRequirements(requests=requests))
         templates[shape] = Pod(
             api_version="v1",
             kind="Pod",
             metadata=ObjectMeta(name="task"),
-            spec=PodSpec(priority=shape[2], containers=(Container(name="main", resources=wanted),)),
+            spec=PodSpec(priority=shape[2], containers=(container,)),
         )
     name = f"task-{row.text('job_id')}-{row.text('task_index')}"
     at = row.number("time") / SECOND
     return Arrival(at, templates[shape], seconds, replace=True, name=name)
 
 
-def _event(row: Row, column: str) -> str:
+def _event(row: CsvRow, column: str) -> str:
     """An event's number; traces of 2019 write names."""
     text = row.text(column)
     return NAMES.get(text.upper(), text)

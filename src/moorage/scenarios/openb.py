@@ -26,8 +26,8 @@ from moorage.api.pod import (
 from moorage.api.quantity import Quantity
 from moorage.errors import InputError
 from moorage.scenarios import csv_rows
-from moorage.scenarios.csv_rows import Row
-from moorage.scenarios.plan import Arrival, Listed, Plan
+from moorage.scenarios.csv_rows import CsvRow
+from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
@@ -40,7 +40,7 @@ POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "creation_time")
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib")
 
 
-def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) -> Plan:
+def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) -> ScenarioPlan:
     """The plan of a trace; without nodes they have to come from elsewhere."""
     objects = [_node(row) for row in csv_rows.read(nodes, NODE_COLUMNS)] if nodes else []
     rows = list(csv_rows.read(pods, POD_COLUMNS))
@@ -51,10 +51,10 @@ def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) ->
     arrivals = sorted(
         (_arrival(row, first, templates) for row in rows), key=lambda arrival: arrival.at
     )
-    return Plan.of_trace(pods, Listed("pod", tuple(arrivals)), objects, seed)
+    return ScenarioPlan.of_trace(pods, TraceArrivals("pod", tuple(arrivals)), objects, seed)
 
 
-def _node(row: Row) -> KubeObject:
+def _node(row: CsvRow) -> KubeObject:
     name = row.text("sn")
     if not name:
         raise InputError(f"{row.where}, sn: is empty")
@@ -76,7 +76,7 @@ def _node(row: Row) -> KubeObject:
     )
 
 
-def _arrival(row: Row, first: float, templates: dict[tuple[str, ...], Pod]) -> Arrival:
+def _arrival(row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod]) -> Arrival:
     created = row.number("creation_time")
     # A pod that was never scheduled there has no time of its own to run; it runs from creation.
     started = row.time("scheduled_time")
@@ -88,7 +88,7 @@ def _arrival(row: Row, first: float, templates: dict[tuple[str, ...], Pod]) -> A
     return Arrival(created - first, pod, seconds, replace=True, name=row.text("name"))
 
 
-def _pod(row: Row, templates: dict[tuple[str, ...], Pod]) -> Pod:
+def _pod(row: CsvRow, templates: dict[tuple[str, ...], Pod]) -> Pod:
     """Pods that are alike share one template."""
     gpus = int(row.amount("num_gpu", 0))
     part = row.amount("gpu_milli", WHOLE) if gpus else 0

@@ -1,43 +1,138 @@
-"""Plan: what is to happen, in seconds; however it was written down."""
+"""ScenarioPlan: pods that arrive and events, with times in seconds; from a file or a trace."""
 
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
 from moorage.api.meta import KubeObject
+from moorage.api.node import NodePool
 from moorage.api.pod import Pod
-from moorage.scenarios.actions import Action
-from moorage.scenarios.lifetimes import Lifetime
+from moorage.api.selectors import Selector
 
 SAMPLES = 288  # a day in steps of five minutes
 
 
-class Arrival(Struct, frozen=True):
-    """A pod that comes at a time; None as seconds: it stays."""
+# How long pods run after they have started; without a lifetime they run forever.
 
-    at: float
-    pod: Pod
+
+class Fixed(Struct, frozen=True):
+    """The same for every pod."""
+
+    seconds: float
+
+    def draw(self, random: Random) -> float:
+        return self.seconds
+
+
+class Exponential(Struct, frozen=True):
+    """Exponentially distributed; `seconds` is the mean."""
+
+    seconds: float
+
+    def draw(self, random: Random) -> float:
+        return random.expovariate(1 / self.seconds) if self.seconds else 0.0
+
+
+class Uniform(Struct, frozen=True):
+    """Uniformly distributed between two bounds."""
+
+    least: float
+    most: float
+
+    def draw(self, random: Random) -> float:
+        return random.uniform(self.least, self.most)
+
+
+Lifetime = Fixed | Exponential | Uniform
+
+
+# Events: what happens to the cluster. `play` performs them.
+
+
+class ScaleWorkload(Struct, frozen=True):
+    """Change the number of replicas of a workload."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+
+
+class NodeChoice(Struct, frozen=True):
+    """Nodes by name, or by selector; with a count, so many of them at random."""
+
+    names: tuple[str, ...] | None
+    selector: Selector | None
+    count: int | None
+
+
+class DrainNodes(Struct, frozen=True):
+    """Cordon nodes and evict their pods; uncordon after `seconds`."""
+
+    nodes: NodeChoice
     seconds: float | None
-    replace: bool
-    # As a trace calls it; without one it is named after its stream.
-    name: str = ""
 
 
-class Event(Struct, frozen=True):
-    """Something is done to the cluster at a time; `path` says where that stands."""
+class FailNodes(Struct, frozen=True):
+    """Delete nodes with all their pods; create them again, empty, after `seconds`."""
+
+    nodes: NodeChoice
+    seconds: float | None
+
+
+class AddNodes(Struct, frozen=True):
+    """Add nodes to a pool."""
+
+    pool: NodePool
+
+
+class CreateObjects(Struct, frozen=True):
+    """Create objects."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
+class DeleteObject(Struct, frozen=True):
+    """Delete an object."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+Action = ScaleWorkload | DrainNodes | FailNodes | AddNodes | CreateObjects | DeleteObject
+
+
+class PlannedEvent(Struct, frozen=True):
+    """An action at a time; `path` is its field in the file, for errors."""
 
     at: float
     path: str
     action: Action
 
 
+# Arrivals of pods
+
+
+class Arrival(Struct, frozen=True):
+    """A pod that is created at a time and runs for `seconds`; None: forever."""
+
+    at: float
+    pod: Pod
+    seconds: float | None
+    replace: bool
+    # The name in a trace; without one the pod is named after its stream.
+    name: str = ""
+
+
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """Pods of one template, by chance or by the clock."""
+class ArrivalStream:
+    """Pods of one template that arrive at random, evenly or at given times."""
 
     name: str
     pod: Pod
@@ -46,13 +141,13 @@ class Stream:
     count: int
     replace: bool
     lifetime: Lifetime | None
-    # Given times, or how many arrive in an hour.
+    # Given times, or the number of arrivals per hour.
     times: tuple[float, ...] = ()
     per_hour: float = 0.0
     poisson: bool = True
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
-        """The pods in the order of their times; the same for the same seed, whoever else comes."""
+        """The pods by time; they depend on the seed and this stream only."""
         random = Random(f"{seed}/{self.name}")
         for at in self._times(random):
             for _ in range(self.count):
@@ -70,12 +165,12 @@ class Stream:
             at = at + random.expovariate(1 / mean) if self.poisson else self.start + number * mean
             if at > self.end:
                 return
-            yield round(at, 3)  # Milliseconds are fine enough, and plain to read.
+            yield round(at, 3)  # Milliseconds, for readable output.
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Pods with their times, as a trace has them."""
+class TraceArrivals:
+    """Pods with their times, from a trace."""
 
     name: str
     pods: tuple[Arrival, ...]
@@ -85,22 +180,22 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScenarioPlan:
     """A cluster, and what happens to it."""
 
     name: str
     duration: float
     seed: int
-    streams: tuple[Stream | Listed, ...] = ()
-    events: tuple[Event, ...] = ()
+    streams: tuple[ArrivalStream | TraceArrivals, ...] = ()
+    events: tuple[PlannedEvent, ...] = ()
     objects: tuple[KubeObject, ...] = ()
     sample_seconds: float | None = None
 
     @classmethod
     def of_trace(
-        cls, file: str | Path, arrivals: Listed, objects: Iterable[KubeObject], seed: int
-    ) -> "Plan":
-        """The plan of a file of pods; it lasts until the last of those that end has ended."""
+        cls, file: str | Path, arrivals: TraceArrivals, objects: Iterable[KubeObject], seed: int
+    ) -> "ScenarioPlan":
+        """The plan of a file of pods; it ends when the last pod with a lifetime has ended."""
         ends = [each.at + (each.seconds or 0.0) for each in arrivals.pods]
         return cls(
             name=Path(file).stem,
@@ -112,7 +207,7 @@ class Plan:
 
     @property
     def interval(self) -> float:
-        """How far samples lie apart."""
+        """Seconds between samples."""
         return self.sample_seconds or self.duration / SAMPLES
 
     def arrivals(self, seed: int) -> Iterator[tuple[str, Arrival]]:
@@ -123,7 +218,7 @@ class Plan:
 
 
 def _named(
-    stream: Stream | Listed, number: int, seed: int
+    stream: ArrivalStream | TraceArrivals, number: int, seed: int
 ) -> Iterator[tuple[float, int, str, Arrival]]:
     for each in stream.arrivals(seed):
         yield each.at, number, stream.name, each

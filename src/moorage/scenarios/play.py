@@ -1,7 +1,8 @@
-"""Play: a plan and a simulation; everything happens at its time.
+"""Play: performs a plan on a simulation, everything at its time.
 
-Pods of streams are made from a template that was completed once. They leave when their time is
-over; one that is evicted or lost before comes again under another name, and begins anew.
+Pods of a stream are created from a template that is completed once. They are deleted when their
+lifetime is over; a pod that is evicted or lost before is created again under another name, and its
+lifetime begins again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,22 +20,32 @@ from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.expansion import node_pools
 from moorage.expansion.names import Names
-from moorage.scenarios import actions
-from moorage.scenarios.plan import Arrival, Event, Plan, Stream
-from moorage.scenarios.upkeep import Upkeep
+from moorage.scenarios.maintenance import NodeMaintenance
+from moorage.scenarios.plan import (
+    AddNodes,
+    Arrival,
+    ArrivalStream,
+    CreateObjects,
+    DeleteObject,
+    DrainNodes,
+    FailNodes,
+    PlannedEvent,
+    ScaleWorkload,
+    ScenarioPlan,
+)
 from moorage.sim.run import Simulation
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 PROGRESS_STEPS = 200
 
 
 class Play:
-    """One run of a plan; `objects` are there at the start, beside the plan's own."""
+    """One run of a plan; `objects` exist at the start, in addition to the plan's own."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ScenarioPlan,
         objects: Iterable[KubeObject] = (),
         config: configuration.Source = None,
         seed: int | None = None,
@@ -46,7 +57,7 @@ class Play:
         self.simulation = Simulation([*objects, *plan.objects], config, self.seed, trace=trace)
         self.simulation.sample_every(plan.interval)
         self._cluster = self.simulation.cluster
-        self._upkeep = Upkeep(self.simulation, Random(f"{self.seed}/events"))
+        self._maintenance = NodeMaintenance(self.simulation, Random(f"{self.seed}/events"))
         self._names = Names()
         self._alive: dict[str, tuple[str, Arrival]] = {}
         self._started: set[str] = set()
@@ -59,10 +70,10 @@ class Play:
                 self.simulation.at(event.at, partial(self._act, event))
         self._arrivals: Iterator[tuple[str, Arrival]] = plan.arrivals(self.seed)
         self._next = next(self._arrivals, None)
-        self._await_next()
+        self._schedule_next()
 
-    def run(self, on_progress: Progress | None = None) -> Simulation:
-        """Let it all happen, up to the plan's end."""
+    def run(self, on_progress: OnProgress | None = None) -> Simulation:
+        """Run to the end of the plan."""
         for step in range(1, PROGRESS_STEPS + 1):
             self.simulation.run(until=self.plan.duration * step / PROGRESS_STEPS)
             if on_progress is not None:
@@ -70,40 +81,40 @@ class Play:
         return self.simulation
 
     def _check(self) -> None:
-        """What can be known to go wrong is said before the first step, not after an hour."""
+        """Refuse what is known to fail before the first step, rather than after an hour."""
         for stream in self.plan.streams:
-            if isinstance(stream, Stream):
+            if isinstance(stream, ArrivalStream):
                 self._complete(stream.pod)
-        growing = (actions.AddNodes, actions.Create)
+        growing = (AddNodes, CreateObjects)
         if any(isinstance(event.action, growing) for event in self.plan.events):
-            return  # Which nodes there will be is not known yet.
+            return  # The nodes are not known yet.
         if not self._cluster.count(Node):
             raise InputError(
                 f"{self.plan.name}: the cluster has no nodes; add Node or NodePool documents to "
                 "the scenario, or name their file with -f"
             )
         for event in self.plan.events:
-            if isinstance(event.action, actions.Drain | actions.Fail):
-                self._upkeep.check_names(event.path, event.action.nodes)
+            if isinstance(event.action, DrainNodes | FailNodes):
+                self._maintenance.check_names(event.path, event.action.nodes)
 
-    # Pods that come and go
+    # Pods
 
-    def _await_next(self) -> None:
+    def _schedule_next(self) -> None:
         if self._next is not None and self._next[1].at <= self.plan.duration:
             self.simulation.at(self._next[1].at, self._arrive)
 
     def _arrive(self) -> None:
-        """Make all pods that are due."""
+        """Create all pods that are due."""
         now = self.simulation.now
         while self._next is not None and self._next[1].at <= now:
-            self._make(*self._next)
+            self._create(*self._next)
             self._next = next(self._arrivals, None)
-        self._await_next()
+        self._schedule_next()
 
-    def _make(self, stream: str, arrival: Arrival) -> None:
+    def _create(self, stream: str, arrival: Arrival) -> None:
         pod = self._complete(arrival.pod)
         name = arrival.name
-        if not name or name in self._used:  # One that comes again needs another name.
+        if not name or name in self._used:  # A pod that is created again needs another name.
             name = self._names.fresh(stream, f"{name or stream}-")
         else:
             self._used.add(name)
@@ -130,18 +141,18 @@ class Play:
                 self._started.discard(pod.uid)
                 stream, arrival = self._alive.pop(pod.uid)
                 if arrival.replace:
-                    again = partial(self._make, stream, arrival)
+                    again = partial(self._create, stream, arrival)
                     self.simulation.at(self.simulation.now, again)
 
     def _start(self, pod: Pod) -> None:
         seconds = self._alive[pod.uid][1].seconds
         if seconds is not None and pod.uid not in self._started:
             self._started.add(pod.uid)
-            leave = partial(self._leave, pod.key, pod.uid)
-            self.simulation.at(self.simulation.now + seconds, leave)
+            end = partial(self._end, pod.key, pod.uid)
+            self.simulation.at(self.simulation.now + seconds, end)
 
-    def _leave(self, key: str, uid: str) -> None:
-        """A pod has done what it came for."""
+    def _end(self, key: str, uid: str) -> None:
+        """Delete a pod whose lifetime is over."""
         if uid not in self._alive:
             return
         del self._alive[uid]
@@ -150,21 +161,21 @@ class Play:
 
     # Events
 
-    def _act(self, event: Event) -> None:
+    def _act(self, event: PlannedEvent) -> None:
         action = event.action
         try:
             match action:
-                case actions.Drain():
-                    self._upkeep.drain(event.path, action)
-                case actions.Fail():
-                    self._upkeep.fail(event.path, action)
-                case actions.AddNodes(pool=pool):
+                case DrainNodes():
+                    self._maintenance.drain(event.path, action)
+                case FailNodes():
+                    self._maintenance.fail(event.path, action)
+                case AddNodes(pool=pool):
                     self.simulation.create(node_pools.nodes_of(pool, first=self._first(pool.name)))
-                case actions.Scale(kind=kind, namespace=namespace, name=name, replicas=replicas):
+                case ScaleWorkload(kind=kind, namespace=namespace, name=name, replicas=replicas):
                     self.simulation.scale(kind, namespace, name, replicas)
-                case actions.Create(objects=objects):
+                case CreateObjects(objects=objects):
                     self.simulation.create(objects)
-                case actions.Delete(kind=kind, namespace=namespace, name=name):
+                case DeleteObject(kind=kind, namespace=namespace, name=name):
                     self.simulation.delete(kind, namespace, name)
                 case _:
                     assert_never(action)

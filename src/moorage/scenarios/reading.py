@@ -1,6 +1,6 @@
-"""A scenario file -> a plan. Every complaint names the field that it is about.
+"""Reads a scenario file into a plan. Every error names the field.
 
-The file has one document of `kind: Scenario`; all others are objects that are there at the start.
+The file has one document of `kind: Scenario`; all others are objects that exist at the start.
 """
 
 import math
@@ -14,9 +14,23 @@ from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
 from moorage.errors import InputError, ManifestError
-from moorage.scenarios import actions
-from moorage.scenarios.lifetimes import Exponential, Fixed, Lifetime, Uniform
-from moorage.scenarios.plan import Event, Plan, Stream
+from moorage.scenarios.plan import (
+    Action,
+    AddNodes,
+    ArrivalStream,
+    CreateObjects,
+    DeleteObject,
+    DrainNodes,
+    Exponential,
+    FailNodes,
+    Fixed,
+    Lifetime,
+    NodeChoice,
+    PlannedEvent,
+    ScaleWorkload,
+    ScenarioPlan,
+    Uniform,
+)
 from moorage.scenarios.wire import (
     AddNodesSpec,
     ArrivalsSpec,
@@ -32,18 +46,18 @@ DISTRIBUTIONS = ("poisson", "constant")
 ACTIONS = ("scale", "drain", "fail", "addNodes", "create", "delete")
 
 
-def load(path: str | Path) -> Plan:
+def load(path: str | Path) -> ScenarioPlan:
     """The plan of a scenario file; `-` is standard input."""
     documents = manifests.documents(path)
-    mine = [(where, each) for where, each in documents if _is_scenario(each)]
-    if len(mine) != 1:
-        number = "none" if not mine else str(len(mine))
+    scenarios = [(where, each) for where, each in documents if _is_scenario(each)]
+    if len(scenarios) != 1:
+        number = "none" if not scenarios else str(len(scenarios))
         raise ManifestError(
             f"{path}: one document with kind: {KIND} and apiVersion: {API_VERSION} is expected, "
-            f"there is {number}" + ("" if not mine else " of them")
+            f"there is {number}" + ("" if not scenarios else " of them")
         )
     others = [each for _, each in documents if not _is_scenario(each)]
-    [(where, document)] = mine
+    [(where, document)] = scenarios
     return plan(document, others, where)
 
 
@@ -51,8 +65,8 @@ def plan(
     document: Mapping[str, Any],
     objects: list[Any] | None = None,
     where: str = "scenario",
-) -> Plan:
-    """The plan of a scenario given as a dict, and the objects that are there at the start."""
+) -> ScenarioPlan:
+    """The plan of a scenario given as a dict, and the objects that exist at the start."""
     scenario = manifests.decode(document, Scenario, where)
     return _Reader(where, scenario).plan(manifests.read(objects or ()).everything)
 
@@ -62,29 +76,27 @@ def _is_scenario(document: object) -> bool:
 
 
 class _Reader:
-    """One scenario; knows where it stands, for complaints."""
+    """Reads one scenario; knows its position in the file, for errors."""
 
     def __init__(self, where: str, scenario: Scenario) -> None:
         name = scenario.name
         self._where = f"{where}, {KIND} {name}" if name else f"{where}, {KIND}"
         if scenario.api_version != API_VERSION:
-            raise self._complaint(
-                "apiVersion", f'must be {API_VERSION}, is "{scenario.api_version}"'
-            )
+            raise self._error("apiVersion", f'must be {API_VERSION}, is "{scenario.api_version}"')
         self._name = name or "scenario"
         self._spec = scenario.spec
         self._duration = self._seconds("spec.duration", scenario.spec.duration)
         if not self._duration:
-            raise self._complaint("spec.duration", "must be longer than nothing")
+            raise self._error("spec.duration", "must be longer than nothing")
         self._pools: dict[str, NodePool] = {}
 
-    def plan(self, objects: list[KubeObject]) -> Plan:
+    def plan(self, objects: list[KubeObject]) -> ScenarioPlan:
         spec = self._spec
         self._pools = {obj.name: obj for obj in objects if isinstance(obj, NodePool)}
         sample = None if spec.sample is None else self._seconds("spec.sample", spec.sample)
         if sample == 0:
-            raise self._complaint("spec.sample", "must be longer than nothing")
-        return Plan(
+            raise self._error("spec.sample", "must be longer than nothing")
+        return ScenarioPlan(
             name=self._name,
             duration=self._duration,
             seed=spec.seed,
@@ -98,28 +110,28 @@ class _Reader:
 
     # Arrivals
 
-    def _streams(self) -> tuple[Stream, ...]:
-        found: dict[str, Stream] = {}
+    def _streams(self) -> tuple[ArrivalStream, ...]:
+        found: dict[str, ArrivalStream] = {}
         for i, spec in enumerate(self._spec.arrivals):
             path = f"spec.arrivals[{i}]"
             if spec.name in found:
-                raise self._complaint(f"{path}.name", f'"{spec.name}" is taken by another')
+                raise self._error(f"{path}.name", f'"{spec.name}" is taken by another')
             found[spec.name] = self._stream(path, spec)
         return tuple(found.values())
 
-    def _stream(self, path: str, spec: ArrivalsSpec) -> Stream:
+    def _stream(self, path: str, spec: ArrivalsSpec) -> ArrivalStream:
         if (spec.rate is None) == (spec.at is None):
-            raise self._complaint(path, "needs either a rate or times (`at`)")
+            raise self._error(path, "needs either a rate or times (`at`)")
         if spec.rate and spec.rate.distribution not in DISTRIBUTIONS:
             rule = f"must be {' or '.join(DISTRIBUTIONS)}"
             found = manifests.shown(spec.rate.distribution)
-            raise self._complaint(f"{path}.rate.distribution", f"{rule}, is {found}")
+            raise self._error(f"{path}.rate.distribution", f"{rule}, is {found}")
         start = self._seconds(f"{path}.start", spec.start)
         end = self._duration if spec.end is None else self._seconds(f"{path}.end", spec.end)
         if end < start:
-            raise self._complaint(f"{path}.end", "lies before the start")
+            raise self._error(f"{path}.end", "lies before the start")
         times = [self._seconds(f"{path}.at[{i}]", at) for i, at in enumerate(spec.at or ())]
-        return Stream(
+        return ArrivalStream(
             name=spec.name,
             pod=self._pod(path, spec),
             start=start,
@@ -142,7 +154,7 @@ class _Reader:
         )
         pod = Pod(api_version="v1", kind="Pod", metadata=made, spec=spec.template.spec)
         if fault := validation.field_error(pod):
-            raise self._complaint(f"{path}.template.{fault[0]}", fault[1])
+            raise self._error(f"{path}.template.{fault[0]}", fault[1])
         return pod
 
     def _lifetime(self, path: str, spec: LifetimeSpec | None) -> Lifetime | None:
@@ -150,7 +162,7 @@ class _Reader:
             return None
         given = [n for n in ("fixed", "exponential", "uniform") if getattr(spec, n) is not None]
         if len(given) != 1:
-            raise self._complaint(path, "needs one of fixed, exponential and uniform")
+            raise self._error(path, "needs one of fixed, exponential and uniform")
         if spec.fixed is not None:
             return Fixed(self._seconds(f"{path}.fixed", spec.fixed))
         if spec.exponential is not None:
@@ -160,12 +172,12 @@ class _Reader:
             self._seconds(f"{path}.uniform[{i}]", bound) for i, bound in enumerate(spec.uniform)
         )
         if most < least:
-            raise self._complaint(f"{path}.uniform", "the second bound lies below the first")
+            raise self._error(f"{path}.uniform", "the second bound lies below the first")
         return Uniform(least, most)
 
     # Events
 
-    def _event(self, path: str, spec: EventSpec) -> Event:
+    def _event(self, path: str, spec: EventSpec) -> PlannedEvent:
         at = self._seconds(f"{path}.at", spec.at)
         given = [
             (name, value)
@@ -177,38 +189,40 @@ class _Reader:
             if value is not None
         ]
         if len(given) != 1:
-            raise self._complaint(path, f"needs one of {', '.join(ACTIONS)}")
+            raise self._error(path, f"needs one of {', '.join(ACTIONS)}")
         name = given[0][0]
-        return Event(at, f"{self._where}, {path}.{name}", self._action(f"{path}.{name}", spec))
+        return PlannedEvent(
+            at, f"{self._where}, {path}.{name}", self._action(f"{path}.{name}", spec)
+        )
 
-    def _action(self, path: str, spec: EventSpec) -> actions.Action:
+    def _action(self, path: str, spec: EventSpec) -> Action:
         if spec.scale is not None:
             scale = spec.scale
-            return actions.Scale(scale.kind, scale.namespace, scale.name, scale.replicas)
+            return ScaleWorkload(scale.kind, scale.namespace, scale.name, scale.replicas)
         if spec.drain is not None:
-            return actions.Drain(self._nodes(path, spec.drain), self._for(path, spec.drain))
+            return DrainNodes(self._nodes(path, spec.drain), self._for(path, spec.drain))
         if spec.fail is not None:
-            return actions.Fail(self._nodes(path, spec.fail), self._for(path, spec.fail))
+            return FailNodes(self._nodes(path, spec.fail), self._for(path, spec.fail))
         if spec.add_nodes is not None:
-            return actions.AddNodes(self._pool(path, spec.add_nodes))
+            return AddNodes(self._pool(path, spec.add_nodes))
         if spec.create is not None:
             self._check_objects(path, spec.create)
-            return actions.Create(spec.create)
+            return CreateObjects(spec.create)
         assert spec.delete is not None
-        return actions.Delete(spec.delete.kind, spec.delete.namespace, spec.delete.name)
+        return DeleteObject(spec.delete.kind, spec.delete.namespace, spec.delete.name)
 
-    def _nodes(self, path: str, spec: NodesSpec) -> actions.Nodes:
+    def _nodes(self, path: str, spec: NodesSpec) -> NodeChoice:
         if spec.nodes is None and spec.selector is None and spec.count is None:
-            raise self._complaint(path, "needs nodes, a selector or a count")
+            raise self._error(path, "needs nodes, a selector or a count")
         if spec.nodes is not None and spec.selector is not None:
-            raise self._complaint(path, "takes nodes or a selector, not both")
+            raise self._error(path, "takes nodes or a selector, not both")
         selector = None
         if spec.selector is not None:
             try:
                 selector = selectors.parse_label_selector(spec.selector)
             except selectors.SelectorError as error:
-                raise self._complaint(f"{path}.selector", str(error)) from None
-        return actions.Nodes(spec.nodes, selector, spec.count)
+                raise self._error(f"{path}.selector", str(error)) from None
+        return NodeChoice(spec.nodes, selector, spec.count)
 
     def _for(self, path: str, spec: NodesSpec) -> float | None:
         return None if spec.for_ is None else self._seconds(f"{path}.for", spec.for_)
@@ -217,7 +231,7 @@ class _Reader:
         known = self._pools.get(spec.pool)
         template = spec.template or (known.spec.template if known else None)
         if template is None:
-            raise self._complaint(
+            raise self._error(
                 f"{path}.template", f'is missing: no NodePool "{spec.pool}" is there to follow'
             )
         zones = spec.zones or (known.spec.zones if known else ())
@@ -228,7 +242,7 @@ class _Reader:
             spec=NodePoolSpec(count=spec.count, template=template, zones=zones),
         )
         if fault := validation.field_error(pool):
-            raise self._complaint(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])
+            raise self._error(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])
         self._pools.setdefault(spec.pool, pool)
         return pool
 
@@ -236,7 +250,7 @@ class _Reader:
         try:
             manifests.read(objects)
         except InputError as error:
-            raise self._complaint(path, str(error).removeprefix("objects")) from None
+            raise self._error(path, str(error).removeprefix("objects")) from None
 
     def _seconds(self, path: str, duration: Duration) -> float:
         problem = f"must be a duration such as 90s, 30m or 24h, is {manifests.shown(duration)}"
@@ -244,12 +258,12 @@ class _Reader:
             try:
                 seconds = durations.parse(duration)
             except ValueError:
-                raise self._complaint(path, problem) from None
+                raise self._error(path, problem) from None
         else:
             seconds = float(duration)
         if not 0 <= seconds < math.inf:
-            raise self._complaint(path, problem)
+            raise self._error(path, problem)
         return seconds
 
-    def _complaint(self, path: str, problem: str) -> ManifestError:
+    def _error(self, path: str, problem: str) -> ManifestError:
         return ManifestError(f"{self._where}, {path}: {problem}")

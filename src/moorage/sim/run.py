@@ -16,7 +16,6 @@ from moorage.api import config as configuration
 from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
@@ -37,12 +36,9 @@ from moorage.sim.kubelet import Kubelet
 from moorage.sim.patience import Patience
 from moorage.sim.replica import MakeScheduler
 from moorage.sim.replicas import Happening, Replicas
-from moorage.sim.results import disruptions, frames, html
-from moorage.sim.results.disruptions import Disruption
+from moorage.sim.results import html, result, tables
 from moorage.sim.results.recorder import Recorder
-from moorage.sim.results.result import Result, grouped
-from moorage.sim.results.spread import violations
-from moorage.sim.results.waits import Waits
+from moorage.sim.results.result import Disruption, Result
 from moorage.sim.trace import Trace
 from moorage.sim.volumes import VolumeController
 
@@ -258,22 +254,8 @@ class Simulation:
 
     @property
     def result(self) -> Result:
-        """How full the nodes were and are, how long pods waited, who waits still and why."""
-        recorder, rooms = self._recorder, self._recorder.rooms
-        return Result(
-            seconds=self.now,
-            created=recorder.created,
-            bound=len(recorder.waits),
-            ended=recorder.ended,
-            running=recorder.running,
-            waits=Waits.of(recorder.waits),
-            samples=recorder.until_now(),
-            rows=list(rooms.names),
-            pending=grouped(self.pending),
-            disruptions=disruptions.of(self._replicas.journals, recorder.disruptions),
-            nodes=recorder.packing(),
-            spread_violations=violations(self.cluster.all(Pod), self.cluster.all(Node)),
-        )
+        """How full the nodes were and are, how long pods waited, which are pending and why."""
+        return result.collect(self, self._recorder)
 
     @property
     def objects(self) -> list[KubeObject]:
@@ -285,7 +267,7 @@ class Simulation:
 
         Of pandas if that is installed, else of polars; `library` names the one that is wanted.
         """
-        return frames.frame(self, table, library)
+        return tables.frame(self, table, library)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

@@ -1,7 +1,7 @@
-"""Workers of a Dask cluster that is there already: `--on dask=tcp://scheduler:8786`.
+"""Workers of an existing Dask cluster: `--on dask=tcp://scheduler:8786`.
 
 Every worker needs Moorage of the same version, and the plugins that a configuration names. The
-cluster's objects go there once, not with every run.
+cluster's objects are sent once, not with every run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ CONNECT_SECONDS = 10
 def as_completed(
     function: Callable[[T], R], items: Sequence[T], address: str
 ) -> Iterator[tuple[int, R]]:
-    """Call a function for every item on a cluster's workers; yields (place, answer)."""
+    """Call a function for every item on a cluster's workers; yields (index, result)."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -29,18 +29,18 @@ def as_completed(
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"Dask scheduler {address}: {_said(error)}") from None
+        raise InputError(f"Dask scheduler {address}: {_first_line(error)}") from None
     with client:
         shared = client.scatter(function, broadcast=True, hash=False)
         futures = [client.submit(_call, shared, item, pure=False) for item in items]
-        places = {future.key: place for place, future in enumerate(futures)}
-        for future, answer in distributed.as_completed(futures, with_results=True):
-            yield places[future.key], answer
+        indexes = {future.key: index for index, future in enumerate(futures)}
+        for future, result in distributed.as_completed(futures, with_results=True):
+            yield indexes[future.key], result
 
 
 def _call(function: Callable[[T], R], item: T) -> R:
     return function(item)
 
 
-def _said(error: Any) -> str:
+def _first_line(error: Any) -> str:
     return str(error).split("\n")[0] or type(error).__name__

@@ -1,7 +1,7 @@
 """Workers on this machine's cores, each a process of its own.
 
-Python runs one thread at a time, so what is to use all cores has to be several processes. They are
-spawned rather than forked: what a fork inherits of open files and threads is nobody's guess.
+Python runs one thread at a time, so several processes are needed to use all cores. They are spawned
+rather than forked, because a fork inherits open files and locks of threads.
 """
 
 import multiprocessing
@@ -17,7 +17,7 @@ from moorage.errors import InputError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A few more than there are workers, so that none of them waits for us.
+# Submit a few more items than there are workers, so that no worker is idle.
 AHEAD = 2
 
 _function: Callable[[Any], Any]
@@ -31,13 +31,13 @@ def cores() -> int:
 def as_completed(
     function: Callable[[T], R], items: Sequence[T], workers: int | None = None
 ) -> Iterator[tuple[int, R]]:
-    """Call a function for every item; yields (place, answer) as they come.
+    """Call a function for every item; yields (index, result) as they finish.
 
-    With one worker, or one item, it is all done in this process.
+    With one worker, or one item, everything runs in this process.
     """
     workers = min(workers or cores(), len(items))
     if workers <= 1:
-        yield from ((place, function(item)) for place, item in enumerate(items))
+        yield from ((index, function(item)) for index, item in enumerate(items))
         return
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
@@ -49,7 +49,7 @@ def as_completed(
             "a worker process died, maybe for lack of memory; fewer --workers may help"
         ) from None
     except BaseException:
-        # Whoever stops early does not wait for what is half done.
+        # A caller that stops early does not wait for unfinished items.
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             if process not in others:
@@ -65,13 +65,13 @@ def each(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[R]:
-    """The same, with the answers in the order of the items."""
-    answers: dict[int, R] = {}
-    for place, answer in as_completed(function, items, workers):
-        answers[place] = answer
+    """The same, with the results in the order of the items."""
+    results: dict[int, R] = {}
+    for index, result in as_completed(function, items, workers):
+        results[index] = result
         if on_progress is not None:
-            on_progress(len(answers), len(items))
-    return [answers[place] for place in range(len(items))]
+            on_progress(len(results), len(items))
+    return [results[index] for index in range(len(items))]
 
 
 def _results(
@@ -80,8 +80,8 @@ def _results(
     running: dict[Future[Any], int] = {}
     waiting: Iterable[tuple[int, T]] = iter(enumerate(items))
     while True:
-        for place, item in waiting:
-            running[pool.submit(_call, item)] = place
+        for index, item in waiting:
+            running[pool.submit(_call, item)] = index
             if len(running) >= ahead:
                 break
         if not running:
@@ -92,9 +92,9 @@ def _results(
 
 
 def _begin(function: Callable[[Any], Any]) -> None:
-    """Keep the function, which may carry a whole cluster, once in each worker.
+    """Keep the function, which may hold a whole cluster, once in each worker.
 
-    Ctrl-C reaches all processes of a terminal; what to do about it is decided in the first one.
+    Ctrl-C reaches all processes of a terminal; only the main process handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _function  # A worker process serves one sweep.

@@ -1,7 +1,6 @@
-"""Run: one run of a sweep: the workload with its parameters applied, and the figures it gives.
+"""SweepRun: the workload of a sweep; calling it with parameters makes one run.
 
-It pickles, and is handed to every worker once, with all objects in it; a worker then gets nothing
-but parameters.
+It pickles: every worker gets it once, with all objects, and then only parameters.
 """
 
 import hashlib
@@ -18,7 +17,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.errors import InputError
 from moorage.planning.compare import DEFAULT, with_plugin
-from moorage.scenarios.plan import Plan
+from moorage.scenarios.plan import ScenarioPlan
 from moorage.scenarios.play import Play
 from moorage.sim.run import Simulation
 from moorage.sweeping.parameters import (
@@ -33,31 +32,31 @@ from moorage.sweeping.parameters import (
 )
 from moorage.version import __version__
 
-Outcome = dict[str, Any]
+Summary = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Run:
-    """What all runs of a sweep have in common; calling it makes one of them."""
+class SweepRun:
+    """The input that all runs of a sweep share; calling it makes one run."""
 
     objects: tuple[KubeObject, ...]
     config: SchedulerConfiguration
     seed: int = 0
     until: float | None = None
-    plan: Plan | None = None
+    plan: ScenarioPlan | None = None
     _configs: dict[str, SchedulerConfiguration] = field(default_factory=dict)
 
     def check(self, runs: Iterable[Parameters]) -> None:
-        """Complain about parameters that cannot be applied, before the first run begins."""
+        """Refuse parameters that cannot be applied, before the first run begins."""
         seen: set[tuple[tuple[str, Value], ...]] = set()
         for parameters in runs:
-            told = tuple((name, value) for name, value in parameters.items() if name != SEED)
-            if told not in seen:
-                seen.add(told)
+            others = tuple((name, value) for name, value in parameters.items() if name != SEED)
+            if others not in seen:
+                seen.add(others)
                 self.configured(parameters)
                 self.applied(parameters)
 
-    def __call__(self, parameters: Parameters) -> Outcome:
+    def __call__(self, parameters: Parameters) -> Summary:
         """Make one run; the summary of its result as plain data."""
         objects, config = self.applied(parameters), self.configured(parameters)
         seed = int(parameters.get(SEED, self.seed))
@@ -91,10 +90,10 @@ class Run:
         return objects
 
     def digest(self) -> str:
-        """What tells this input from another, in a few letters."""
+        """A short hash of the input."""
         plain = configuration.to_dict(self.config)
-        said = (__version__, plain, self.seed, self.until, repr(self.plan))
-        found = hashlib.sha256(msgspec.json.encode(said))
+        identity = (__version__, plain, self.seed, self.until, repr(self.plan))
+        found = hashlib.sha256(msgspec.json.encode(identity))
         for obj in self.objects:
             found.update(msgspec.json.encode(obj))
         return found.hexdigest()[:16]
@@ -115,25 +114,25 @@ def load(name: str) -> SchedulerConfiguration:
 
 def _with_field(config: SchedulerConfiguration, path: str, value: Value) -> SchedulerConfiguration:
     plain = configuration.to_dict(config)
-    place: Any = plain
+    target: Any = plain
     steps = path.split(".")
     for step in steps[:-1]:
-        if isinstance(place, list):
-            if not step.isdecimal() or int(step) >= len(place):
+        if isinstance(target, list):
+            if not step.isdecimal() or int(step) >= len(target):
                 raise InputError(f"sweep config.{path}: there is no item {step}")
-            place = place[int(step)]
-        elif isinstance(place, dict):
-            place = place.setdefault(step, {})
+            target = target[int(step)]
+        elif isinstance(target, dict):
+            target = target.setdefault(step, {})
         else:
             raise InputError(f"sweep config.{path}: {step} is not inside anything")
-    if not isinstance(place, dict):
+    if not isinstance(target, dict):
         raise InputError(f"sweep config.{path}: {steps[-1]} is not a field of anything")
-    place[steps[-1]] = value
+    target[steps[-1]] = value
     return configuration.load(plain, base_dir=config.base_dir)
 
 
 def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> SchedulerConfiguration:
-    profiles = tuple(_weighed(profile, name, weight) for profile in config.profiles)
+    profiles = tuple(_with_weights(profile, name, weight) for profile in config.profiles)
     if profiles == config.profiles and not any(
         name in profile.plugins.names() for profile in config.profiles
     ):
@@ -141,13 +140,13 @@ def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> Sche
     return replace(config, profiles=profiles)
 
 
-def _weighed(profile: Profile, name: str, weight: int) -> Profile:
-    def weighed(plugin: Plugin) -> Plugin:
+def _with_weights(profile: Profile, name: str, weight: int) -> Profile:
+    def weighted(plugin: Plugin) -> Plugin:
         return replace(plugin, weight=weight) if plugin.name == name else plugin
 
     plugins = profile.plugins
     sets = {
-        point: replace(each, enabled=tuple(map(weighed, each.enabled)))
+        point: replace(each, enabled=tuple(map(weighted, each.enabled)))
         for point, each in (("score", plugins.score), ("multi_point", plugins.multi_point))
     }
     return replace(profile, plugins=replace(plugins, **sets))
@@ -165,14 +164,14 @@ def _with_nodes(objects: list[KubeObject], name: str, count: int) -> list[KubeOb
 
 
 def _with_replicas(objects: list[KubeObject], name: str, count: int) -> list[KubeObject]:
-    def is_meant(obj: KubeObject) -> bool:
+    def matches(obj: KubeObject) -> bool:
         spec = getattr(obj, "spec", None)
         named = name in (obj.name, f"{obj.namespace or 'default'}/{obj.name}")
         return named and hasattr(spec, "replicas") and getattr(spec, "template", None) is not None
 
-    if not any(map(is_meant, objects)):
+    if not any(map(matches, objects)):
         raise InputError(f"sweep replicas.{name}: there is no workload of this name")
-    return [_scaled(obj, count) if is_meant(obj) else obj for obj in objects]
+    return [_scaled(obj, count) if matches(obj) else obj for obj in objects]
 
 
 def _scaled(obj: Any, count: int) -> KubeObject:

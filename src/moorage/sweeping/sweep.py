@@ -1,28 +1,35 @@
-"""Sweep: all runs of a grid; what is finished is read back, the rest is run.
+"""Sweep: all runs of a grid; finished runs are read from a folder, the others are made.
 
-Whose workers do it, and whether they are here or elsewhere, is not known here.
+The workers are the caller's choice: `processes` or `dask`.
 """
 
+import contextlib
+import hashlib
+import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from moorage.errors import InputError
 from moorage.sweeping import processes
-from moorage.sweeping.folder import Folder
 from moorage.sweeping.parameters import SEED, Parameters
-from moorage.sweeping.run import Outcome, Run, flat
+from moorage.sweeping.run import Summary, SweepRun, flat
 
-AsCompleted = Callable[[Callable[[Parameters], Outcome], Sequence[Parameters]], Iterable[Any]]
-Progress = Callable[[int, int], None]
+AsCompleted = Callable[[Callable[[Parameters], Summary], Sequence[Parameters]], Iterable[Any]]
+OnProgress = Callable[[int, int], None]
+
+SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedRun:
     """One run: its parameters and the summary of its result."""
 
     parameters: Parameters
-    summary: Outcome
+    summary: Summary
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data."""
@@ -33,7 +40,7 @@ class Finished:
 class Sweep:
     """All runs, in the order of the grid; `reused` of them were finished before."""
 
-    runs: tuple[Finished, ...]
+    runs: tuple[FinishedRun, ...]
     reused: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,41 +51,89 @@ class Sweep:
         """A flat line of parameters and figures for each run, for a data frame or CSV."""
         return [{**run.parameters, **flat(run.summary)} for run in self.runs]
 
-    def groups(self) -> list[tuple[Parameters, list[Finished]]]:
+    def groups(self) -> list[tuple[Parameters, list[FinishedRun]]]:
         """Runs that differ in nothing but their seed."""
-        found: dict[tuple[Any, ...], tuple[Parameters, list[Finished]]] = {}
+        found: dict[tuple[Any, ...], tuple[Parameters, list[FinishedRun]]] = {}
         for run in self.runs:
             rest = {name: value for name, value in run.parameters.items() if name != SEED}
             found.setdefault(tuple(rest.items()), (rest, []))[1].append(run)
         return list(found.values())
 
 
+class RunFolder:
+    """Finished runs as files, so that an interrupted sweep continues.
+
+    A file is named after the parameters and the digest of the input. It is written under another
+    name and then renamed, so that it is complete or missing. Leftovers are ignored.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], digest: str) -> None:
+        self.path = Path(path)
+        self._digest = digest
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from None
+
+    def load(self, parameters: Parameters) -> dict[str, Any] | None:
+        """The summary of a finished run, or None."""
+        try:
+            found = json.loads(self._file(parameters).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        fits = isinstance(found, dict) and found.get("parameters") == parameters
+        summary = found.get("summary") if fits and found.get("input") == self._digest else None
+        return summary if isinstance(summary, dict) else None
+
+    def save(self, parameters: Parameters, summary: dict[str, Any]) -> None:
+        """Save the summary of a finished run."""
+        content = {"parameters": parameters, "input": self._digest, "summary": summary}
+        file = self._file(parameters)
+        part = file.with_name(f".{file.name}.{os.getpid()}.part")
+        try:
+            with part.open("w", encoding="utf-8") as out:
+                json.dump(content, out, indent=2)
+                out.write("\n")
+                out.flush()
+                os.fsync(out.fileno())
+            part.replace(file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise InputError(f"{file}: {error.strerror or error}") from None
+
+    def _file(self, parameters: Parameters) -> Path:
+        identity = json.dumps([self._digest, parameters], sort_keys=True)
+        name = hashlib.sha256(identity.encode()).hexdigest()[:20]
+        return self.path / f"run-{name}{SUFFIX}"
+
+
 def sweep(
-    run: Run,
+    run: SweepRun,
     grid: Sequence[Parameters],
-    folder: Folder | None = None,
+    folder: RunFolder | None = None,
     *,
     workers: int | None = None,
     as_completed: AsCompleted | None = None,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Sweep:
-    """Make every run of a grid that the folder does not hold yet."""
+    """Make every run of a grid that is not in the folder yet."""
     run.check(grid)
-    outcomes: dict[int, Outcome] = {}
-    for place, parameters in enumerate(grid):
+    summaries: dict[int, Summary] = {}
+    for index, parameters in enumerate(grid):
         if folder is not None and (known := folder.load(parameters)) is not None:
-            outcomes[place] = known
-    reused = len(outcomes)
-    missing = [place for place in range(len(grid)) if place not in outcomes]
+            summaries[index] = known
+    reused = len(summaries)
+    missing = [index for index in range(len(grid)) if index not in summaries]
     if on_progress is not None:
         on_progress(reused, len(grid))
     work = as_completed or partial(processes.as_completed, workers=workers)
-    for number, outcome in work(run, [grid[place] for place in missing]):
-        place = missing[number]
-        outcomes[place] = outcome
+    for number, summary in work(run, [grid[index] for index in missing]):
+        index = missing[number]
+        summaries[index] = summary
         if folder is not None:
-            folder.keep(grid[place], outcome)
+            folder.save(grid[index], summary)
         if on_progress is not None:
-            on_progress(len(outcomes), len(grid))
-    finished = (Finished(grid[place], outcomes[place]) for place in range(len(grid)))
+            on_progress(len(summaries), len(grid))
+    finished = (FinishedRun(grid[index], summaries[index]) for index in range(len(grid)))
     return Sweep(tuple(finished), reused)

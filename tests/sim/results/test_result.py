@@ -10,9 +10,9 @@ from moorage import Simulation
 from moorage.api import requests
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.sim.results.result import WaitTimes
 from moorage.sim.results.samples import MOST_SAMPLES
 from moorage.sim.results.tables import tables
-from moorage.sim.results.waits import Waits
 
 
 def node(name, cpu="4", **labels):
@@ -126,7 +126,7 @@ def test_spread_violations(zones, violated):
     ],
 )
 def test_percentiles(seconds, p50, p90, p99):
-    waits = Waits.of(seconds)
+    waits = WaitTimes.of(seconds)
     assert (waits.p50, waits.p90, waits.p99) == (p50, p90, p99)
     assert sum(waits.histogram) == len(seconds)
 

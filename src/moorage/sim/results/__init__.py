@@ -1,9 +1,10 @@
-"""What a simulation tells: recorded as it runs, summed up at any moment, written as JSON or CSV.
+"""The outcome of a simulation: recorded as it runs, summed up at any time.
 
-recorder    follows the cluster, one change at a time, and takes a sample now and then
-rooms       how much each node has, and how much of it is taken
-samples     the course of things: a column per quantity
-result      the whole: utilisation, waits, who is pending and why, evictions, nodes
-spread      pods that lie less evenly than they asked for
-tables      the same as rows, for CSV
+recorder    counts pods and requests from watch events, and takes samples
+usage       how much each node offers, and how much of it is requested
+samples     the state of the cluster at selected times
+result      Result: the one data model of the outcome, and its JSON
+spread      topology spread constraints that do not hold
+tables      Result as CSV and as data frames
+html        Result in a notebook
 """

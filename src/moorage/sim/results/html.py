@@ -1,16 +1,16 @@
-"""A simulation in a notebook: a sentence, the nodes, and who waits for what."""
+"""A result as HTML for notebooks: a sentence, the nodes, and the pending pods by reason."""
 
 from collections.abc import Iterator
 
 from moorage import markup
 from moorage.markup import Html
-from moorage.sim.results.result import Result
+from moorage.sim.results.result import NodeUse, Result
 
 MOST_NODES = 20
 
 
 def render(result: Result) -> str:
-    """What came of it, in a few lines."""
+    """The result in a few lines."""
     return markup.join(_parts(result))
 
 
@@ -31,7 +31,7 @@ def _parts(result: Result) -> Iterator[Html]:
                 [
                     node.name,
                     node.pods,
-                    *(_share(node.requested, node.offered, name) for name in resources),
+                    *(_share(node, name) for name in resources),
                 ]
                 for node in fullest
             ),
@@ -49,6 +49,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _share(requested: dict[str, int], offered: dict[str, int], name: str) -> str:
-    total = offered.get(name, 0)
-    return f"{requested.get(name, 0) / total:.0%}" if total else ""
+def _share(node: NodeUse, resource: str) -> str:
+    total = node.offered.get(resource, 0)
+    return f"{node.requested[resource] / total:.0%}" if total else ""

@@ -1,89 +1,215 @@
-"""Result: what came of a simulation, summed up at one moment.
+"""Result: the outcome of a simulation at one moment, for tables, JSON, CSV, HTML and notebooks.
 
-All figures are plain numbers: seconds of virtual time, shares from 0 to 1, milli-CPU, bytes or
-pieces.
+All amounts are plain numbers: seconds of virtual time, shares from 0 to 1, milli-CPU, bytes or
+pieces. Only the JSON of a node also has Kubernetes quantities.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct, structs
+
+from moorage.api import quantity, requests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
 from moorage.api.requests import PODS
-from moorage.sim.results import disruptions
-from moorage.sim.results.disruptions import Disruption
-from moorage.sim.results.samples import Sample
+from moorage.sim.evictions import Eviction
+from moorage.sim.results import spread
+from moorage.sim.results.samples import QUEUES, Sample
 from moorage.sim.results.spread import SpreadViolation
-from moorage.sim.results.waits import Waits
 
-MOST_EXAMPLES = 5
+if TYPE_CHECKING:
+    from moorage.sim.results.recorder import Recorder
+    from moorage.sim.run import Simulation
+
+PREEMPTION, DRAIN, NODE_FAILURE = "preemption", "drain", "node failure"
+
+# Upper bounds of the histogram of waits, in seconds, and what each bar is called.
+WAIT_BOUNDS = {
+    "at once": 0.0,
+    "≤ 1 s": 1.0,
+    "≤ 5 s": 5.0,
+    "≤ 15 s": 15.0,
+    "≤ 1 min": 60.0,
+    "≤ 5 min": 300.0,
+    "≤ 15 min": 900.0,
+    "≤ 1 h": 3600.0,
+    "> 1 h": math.inf,
+}
+
+
+class Disruption(Struct, frozen=True, kw_only=True):
+    """A pod that had to leave its node before its time: for another pod, or because of the node."""
+
+    pod: str
+    node: str
+    at: float
+    cause: str
+    by: str
+
+
+class WaitTimes(Struct, frozen=True, kw_only=True):
+    """Seconds from a pod's creation to its binding, over all pods that were bound."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+    histogram: tuple[int, ...]
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "WaitTimes":
+        ordered = sorted(seconds)
+        bounds = list(WAIT_BOUNDS.values())
+        histogram = [0] * len(bounds)
+        bar = 0
+        for each in ordered:
+            while each > bounds[bar]:
+                bar += 1
+            histogram[bar] += 1
+        return cls(
+            count=len(ordered),
+            mean=round(sum(ordered) / len(ordered), 6) if ordered else 0.0,
+            p50=_percentile(ordered, 50),
+            p90=_percentile(ordered, 90),
+            p99=_percentile(ordered, 99),
+            max=_percentile(ordered, 100),
+            histogram=tuple(histogram),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain["histogram"] = dict(zip(WAIT_BOUNDS, self.histogram, strict=True))
+        return plain
 
 
 @dataclass(slots=True, frozen=True)
 class Utilisation:
-    """The share of a resource that is requested: on average over time, at most, at the end."""
+    """The requested share of a resource: the mean over time, the peak, and the last value."""
 
     mean: float
     peak: float
     last: float
 
 
-@dataclass(slots=True, frozen=True)
-class NodePacking:
-    """A node at the end: how many pods, and how much of what it offers is requested."""
+@dataclass(slots=True)
+class NodeUse:
+    """A node with what its pods request; `new` has the pods that the simulation placed there."""
 
     name: str
-    pods: int
-    offered: dict[str, int]
-    requested: dict[str, int]
+    allocatable: dict[str, int]
+    requested: Counter[str] = field(default_factory=Counter)
+    new: list[str] = field(default_factory=list)
+
+    @property
+    def pods(self) -> int:
+        return self.requested[PODS]
+
+    @property
+    def offered(self) -> dict[str, int]:
+        """The resources of which the node has any."""
+        return {name: amount for name, amount in self.allocatable.items() if amount}
 
     @property
     def share(self) -> float:
-        """The share of what it has least left of."""
-        shares = [self.requested[n] / self.offered[n] for n in self.offered if n != PODS]
+        """The requested share of the resource that the node has least left of."""
+        shares = (self.requested[n] / each for n, each in self.offered.items() if n != PODS)
         return round(max(shares, default=0.0), 6)
+
+    def add(self, pod: Pod, *, is_new: bool) -> None:
+        """Count a pod in."""
+        self.requested.update(requests.requested(pod))
+        self.requested[PODS] += 1
+        if is_new:
+            self.new.append(pod.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The node as plain data; `requested` and `allocatable` are Kubernetes quantities."""
+        requested = {name: self.requested[name] for name in self.allocatable}
+        return {
+            "pods": self.pods,
+            "requested": _quantities({**requested, **self.requested}),
+            "allocatable": _quantities(self.allocatable),
+            "share": self.share,
+            "offered": self.offered,
+        }
 
 
 @dataclass(slots=True, frozen=True)
 class PendingGroup:
-    """Pods that wait for the same reason."""
+    """Pods that are pending for the same reason."""
 
     reason: str
     pods: tuple[str, ...]
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class Result:
-    """What came of a simulation."""
+    """The outcome of a simulation: of `simulate`, of a scenario, of a trace, of a sweep's run."""
 
     seconds: float
+    placements: Mapping[str, str | None]
+    # Every pod without a node, with the reason.
+    pending_pods: Mapping[str, str]
+    # Stateful sets: the pod that has to run first, and how many pods are created after it.
+    held_back: Mapping[str, tuple[str, int]]
+    # Keys of existing pods: placed by the simulation, created with a node, gated.
+    placed: list[str]
+    already_running: list[str]
+    gated: list[str]
+    # Counts over the whole run. `ended` includes deleted and evicted pods, `finished` does not;
+    # `running` are the pods on a node at the end.
     created: int
     bound: int
     ended: int
+    finished: int
     running: int
-    waits: Waits
-    samples: list[Sample]
-    # The names of the rows of each sample's packing.
-    rows: list[str]
-    pending: list[PendingGroup]
+    waits: WaitTimes
+    evictions: list[Eviction]
     disruptions: list[Disruption]
-    nodes: list[NodePacking]
-    spread_violations: list[SpreadViolation]
+    nodes: list[NodeUse]
+    samples: list[Sample]
+    # The node names for the rows of each sample's `packing`.
+    rows: list[str]
+    _pods: list[Pod]
+    _nodes: list[Node]
+
+    @cached_property
+    def pending(self) -> list[PendingGroup]:
+        """Pending pods by reason, the most frequent reason first."""
+        by_reason: dict[str, list[str]] = {}
+        for key, reason in self.pending_pods.items():
+            by_reason.setdefault(reason, []).append(key)
+        ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
+        return [PendingGroup(reason, tuple(keys)) for reason, keys in ordered]
 
     @property
     def pending_count(self) -> int:
-        return sum(len(group.pods) for group in self.pending)
+        return len(self.pending_pods)
+
+    @cached_property
+    def spread_violations(self) -> list[SpreadViolation]:
+        """The topology spread constraints that do not hold."""
+        return spread.violations(self._pods, self._nodes)
 
     @property
     def resources(self) -> list[str]:
-        """What nodes offered at any time; cpu and memory first."""
+        """The resources that nodes offered at any time; cpu and memory first."""
         return list(dict.fromkeys(name for sample in self.samples for name in sample.offered))
 
     def utilisation(self) -> dict[str, Utilisation]:
-        """Requested of what is offered, for each resource."""
+        """The requested share of each resource."""
         return {name: self._utilisation(name) for name in self.resources}
 
     def _utilisation(self, resource: str) -> Utilisation:
-        shares = [share(sample, resource) for sample in self.samples]
+        shares = [sample.share(resource) for sample in self.samples]
         spans = [
             later.at - sample.at
             for sample, later in zip(self.samples, self.samples[1:], strict=False)
@@ -92,17 +218,29 @@ class Result:
         mean = weighted / sum(spans) if sum(spans) > 0 else shares[-1]
         return Utilisation(round(mean, 6), max(shares), shares[-1])
 
+    def causes(self) -> list[tuple[str, str, int]]:
+        """How many disruptions each pod or node caused, the most first: (cause, by, count)."""
+        counts = Counter((each.cause, each.by) for each in self.disruptions)
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return [(cause, by, count) for (cause, by), count in ordered]
+
     def summary(self) -> dict[str, Any]:
         """The figures that fit a few lines."""
         last = self.samples[-1]
         return {
-            "seconds": self.seconds,
+            "pods": len(self.placements),
             "nodes": len(self.nodes),
+            "placed": len(self.placed),
+            "running": len(self.already_running),
+            "ended": self.finished,
+            "evicted": len(self.evictions),
+            "pending": self.pending_count,
+            "gated": len(self.gated),
+            "seconds": self.seconds,
             "created": self.created,
             "bound": self.bound,
-            "ended": self.ended,
-            "running": self.running,
-            "pending": self.pending_count,
+            "runningTotal": self.running,
+            "endedTotal": self.ended,
             "disrupted": len(self.disruptions),
             "spreadViolations": len(self.spread_violations),
             "utilisation": {
@@ -115,28 +253,26 @@ class Result:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data; the course as a list per quantity."""
+        """The whole result as plain data; samples are a list per quantity."""
         return {
+            "placements": self.placements,
+            "pending": self.pending_pods,
+            "heldBack": {
+                name: {"waitsFor": pod, "pods": count}
+                for name, (pod, count) in self.held_back.items()
+            },
+            "evictions": [structs.asdict(each) for each in self.evictions],
+            "nodes": {node.name: node.to_dict() for node in self.nodes},
             "summary": self.summary(),
-            "pending": [
+            "pendingReasons": [
                 {"reason": group.reason, "count": len(group.pods), "pods": list(group.pods)}
                 for group in self.pending
             ],
-            "disruptions": [each.to_dict() for each in self.disruptions],
+            "disruptions": [structs.asdict(each) for each in self.disruptions],
             "causes": [
-                {"cause": cause, "by": by, "count": count}
-                for cause, by, count in disruptions.by_cause(self.disruptions)
+                {"cause": cause, "by": by, "count": count} for cause, by, count in self.causes()
             ],
             "spreadViolations": [each.to_dict() for each in self.spread_violations],
-            "nodes": {
-                node.name: {
-                    "pods": node.pods,
-                    "share": node.share,
-                    "requested": node.requested,
-                    "offered": node.offered,
-                }
-                for node in self.nodes
-            },
             "samples": self._columns(),
         }
 
@@ -151,19 +287,59 @@ class Result:
         return found
 
 
-QUEUES = ("active", "backoff", "unschedulable", "gated")
+def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
+    """The result of a simulation as it stands now."""
+    pods, nodes = list(simulation.cluster.all(Pod)), list(simulation.cluster.all(Node))
+    given = recorder.given_with_node
+    on_node = [pod for pod in pods if pod.node_name]
+    evictions = simulation.evictions
+    return Result(
+        seconds=simulation.now,
+        placements=simulation.placements,
+        pending_pods=simulation.pending,
+        held_back=simulation.held_back,
+        placed=[pod.key for pod in on_node if pod.key not in given],
+        already_running=[p.key for p in on_node if p.key in given and not p.is_terminal],
+        gated=[pod.key for pod in pods if pod.spec.scheduling_gates and not pod.node_name],
+        created=recorder.created,
+        bound=len(recorder.waits),
+        ended=recorder.ended,
+        finished=recorder.finished,
+        running=recorder.running,
+        waits=WaitTimes.of(recorder.waits),
+        evictions=evictions,
+        disruptions=_disruptions(evictions, recorder.disruptions),
+        nodes=_node_uses(sorted(nodes, key=recorder.usage.order), on_node, given),
+        samples=recorder.until_now(),
+        rows=list(recorder.usage.names),
+        _pods=pods,
+        _nodes=nodes,
+    )
 
 
-def share(sample: Sample, resource: str) -> float:
-    """How much of a resource is requested at one moment, 0 to 1."""
-    offered = sample.offered.get(resource, 0)
-    return round(sample.requested.get(resource, 0) / offered, 6) if offered else 0.0
+def _node_uses(nodes: Iterable[Node], pods: Iterable[Pod], given: set[str]) -> list[NodeUse]:
+    found = {node.name: NodeUse(node.name, dict(requests.allocatable(node))) for node in nodes}
+    for pod in pods:
+        if pod.node_name in found and not pod.is_terminal:
+            found[pod.node_name].add(pod, is_new=pod.key not in given)
+    return list(found.values())
 
 
-def grouped(pending: Mapping[str, str]) -> list[PendingGroup]:
-    """Pending pods by reason, the most frequent first."""
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in pending.items():
-        by_reason.setdefault(reason, []).append(key)
-    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [PendingGroup(reason, tuple(keys)) for reason, keys in ordered]
+def _disruptions(evictions: Iterable[Eviction], others: Iterable[Disruption]) -> list[Disruption]:
+    """Preemptions by the schedulers and disruptions by others, oldest first."""
+    found = [
+        Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)
+        for each in evictions
+    ]
+    return sorted([*found, *others], key=lambda each: each.at)
+
+
+def _quantities(amounts: dict[str, int]) -> dict[str, str]:
+    return {name: quantity.format_value(amount, name) for name, amount in amounts.items()}
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent of all values do not exceed."""
+    if not ordered:
+        return 0.0
+    return round(ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)], 6)

@@ -1,7 +1,7 @@
-"""Samples: the course of a simulation, a list per quantity.
+"""Samples: the state of a simulated cluster at selected times.
 
-Without an interval every moment is kept at first. When there are too many, every second one is
-dropped and moments have to lie further apart from then on, so that a year takes no more room than
+Without an interval every moment is kept at first. When there are too many samples, every second one
+is dropped and the least gap between two samples doubles, so that a year needs no more memory than
 an hour. With an interval a sample is taken at each multiple of it.
 """
 
@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_SAMPLES = 720
+
+# The queue's states, as samples, CSV columns and charts name them.
+QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 Percents = npt.NDArray[np.uint8]
 
@@ -30,17 +33,22 @@ class Sample:
     bound: int
     offered: dict[str, int]
     requested: dict[str, int]
-    # The share of what is free that lies where a typical pod does not fit.
+    # The share of the free amount that is on nodes where a typical pod does not fit.
     fragmentation: dict[str, float]
     # The standard deviation of the nodes' shares.
     imbalance: dict[str, float]
-    # How full each row is, in percent of what it has least left of.
+    # Per row, the requested percentage of the resource that the node has least left of.
     packing: Percents
+
+    def share(self, resource: str) -> float:
+        """The requested share of a resource, 0 to 1."""
+        offered = self.offered.get(resource, 0)
+        return round(self.requested.get(resource, 0) / offered, 6) if offered else 0.0
 
 
 @dataclass(slots=True)
 class Samples:
-    """Samples in order; never very many."""
+    """Samples by time; their number is bounded."""
 
     interval: float | None = None
     kept: list[Sample] = field(default_factory=list)
@@ -48,7 +56,7 @@ class Samples:
     _next: float = 0.0
 
     def due(self, now: float, to: float) -> list[float]:
-        """The moments to take a sample at, while time passes from one instant to a later one."""
+        """The times at which a sample is due while time passes from `now` to `to`."""
         if self.interval is None:
             if not self.kept or now >= self.kept[-1].at + max(self._gap, 1e-9):
                 return [now]
@@ -60,7 +68,7 @@ class Samples:
         return found
 
     def add(self, sample: Sample) -> None:
-        """Keep a sample; one of the same moment takes the other's place."""
+        """Keep a sample; it replaces one of the same time."""
         if self.kept and self.kept[-1].at >= sample.at:
             self.kept.pop()
         self.kept.append(sample)

@@ -1,4 +1,4 @@
-"""Pods that lie less evenly than they asked for, whoever is to blame."""
+"""Topology spread constraints that do not hold, whatever the cause."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -30,10 +30,10 @@ class SpreadViolation(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def violations(pods: Iterable[Pod], nodes: Iterable[Node]) -> list[SpreadViolation]:
-    """Every constraint of a running pod whose skew is larger than it allows.
+    """Every constraint of a running pod whose skew is larger than its maxSkew.
 
-    All nodes that carry the topology key count, whether or not the pods could go there: this
-    measures how even things are, not whether the scheduler was right.
+    All nodes with the topology key count, whether or not the pods could run there: this measures
+    how even the placement is, not whether the scheduler was right.
     """
     labels_of = {node.name: node.labels for node in nodes}
     placed: dict[str, list[Pod]] = {}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from moorage.cli.questions import QUESTIONS
+from moorage.cli.simulate import SUBCOMMANDS
 
 REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}]
 
@@ -244,7 +244,7 @@ def test_usage(ask, arguments, complaint):
     assert (got.exit_code, complaint in got.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", SUBCOMMANDS)
 def test_help(run, question):
     got = run("simulate", question, "--help")
     assert got.exit_code == 0

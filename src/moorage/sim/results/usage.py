@@ -1,10 +1,11 @@
-"""Rooms: how much every node has of each resource, and how much of it is taken."""
+"""UsageTable: how much every node offers of each resource, and how much of it is requested."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from moorage.api.node import Node
 from moorage.api.requests import CPU, MEMORY, PODS
 
 Amounts = Mapping[str, int]
@@ -13,24 +14,24 @@ Column = npt.NDArray[np.int64]
 FIRST_ROWS = 64
 
 
-class Rooms:
-    """A row per node; rows of nodes that have gone stay, with nothing in them."""
+class UsageTable:
+    """A row per node; the row of a deleted node stays, and offers nothing."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.offered: dict[str, Column] = {CPU: _column(), MEMORY: _column(), PODS: _column()}
-        self.taken: dict[str, Column] = {name: _column() for name in self.offered}
+        self.requested: dict[str, Column] = {name: _column() for name in self.offered}
         self.count = 0
-        self._is_there: list[bool] = []
+        self._exists: list[bool] = []
 
     def put_node(self, name: str, offered: Amounts) -> None:
-        """A node is there, or offers something else now."""
+        """Add a node, or change what it offers."""
         row = self.rows.get(name)
         if row is None:
             row = self._new_row(name)
-        if not self._is_there[row]:
-            self._is_there[row] = True
+        if not self._exists[row]:
+            self._exists[row] = True
             self.count += 1
         for resource in offered.keys() - self.offered.keys():
             self._new_resource(resource)
@@ -38,45 +39,49 @@ class Rooms:
             column[row] = offered.get(resource, 0)
 
     def drop_node(self, name: str) -> None:
-        """A node has gone; what is on it is still booked until its pods are gone, too."""
+        """Remove a node; the requests of its pods stay counted until the pods are deleted."""
         row = self.rows[name]
-        self._is_there[row] = False
+        self._exists[row] = False
         self.count -= 1
         for column in self.offered.values():
             column[row] = 0
 
-    def book(self, node: str, amounts: Amounts, sign: int = 1) -> None:
-        """A pod takes room on a node, or with a negative sign gives it back."""
+    def add_requests(self, node: str, amounts: Amounts, sign: int = 1) -> None:
+        """Add a pod's requests to a node, or with a negative sign remove them."""
         row = self.rows.get(node)
         if row is None:
-            row = self._new_row(node)  # A dump of a part of a cluster shows such pods.
+            row = self._new_row(node)  # A partial dump has pods on nodes that it does not list.
         for resource, amount in amounts.items():
-            if resource not in self.taken:
+            if resource not in self.requested:
                 self._new_resource(resource)
-            self.taken[resource][row] += sign * amount
-        self.taken[PODS][row] += sign
+            self.requested[resource][row] += sign * amount
+        self.requested[PODS][row] += sign
 
     def resources(self) -> list[str]:
-        """What nodes offer at all: cpu, memory, pods, then others by name."""
+        """The resources that any node offers: cpu, memory, pods, then the others by name."""
         first = (CPU, MEMORY, PODS)
         others = sorted(name for name, column in self.offered.items() if name not in first)
         return [name for name in (*first, *others) if self.offered[name].any()]
 
-    def there(self) -> npt.NDArray[np.bool_]:
-        """Which rows are nodes that are there."""
+    def order(self, node: Node) -> int:
+        """The row of a node: a deleted node that is created again keeps its row."""
+        return self.rows[node.name]
+
+    def existing(self) -> npt.NDArray[np.bool_]:
+        """A mask of the rows whose node exists."""
         mask = np.zeros(len(self.offered[CPU]), dtype=bool)
-        mask[: len(self._is_there)] = self._is_there
+        mask[: len(self._exists)] = self._exists
         return mask
 
     def shares(self, resource: str) -> npt.NDArray[np.float64]:
-        """How much of a resource is taken on each row, 0 to 1; 0 where there is none of it."""
-        offered, taken = self.offered[resource], self.taken[resource]
+        """The requested share of a resource per row, 0 to 1; 0 where the node offers none."""
+        offered, requested = self.offered[resource], self.requested[resource]
         out = np.zeros(len(offered))
-        np.divide(taken, offered, out=out, where=offered > 0)
+        np.divide(requested, offered, out=out, where=offered > 0)
         return out
 
     def dominant(self, resources: list[str]) -> npt.NDArray[np.float64]:
-        """The share of the resource that each row has least left of; pods are not counted."""
+        """The share of the resource that each row has least left of; the pod count is left out."""
         columns = [self.shares(name) for name in resources if name != PODS]
         return np.maximum.reduce(columns) if columns else np.zeros(len(self.offered[CPU]))
 
@@ -84,9 +89,9 @@ class Rooms:
         row = len(self.names)
         self.names.append(name)
         self.rows[name] = row
-        self._is_there.append(False)
+        self._exists.append(False)
         if row >= len(self.offered[CPU]):
-            for columns in (self.offered, self.taken):
+            for columns in (self.offered, self.requested):
                 for resource, column in columns.items():
                     columns[resource] = np.concatenate((column, np.zeros_like(column)))
         return row
@@ -94,7 +99,7 @@ class Rooms:
     def _new_resource(self, resource: str) -> None:
         size = len(self.offered[CPU])
         self.offered[resource] = _column(size)
-        self.taken[resource] = _column(size)
+        self.requested[resource] = _column(size)
 
 
 def _column(size: int = FIRST_ROWS) -> Column:

@@ -1,9 +1,8 @@
-"""Upkeep: nodes are drained, fail, come back.
+"""NodeMaintenance: drains nodes, fails nodes, and brings them back.
 
-A drain cordons the node and evicts its pods as far as disruption budgets allow; what they hold up
-is tried again, after five seconds at first and less often later. Daemons stay. A node that fails
-is gone at once with everything on it: that is harder than in Kubernetes, where pods of a silent
-node are given five minutes.
+A drain cordons the node and evicts its pods as far as disruption budgets allow; blocked evictions
+are retried after five seconds at first and less often later. DaemonSet pods stay. A failed node is
+deleted at once with its pods; Kubernetes waits five minutes before it evicts them.
 """
 
 from collections.abc import Iterable
@@ -18,30 +17,30 @@ from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.errors import InputError
 from moorage.planning import budgets
-from moorage.planning.situation import is_tied
-from moorage.scenarios.actions import Drain, Fail, Nodes
-from moorage.sim.results.disruptions import DRAIN, NODE_FAILURE, Disruption
+from moorage.planning.input_cluster import belongs_to_node
+from moorage.scenarios.plan import DrainNodes, FailNodes, NodeChoice
+from moorage.sim.results.result import DRAIN, NODE_FAILURE, Disruption
 from moorage.sim.run import Simulation
 
 RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0
 
 
-class Upkeep:
-    """What is done to nodes while a scenario plays."""
+class NodeMaintenance:
+    """Performs the node events of a scenario."""
 
     def __init__(self, simulation: Simulation, random: Random) -> None:
         self._simulation = simulation
         self._cluster = simulation.cluster
         self._random = random
 
-    def check_names(self, path: str, nodes: Nodes) -> None:
-        """Complain about nodes that are not there."""
+    def check_names(self, path: str, nodes: NodeChoice) -> None:
+        """Refuse the names of nodes that do not exist."""
         for i, name in enumerate(nodes.names or ()):
             if self._cluster.get(Node, name) is None:
                 raise InputError(f'{path}.nodes[{i}]: there is no node "{name}"')
 
-    def drain(self, path: str, action: Drain) -> None:
+    def drain(self, path: str, action: DrainNodes) -> None:
         """Cordon nodes and begin to evict their pods."""
         names = []
         for node in self._chosen(path, action.nodes):
@@ -52,27 +51,27 @@ class Upkeep:
                 self._simulation.at(later, partial(self._cordon, node.name, cordoned=False))
         self._evict(tuple(names), RETRY_SECONDS)
 
-    def fail(self, path: str, action: Fail) -> None:
-        """Take nodes away, and all that is on them."""
+    def fail(self, path: str, action: FailNodes) -> None:
+        """Delete nodes and all pods on them."""
         for node in self._chosen(path, action.nodes):
             for pod in self._on([node.name]):
-                self._note(pod, NODE_FAILURE)
+                self._record(pod, NODE_FAILURE)
                 self._cluster.remove(pod)
             self._cluster.remove(node)
             if action.seconds is not None:
                 self._simulation.at(
-                    self._simulation.now + action.seconds, partial(self._return, node)
+                    self._simulation.now + action.seconds, partial(self._restore, node)
                 )
 
-    def _chosen(self, path: str, nodes: Nodes) -> list[Node]:
+    def _chosen(self, path: str, nodes: NodeChoice) -> list[Node]:
         self.check_names(path, nodes)
-        there = list(self._cluster.all(Node))
+        existing = list(self._cluster.all(Node))
         if nodes.names is not None:
-            found = [node for node in there if node.name in nodes.names]
+            found = [node for node in existing if node.name in nodes.names]
         elif nodes.selector is not None:
-            found = [node for node in there if nodes.selector.matches(node.labels)]
+            found = [node for node in existing if nodes.selector.matches(node.labels)]
         else:
-            found = there
+            found = existing
         if not found:
             raise InputError(f"{path}: no node matches after {self._simulation.now:g} s")
         if nodes.count is not None and nodes.count < len(found):
@@ -85,7 +84,7 @@ class Upkeep:
             spec = replace(node.spec, unschedulable=cordoned)
             self._cluster.update(replace(node, spec=spec))
 
-    def _return(self, node: Node) -> None:
+    def _restore(self, node: Node) -> None:
         if self._cluster.get(Node, node.name) is None:
             meta = ObjectMeta(
                 name=node.name, labels=node.labels, annotations=node.metadata.annotations
@@ -98,32 +97,34 @@ class Upkeep:
             for name in names
             if (node := self._cluster.get(Node, name)) and node.spec.unschedulable
         ]
-        leaving = [pod for pod in self._on(drained) if not pod.is_terminating and not is_tied(pod)]
-        held_up = False
+        leaving = [
+            pod for pod in self._on(drained) if not pod.is_terminating and not belongs_to_node(pod)
+        ]
+        blocked = False
         counted = budgets.read(self._cluster.all(PodDisruptionBudget))
         if counted:
-            there = [pod for pod in self._cluster.active(Pod) if not pod.is_terminating]
+            active = [pod for pod in self._cluster.active(Pod) if not pod.is_terminating]
             for budget in counted:
-                budget.count(there)
+                budget.count(active)
         for pod in leaving:
-            mine = budgets.of(pod, counted)
-            if any(budget.allowed < 1 for budget in mine):
-                held_up = True
+            matching = budgets.of(pod, counted)
+            if any(budget.allowed < 1 for budget in matching):
+                blocked = True
                 continue
-            for budget in mine:
+            for budget in matching:
                 budget.healthy -= 1
-            self._note(pod, DRAIN)
+            self._record(pod, DRAIN)
             self._cluster.delete(Pod, pod.key, self._simulation.now)
-        if held_up:
+        if blocked:
             later = min(2 * retry_seconds, LONGEST_RETRY_SECONDS)
             again = partial(self._evict, names, later)
             self._simulation.at(self._simulation.now + retry_seconds, again)
 
     def _on(self, names: Iterable[str]) -> list[Pod]:
-        wanted = set(names)
-        return [pod for pod in self._cluster.active(Pod) if pod.node_name in wanted]
+        nodes = set(names)
+        return [pod for pod in self._cluster.active(Pod) if pod.node_name in nodes]
 
-    def _note(self, pod: Pod, cause: str) -> None:
+    def _record(self, pod: Pod, cause: str) -> None:
         self._simulation.disrupted(
             Disruption(
                 pod=pod.key,

@@ -63,6 +63,19 @@ def test_for_programs(run, small):
     assert told("--seed", "4") != told()
 
 
+def test_the_same_fields_as_simulate(run, small, write):
+    scenario = json.loads(run("simulate", "scenario", small, "-o", "json").stdout)
+    plain = json.loads(run("simulate", "-f", write("pool.yaml", POOL), "-o", "json").stdout)
+    assert scenario.keys() - plain.keys() == {"name", "seed"}
+    assert scenario["summary"].keys() == plain["summary"].keys()
+    assert scenario["nodes"]["n-0"].keys() == plain["nodes"]["n-0"].keys()
+    assert scenario["pending"].keys() == {
+        each for each, node in scenario["placements"].items() if not node
+    }
+    [group] = scenario["pendingReasons"]
+    assert group["pods"] == list(scenario["pending"])
+
+
 def test_files(run, small, tmp_path):
     report, folder = tmp_path / "r.html", tmp_path / "csv"
     got = run("simulate", "scenario", small, "--report", report, "--csv", folder)
@@ -114,7 +127,7 @@ def test_traces(run, style):
     assert got.exit_code == 0, got.stderr
     summary = json.loads(got.stdout)["summary"]
     assert summary["created"] == summary["bound"] + summary["pending"]
-    assert summary["ended"] > 0
+    assert summary["endedTotal"] == summary["ended"] > 0
 
 
 def test_workloads_and_kustomize_output_from_standard_input(run):

@@ -1,9 +1,9 @@
-"""World: what happened around the scheduler in a recorded run, without what it did itself.
+"""RecordedChanges: what happened in a recorded run that the scheduler did not cause.
 
-A recording shows a scheduler's own deeds too: pods it bound, victims it deleted, conditions it
-wrote, and what kubelets and controllers made of them. Those are left out, because another
-configuration would act otherwise and a simulation brings them about by itself. What remains is
-what came from outside: objects made, changed and deleted, and when.
+A recording also has the effects of the scheduler: bound pods, deleted victims, patched conditions,
+and the reactions of kubelets and controllers. Those are left out, because another configuration has
+other effects, and the simulation produces them itself. What remains are the changes from outside:
+objects created, updated and deleted, with their times.
 """
 
 from collections import Counter
@@ -24,30 +24,30 @@ from moorage.framework.effects import DeletePod, PodRef
 from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
 
-# A pod that is deleted winds down first; one that is at its end is gone at once.
+# DELETE terminates a pod gracefully first; END removes it at once.
 CREATE, UPDATE, DELETE, END = "create", "update", "delete", "end"
 
 
-class Deed(Struct, frozen=True):
-    """Something that somebody else than the scheduler did."""
+class RecordedChange(Struct, frozen=True):
+    """A change that the scheduler did not cause."""
 
     at: float
     verb: str
     obj: KubeObject
 
 
-class World:
-    """Follows a recording line by line."""
+class RecordedChanges:
+    """Extracts the changes from the lines of a recording."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        self.deeds: list[Deed] = []
-        # The last that was seen of every object, by kind and key.
+        self.changes: list[RecordedChange] = []
+        # The latest version of every object, by kind and key.
         self.known: dict[tuple[str, str], KubeObject] = {}
         self.bound_at: dict[str, float] = {}
         self.victims: list[str] = []
-        # Pods on their way out, and how many of their owners' pods are to be made anew.
+        # Pods that are being deleted, and how many replacements each owner will create.
         self._leaving: set[str] = set()
-        self._owed: Counter[Key] = Counter()
+        self._expected: Counter[Key] = Counter()
         self._gone: set[str] = set()
         self._started_at: float | None = None
         for line in lines:
@@ -55,30 +55,30 @@ class World:
 
     @property
     def beginning(self) -> list[KubeObject]:
-        """The objects that were there when the first scheduler started."""
-        return [deed.obj for deed in self.deeds if self._is_beginning(deed)]
+        """The objects that existed when the first scheduler started."""
+        return [change.obj for change in self.changes if self._is_beginning(change)]
 
     @property
-    def later(self) -> list[Deed]:
-        """What was done after that."""
-        return [deed for deed in self.deeds if not self._is_beginning(deed)]
+    def later(self) -> list[RecordedChange]:
+        """The changes after that."""
+        return [change for change in self.changes if not self._is_beginning(change)]
 
     @property
     def placements(self) -> dict[str, str | None]:
-        """Every pod that was left in the end, with its node."""
+        """Every pod that existed at the end, with its node."""
         return {
             obj.key: obj.node_name or None for obj in self.known.values() if isinstance(obj, Pod)
         }
 
-    def _is_beginning(self, deed: Deed) -> bool:
-        return deed.verb == CREATE and deed.at == self._started_at
+    def _is_beginning(self, change: RecordedChange) -> bool:
+        return change.verb == CREATE and change.at == self._started_at
 
     def _follow(self, line: Line) -> None:
         if self._started_at is None:
             self._started_at = line.at
         for effect in line.effects:
             if isinstance(effect.request, DeletePod):
-                self._sent_away(effect.request.pod)
+                self._evicted(effect.request.pod)
         if line.call != "observe":
             return
         objects = [msgspec.json.decode(raw, type=KINDS[line.kind].struct) for raw in line.objects]
@@ -90,7 +90,7 @@ class World:
             else:
                 self._seen(line, obj)
 
-    def _sent_away(self, ref: PodRef) -> None:
+    def _evicted(self, ref: PodRef) -> None:
         self.victims.append(ref.key)
         pod = self.known.get((Pod.__name__, ref.key))
         if isinstance(pod, Pod) and ref.uid not in self._leaving:
@@ -98,31 +98,31 @@ class World:
         self._leaving.add(ref.uid)
 
     def _lose(self, pod: Pod) -> None:
-        """A pod goes by what a simulation brings about itself; so does its replacement."""
+        """Note a deletion that the simulation repeats by itself, with the replacement."""
         self._leaving.add(pod.uid)
         owner = children.owner_key(pod)
-        if owner is not None and self.keeps_up(pod):
-            self._owed[owner] += 1
+        if owner is not None and self.has_controller(pod):
+            self._expected[owner] += 1
 
     def _listed(self, line: Line, objects: Iterable[KubeObject]) -> None:
-        """What a list does not show any more is gone."""
-        there = {obj.key for obj in objects}
+        """Treat objects that are missing from a list as deleted."""
+        listed = {obj.key for obj in objects}
         for kind, key in list(self.known):
-            if kind == line.kind and key not in there:
+            if kind == line.kind and key not in listed:
                 self._deleted(line, self.known[kind, key])
 
     def _seen(self, line: Line, obj: KubeObject) -> None:
-        place = (line.kind, obj.key)
-        before = self.known.get(place)
+        known_as = (line.kind, obj.key)
+        before = self.known.get(known_as)
         if obj.uid in self._gone or (before is not None and _version(obj) < _version(before)):
             return
-        self.known[place] = obj
+        self.known[known_as] = obj
         if before is None or before.uid != obj.uid:
             if not (isinstance(obj, Pod) and self._is_replacement(obj)):
-                self.deeds.append(Deed(line.at, CREATE, obj))
+                self.changes.append(RecordedChange(line.at, CREATE, obj))
         elif not isinstance(obj, Pod):
             if _content(obj) != _content(before):
-                self.deeds.append(Deed(line.at, UPDATE, obj))
+                self.changes.append(RecordedChange(line.at, UPDATE, obj))
         else:
             self._pod_changed(line, obj, before)
 
@@ -132,8 +132,8 @@ class World:
             self.bound_at[pod.key] = line.at
         if pod.is_terminating and not before.is_terminating:
             self._leave(line, pod)
-        elif _wanted(pod) != _wanted(before):
-            self.deeds.append(Deed(line.at, UPDATE, pod))
+        elif _spec_of(pod) != _spec_of(before):
+            self.changes.append(RecordedChange(line.at, UPDATE, pod))
 
     def _deleted(self, line: Line, obj: KubeObject) -> None:
         if obj.uid in self._gone:
@@ -143,10 +143,10 @@ class World:
         if isinstance(obj, Pod):
             self._leave(line, obj)
         else:
-            self.deeds.append(Deed(line.at, DELETE, obj))
+            self.changes.append(RecordedChange(line.at, DELETE, obj))
 
     def _leave(self, line: Line, pod: Pod) -> None:
-        """A pod goes; unless its scheduler, node or own end is the reason, somebody deleted it."""
+        """Note the deletion of a pod, unless the scheduler, the node or its end is the cause."""
         ends_itself = RUN_SECONDS in pod.metadata.annotations and pod.node_name
         if pod.uid in self._leaving or ends_itself:
             return
@@ -155,18 +155,18 @@ class World:
             return
         self._leaving.add(pod.uid)
         verb = DELETE if pod.is_terminating or not pod.node_name else END
-        self.deeds.append(Deed(line.at, verb, pod))
+        self.changes.append(RecordedChange(line.at, verb, pod))
 
     def _is_replacement(self, pod: KubeObject) -> bool:
-        """Whether a controller made a pod only because another was sent away or lost."""
+        """Whether a controller created a pod only to replace an evicted or lost one."""
         owner = children.owner_key(pod)
-        if owner is None or not self._owed[owner]:
+        if owner is None or not self._expected[owner]:
             return False
-        self._owed[owner] -= 1
+        self._expected[owner] -= 1
         return True
 
-    def keeps_up(self, pod: Pod) -> bool:
-        """Whether a pod's controller was there to make it anew."""
+    def has_controller(self, pod: Pod) -> bool:
+        """Whether the recording has the controller that replaces a pod."""
         owner = children.owner_key(pod)
         if owner is None:
             return False
@@ -184,18 +184,20 @@ def _content(obj: KubeObject) -> KubeObject:
     return replace(obj, metadata=replace(obj.metadata, resource_version="", generation=0))
 
 
-def _wanted(pod: Pod) -> tuple[PodSpec, Any, Any]:
-    """What others than schedulers and kubelets may change of a pod."""
+def _spec_of(pod: Pod) -> tuple[PodSpec, Any, Any]:
+    """The parts of a pod that only users change."""
     return replace(pod.spec, node_name=""), pod.labels, pod.metadata.annotations
 
 
-def deeds_by_time(deeds: Iterable[Deed]) -> Iterator[tuple[float, list[Deed]]]:
-    """What was done at the same moment belongs together."""
-    batch: list[Deed] = []
-    for deed in deeds:
-        if batch and deed.at != batch[0].at:
+def by_time(
+    changes: Iterable[RecordedChange],
+) -> Iterator[tuple[float, list[RecordedChange]]]:
+    """Changes of the same time as one batch."""
+    batch: list[RecordedChange] = []
+    for change in changes:
+        if batch and change.at != batch[0].at:
             yield batch[0].at, batch
             batch = []
-        batch.append(deed)
+        batch.append(change)
     if batch:
         yield batch[0].at, batch

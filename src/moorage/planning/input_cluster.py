@@ -1,7 +1,4 @@
-"""Situation: the cluster that a question is asked about, completed and sorted by what it is.
-
-Everything that takes part in a decision is here; how it came to be, and who asks, is not known.
-"""
+"""InputCluster: the objects that a planning question is about, completed and sorted by kind."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,34 +23,34 @@ Objects = Iterable[Mapping[str, Any] | KubeObject]
 
 MIRROR = "kubernetes.io/config.mirror"
 DAEMON_SET = "DaemonSet"
-NOBODY = PluginSet(disabled=(Plugin(name="*"),))
+NO_PLUGINS = PluginSet(disabled=(Plugin(name="*"),))
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """Nodes, pods and the rest, with what an API server would have filled in."""
+class InputCluster:
+    """Nodes, pods and other objects, with the defaults that an API server fills in."""
 
     others: tuple[KubeObject, ...]
     nodes: tuple[Node, ...]
-    # Pods that have ended take part in nothing and are left out.
+    # Pods that have not ended; the others do not affect scheduling.
     pods: tuple[Pod, ...]
-    # What every new node gets; those without pods of their own count as well.
+    # Every new node gets a pod of each; sets without pods in the input count as well.
     daemon_sets: tuple[DaemonSet, ...]
     config: SchedulerConfiguration
 
     @classmethod
     def of(
         cls, objects: Objects, config: configuration.Source = None, *, nodes_follow: bool = False
-    ) -> "Situation":
-        """Read objects; complains if there is no node among them, unless nodes are to be added."""
+    ) -> "InputCluster":
+        """Read objects; refuses a cluster without nodes, unless `nodes_follow`."""
         manifest = manifests.read(objects)
         completed = defaults.complete(expand(manifest.everything))
         nodes = tuple(obj for obj in completed if isinstance(obj, Node))
         pods = [obj for obj in completed if isinstance(obj, Pod) and not obj.is_terminal]
         if not nodes and not (nodes_follow and pods):
             raise InputError("the cluster is empty: there is no Node among the objects given")
-        # A node has its daemons before anybody else comes there.
-        pods.sort(key=lambda pod: not is_tied(pod))
+        # The DaemonSet pods of a node are placed before any other pod.
+        pods.sort(key=lambda pod: not belongs_to_node(pod))
         return cls(
             others=tuple(obj for obj in completed if not isinstance(obj, Node | Pod)),
             nodes=nodes,
@@ -64,7 +61,7 @@ class Situation:
 
     @property
     def objects(self) -> tuple[KubeObject, ...]:
-        """Everything, what others refer to first."""
+        """All objects; nodes and pods last, because they refer to the others."""
         return (*self.others, *self.nodes, *self.pods)
 
     @property
@@ -74,20 +71,20 @@ class Situation:
 
     @property
     def pending(self) -> tuple[Pod, ...]:
-        """Pods that wait for a node, gated ones left out: they wait for somebody else."""
+        """Pods without a node, except gated ones."""
         return tuple(
             pod for pod in self.pods if not pod.node_name and not pod.spec.scheduling_gates
         )
 
     def complete(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
-        """More objects, with what this cluster's API server would fill in."""
+        """More objects, with the defaults that this cluster's API server would fill in."""
         return defaults.complete(objects, known=self.others)
 
     def daemons(self, nodes: Iterable[Node]) -> list[Pod]:
-        """The pods that daemon sets would have on nodes that are new here, already in place."""
+        """The DaemonSet pods of new nodes, already on their nodes."""
         serials, none_yet, nodes = Names(), Children(), list(nodes)
         made = [
-            _on_its_node(pod, owner)
+            _daemon_pod(pod, owner)
             for owner in self.daemon_sets
             for pod in daemon_sets.wanted(owner, none_yet, nodes, serials).made
             if isinstance(pod, Pod)
@@ -95,23 +92,23 @@ class Situation:
         return [pod for pod in self.complete(made) if isinstance(pod, Pod)]
 
 
-def _on_its_node(pod: Pod, owner: DaemonSet) -> Pod:
-    """A daemon on the node that it is meant for; named after both, which nobody else is."""
+def _daemon_pod(pod: Pod, owner: DaemonSet) -> Pod:
+    """A DaemonSet pod on its node, with a unique name made of both names."""
     node = daemon_sets.node_of(pod)
     meta = replace(pod.metadata, name=f"{owner.name}-{node}")
-    return placed(replace(pod, metadata=meta), node)
+    return on_node(replace(pod, metadata=meta), node)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The pod that a question is about, and the claims that are made along with it."""
+class PodWithClaims:
+    """The pod that a question is about, and the claims that are created with it."""
 
     pod: Pod
     claims: tuple[PersistentVolumeClaim, ...] = ()
 
 
-def asked_pod(objects: Objects, situation: Situation) -> Asked:
-    """The one pod that is meant: a pod itself, or what a workload makes its pods like."""
+def read_pod(objects: Objects, cluster: InputCluster) -> PodWithClaims:
+    """The one pod in `objects`, or a pod of the one workload."""
     manifest = manifests.read(objects)
     expanded = expand(manifest.everything)
     pods = [obj for obj in expanded if isinstance(obj, Pod)]
@@ -123,14 +120,14 @@ def asked_pod(objects: Objects, situation: Situation) -> Asked:
         found = f"{len(owners)} different ones" if owners else "none"
         raise InputError(f"one pod is expected, or a workload that makes one; there is {found}")
     made = [obj for obj in expanded if isinstance(obj, PersistentVolumeClaim)]
-    pod, *others = situation.complete([unplaced(pods[0]), *made])
+    pod, *others = cluster.complete([without_node(pods[0]), *made])
     assert isinstance(pod, Pod)
     own = (obj for obj in others if isinstance(obj, PersistentVolumeClaim))
-    return Asked(pod, tuple(claim for claim in own if claims.uses(pod, claim)))
+    return PodWithClaims(pod, tuple(claim for claim in own if claims.uses(pod, claim)))
 
 
 def _daemon_sets(workloads: Iterable[KubeObject], pods: Iterable[Pod]) -> tuple[DaemonSet, ...]:
-    """Those that are given, and those that only their pods tell of."""
+    """The given daemon sets, and those of which only pods are given."""
     found = {
         (obj.namespace or "default", obj.name): obj
         for obj in workloads
@@ -141,13 +138,13 @@ def _daemon_sets(workloads: Iterable[KubeObject], pods: Iterable[Pod]) -> tuple[
         if owner is not None and owner.kind == DAEMON_SET:
             key = (pod.namespace, owner.name)
             if key not in found:
-                found[key] = _told_by(pod, owner.name)
+                found[key] = _from_pod(pod, owner.name)
     return tuple(found.values())
 
 
-def _told_by(pod: Pod, name: str) -> DaemonSet:
-    """A daemon set as one of its pods shows it; which nodes it required, the pod hides."""
-    spec, affinity = unplaced(pod).spec, pod.spec.affinity
+def _from_pod(pod: Pod, name: str) -> DaemonSet:
+    """A daemon set as far as one of its pods shows it; its required node affinity is lost."""
+    spec, affinity = without_node(pod).spec, pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         unpinned = replace(
             affinity.node_affinity, required_during_scheduling_ignored_during_execution=None
@@ -161,29 +158,29 @@ def _told_by(pod: Pod, name: str) -> DaemonSet:
 
 
 def without_preemption(config: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration under which nobody has to leave for anybody else.
+    """The configuration without post_filter plugins.
 
-    "Does it fit?" asks for room that is there, not for room that others could be made to give up.
+    "Does it fit?" is about free capacity, not about what preemption could free.
     """
     profiles = tuple(
-        replace(profile, plugins=replace(profile.plugins, post_filter=NOBODY))
+        replace(profile, plugins=replace(profile.plugins, post_filter=NO_PLUGINS))
         for profile in config.profiles
     )
     return replace(config, profiles=profiles)
 
 
-def is_tied(pod: Pod) -> bool:
-    """Whether a pod belongs to its node and comes and goes with it."""
+def belongs_to_node(pod: Pod) -> bool:
+    """Whether a pod is created and deleted with its node: mirror pods and DaemonSet pods."""
     owner = pod.controller
     return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == DAEMON_SET)
 
 
-def unplaced(pod: Pod) -> Pod:
-    """The pod as it was before it had a node."""
+def without_node(pod: Pod) -> Pod:
+    """The pod as it was before it was bound."""
     spec = replace(pod.spec, node_name="")
     return replace(pod, spec=spec, status=type(pod.status)())
 
 
-def placed(pod: Pod, node: str) -> Pod:
+def on_node(pod: Pod, node: str) -> Pod:
     """The pod on a node."""
     return replace(pod, spec=replace(pod.spec, node_name=node))

@@ -1,0 +1,360 @@
+"""The planning questions of `moorage simulate`: capacity, drain, add-nodes and others.
+
+Each command reads the input, calls the function of the same name in `moorage.planning` and prints
+its answer.
+"""
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from moorage.cli import options
+
+if TYPE_CHECKING:
+    from moorage.api.config import Source
+
+# The exit code of an answer that is "no".
+NO = 1
+
+
+@click.command(short_help="How many more of this pod fit, and what runs out first.")
+@options.files
+@click.option(
+    "--pod",
+    "pod_file",
+    metavar="FILE",
+    required=True,
+    help="A manifest with the pod in question, or a workload whose pods are meant.",
+)
+@options.configuration
+@options.seed
+@click.option(
+    "--pool-label",
+    metavar="KEY",
+    help="The node label that names a node's pool. Without it: the usual ones are tried.",
+)
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Exit with 1 if fewer than so many fit.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="Stop counting there.",
+)
+@options.output(*options.OUTPUTS)
+@options.everything("List every node that takes some.")
+@click.pass_context
+def capacity(
+    context: click.Context,
+    paths: tuple[str, ...],
+    pod_file: str,
+    config_file: str | None,
+    seed: int,
+    pool_label: str | None,
+    at_least: int,
+    most: int,
+    output: str,
+    *,
+    show_all: bool,
+) -> None:
+    """Say how many more of a pod fit into a cluster, and what runs out first.
+
+    Pods that are pending in the input are placed first. Then one pod after the other is placed like
+    the one in question, by the scheduler itself, until one is refused. Nobody has to make room.
+    """
+    from moorage.cli import inputs
+    from moorage.cli.progress import ProgressBar
+    from moorage.planning.capacity import capacity as answer_capacity
+
+    manifest = inputs.cluster(paths)
+    pod, along = inputs.pod(pod_file, manifest.everything)
+    with ProgressBar("placing") as progress:
+        answer = answer_capacity(
+            [*manifest.everything, *along],
+            pod,
+            config_file,
+            seed=seed,
+            pool_label=pool_label,
+            most=most,
+            on_progress=progress.update,
+        )
+    _print(answer, output, manifest.skipped, show_all=show_all)
+    context.exit(NO if answer.fits < at_least else 0)
+
+
+@click.command(short_help="What moves where if nodes are drained, and what holds it up.")
+@click.argument("nodes", metavar="[NODE]...", nargs=-1)
+@click.option(
+    "-l", "--selector", default="", metavar="SELECTOR", help="Drain all nodes with these labels."
+)
+@options.files
+@options.configuration
+@options.seed
+@options.output(*options.OUTPUTS)
+@options.everything("List every pod that moves.")
+@click.option(
+    "--fail-on-pending",
+    is_flag=True,
+    help="Exit with 1 if a pod is left without a node, held up by a budget, or lost.",
+)
+@click.pass_context
+def drain(
+    context: click.Context,
+    nodes: tuple[str, ...],
+    selector: str,
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    output: str,
+    *,
+    show_all: bool,
+    fail_on_pending: bool,
+) -> None:
+    """Drain NODEs, or those that a selector matches, and say what becomes of their pods.
+
+    As kubectl drain --ignore-daemonsets --force would: the nodes are cordoned and their pods
+    evicted, as far as disruption budgets allow; whoever has a controller is made anew and scheduled
+    elsewhere. Pods that are pending in the input are placed first.
+    """
+    from moorage.cli import inputs
+    from moorage.cli.progress import ProgressBar
+    from moorage.planning.drain import drain as answer_drain
+
+    manifest = inputs.cluster(paths)
+    with ProgressBar("draining") as progress:
+        answer = answer_drain(
+            manifest.everything,
+            nodes,
+            selector,
+            config_file,
+            seed=seed,
+            on_progress=progress.update,
+        )
+    _print(answer, output, manifest.skipped, show_all=show_all)
+    context.exit(NO if fail_on_pending and not answer.is_clean else 0)
+
+
+@click.command("add-nodes", short_help="The fewest nodes of given templates until all pods fit.")
+@options.files
+@click.option(
+    "--template",
+    "templates",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="A Node or NodePool as the new ones would be; may be repeated, and hold several.",
+)
+@options.configuration
+@options.seed
+@options.output(*options.OUTPUTS)
+@options.everything("List where every pod would go.")
+@click.pass_context
+def add_nodes(
+    context: click.Context,
+    paths: tuple[str, ...],
+    templates: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    output: str,
+    *,
+    show_all: bool,
+) -> None:
+    """Say how many nodes have to be added until every pod has one.
+
+    The scheduler itself packs the cluster with some number of new nodes, and what is left over says
+    which number to try next. Pods that run stay where they are, nobody has to make room, and
+    daemon sets take their share of new nodes. Exit code 1: some pods fit on none of the templates.
+    """
+    from moorage.cli import inputs
+    from moorage.cli.progress import StatusLine
+    from moorage.planning.add_nodes import add_nodes as answer_add_nodes
+
+    manifest = inputs.cluster(paths)
+    candidates = inputs.cluster(templates).everything
+    with StatusLine("trying") as status:
+        answer = answer_add_nodes(
+            manifest.everything,
+            candidates,
+            config_file,
+            seed=seed,
+            on_try=lambda nodes: status.say(f"with {nodes:,} new nodes"),
+        )
+    _print(answer, output, manifest.skipped, show_all=show_all)
+    context.exit(NO if answer.impossible else 0)
+
+
+@click.command(short_help="On how few of its nodes the workload would still fit.")
+@options.files
+@options.configuration
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=11,
+    show_default=True,
+    metavar="N",
+    help="In how many random orders nodes are removed.",
+)
+@click.option(
+    "--allow-pending",
+    type=options.Number(min=0, max=100),
+    default=0.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="So many pods may be left without a node.",
+)
+@options.workers
+@options.output(*options.OUTPUTS)
+def compact(
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seeds: int,
+    allow_pending: float,
+    workers: int | None,
+    output: str,
+) -> None:
+    """Remove nodes at random until the workload no longer fits, for several seeds.
+
+    This is Borg's cell compaction: the whole workload is packed from scratch on the nodes that are
+    left, and the 90th percentile over the seeds is the answer. Daemons go with their nodes.
+    """
+    from moorage.cli import inputs
+    from moorage.cli.progress import ProgressBar
+    from moorage.planning.compact import compact as answer_compact
+    from moorage.sweeping import processes
+
+    manifest = inputs.cluster(paths)
+    with ProgressBar("compacting") as progress:
+        answer = answer_compact(
+            manifest.everything,
+            config_file,
+            seeds=range(seeds),
+            allowed_share=allow_pending / 100,
+            each=partial(processes.each, workers=workers, on_progress=progress.update),
+        )
+    _print(answer, output, manifest.skipped)
+
+
+@click.command(short_help="The same workload under several configurations or plugins.")
+@click.argument("configs", metavar="CONFIG...", nargs=-1, required=True)
+@options.files
+@options.seed
+@click.option(
+    "--repack",
+    is_flag=True,
+    help="Decide on running pods as well, as if none of them had a node yet.",
+)
+@click.option(
+    "--until",
+    type=options.Number(min=0),
+    metavar="SECONDS",
+    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
+)
+@options.workers
+@options.output(*options.OUTPUTS)
+@options.everything("List every pod that moves.")
+def compare(
+    configs: tuple[str, ...],
+    paths: tuple[str, ...],
+    seed: int,
+    until: float | None,
+    workers: int | None,
+    output: str,
+    *,
+    repack: bool,
+    show_all: bool,
+) -> None:
+    """Run the same workload under each CONFIG, and hold the others against the first.
+
+    CONFIG is a KubeSchedulerConfiguration, "default" for kube-scheduler's own, or a plugin
+    (file.py:Class or module:Class) that is added to that. One alone is compared with the default.
+    """
+    from moorage.cli import inputs
+    from moorage.cli.progress import ProgressBar
+    from moorage.errors import InputError
+    from moorage.planning.compare import DEFAULT
+    from moorage.planning.compare import compare as answer_compare
+    from moorage.sweeping import processes
+
+    if set(configs) == {DEFAULT}:
+        raise InputError(
+            f"{DEFAULT} has nothing to be compared with; name another configuration, or a plugin "
+            "as file.py:Class"
+        )
+    names = (DEFAULT, *configs) if len(set(configs)) == 1 else configs
+    sources = {name: _source(name) for name in names}
+    manifest = inputs.cluster(paths)
+    with ProgressBar("comparing") as progress:
+        answer = answer_compare(
+            manifest.everything,
+            sources,
+            seed=seed,
+            repack=repack,
+            until=until,
+            each=partial(processes.each, workers=workers, on_progress=progress.update),
+        )
+    _print(answer, output, manifest.skipped, show_all=show_all)
+
+
+def _source(name: str) -> "Source":
+    from pathlib import Path
+
+    from moorage.planning.compare import DEFAULT, with_plugin
+
+    if name == DEFAULT:
+        return None
+    return with_plugin(name) if ":" in name and not Path(name).exists() else name
+
+
+@click.command(short_help="A recorded run again, exactly or under another configuration.")
+@click.argument("file", metavar="FILE")
+@options.configuration
+@options.output(*options.OUTPUTS)
+@options.everything("List every pod that moves.")
+@click.pass_context
+def replay(
+    context: click.Context, file: str, config_file: str | None, output: str, *, show_all: bool
+) -> None:
+    """Make a run again that `moorage simulate --record FILE` wrote.
+
+    Without --config every call of the scheduler is made again and compared byte for byte; exit code
+    1 says that something came out otherwise. With --config, what happened around the scheduler is
+    played to one with that configuration, and the outcomes are compared.
+    """
+    from moorage.planning import recording
+    from moorage.planning.replay import replay as answer_replay
+    from moorage.planning.replay import rerun
+
+    recorded = recording.read(file)
+    if config_file is None:
+        same = answer_replay(recorded)
+        _print(same, output)
+        context.exit(0 if same.is_same else NO)
+    _print(rerun(recorded, config_file), output, show_all=show_all)
+
+
+class _Answer(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def _print(
+    answer: _Answer, output: str, skipped: Counter[str] | None = None, *, show_all: bool = False
+) -> None:
+    """Print an answer as tables or as one document."""
+    if output == "table":
+        from moorage.cli import planning_tables
+
+        planning_tables.show(answer, skipped or Counter(), show_all=show_all)
+    else:
+        from moorage.cli import documents
+
+        documents.write(answer.to_dict(), output)

@@ -1,0 +1,302 @@
+"""The answers to planning questions on a terminal: `show` has a form for each type of answer."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import singledispatch
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from moorage.api import texts
+from moorage.cli import output
+from moorage.cli.output import ConsolePage
+from moorage.planning.add_nodes import AddedNodes
+from moorage.planning.capacity import Capacity
+from moorage.planning.compact import Compaction, percentile
+from moorage.planning.compare import Comparison, ConfigOutcome
+from moorage.planning.drain import DrainResult, RemainingPod
+from moorage.planning.replay import Replay, Rerun
+
+Moves = Mapping[str, tuple[str | None, str | None]]
+
+MOST_MOVES = 30
+MOST_COMPARED_MOVES = 10
+LONGEST_LINE = 400
+SHARES = (
+    ("utilisation", "{} requested"),
+    ("imbalance", "{} imbalance"),
+    ("fragmentation", "{} fragmented"),
+)
+
+
+@singledispatch
+def show(answer: object, skipped: Counter[str], *, show_all: bool) -> None:
+    """Print an answer, and mention the objects that were skipped."""
+    raise TypeError(type(answer))
+
+
+# Capacity
+
+
+@show.register
+def _(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    page.put(_capacity_headline(answer))
+    if answer.pending_before:
+        are = "is" if answer.pending_before == 1 else "are"
+        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+    page.section()
+    page.put(_pools(answer))
+    if answer.unusable:
+        page.section("Nodes that take none of them")
+        page.put(_counts(answer.unusable.items()))
+        page.claims_hint(answer.unusable)
+    if show_all and answer.nodes:
+        page.section(f"{texts.count(len(answer.nodes), 'node')} take some")
+        page.put(_counts(sorted(answer.nodes.items(), key=lambda item: (-item[1], item[0]))))
+    page.skipped(skipped)
+
+
+def _capacity_headline(answer: Capacity) -> Text:
+    if not answer.fits:
+        text = Text(f"No more of {answer.pod} fits: {answer.message}")
+        text.highlight_words(["No more"], output.BAD)
+        return text
+    at_least = "At least " if answer.is_limited else ""
+    fit = "fits" if answer.fits == 1 else "fit"
+    text = Text(f"{at_least}{answer.fits:,} more of {answer.pod} {fit}")
+    if answer.is_limited:
+        text.append("; the counting stopped there.")
+    elif answer.first:
+        nodes = texts.count(answer.runs_out[answer.first], "node")
+        text.append(f". What runs out first: {answer.first} (on {nodes}).")
+    else:
+        text.append(f". Then: {answer.message}")
+    text.highlight_regex(r"^(At least )?[\d,]+ more", output.GOOD)
+    text.highlight_words([answer.first], output.BAD)
+    return text
+
+
+def _pools(answer: Capacity) -> Table:
+    table = output.table("pool", numbers=["nodes", "usable"])
+    table.add_column("fit", justify="right", no_wrap=True, style=output.GOOD)
+    table.add_column("runs out", overflow="fold")
+    for pool in answer.pools:
+        lacking = ", ".join(f"{reason} ({nodes:,})" for reason, nodes in pool.runs_out.items())
+        table.add_row(
+            pool.name, f"{pool.nodes:,}", f"{pool.usable:,}", f"{pool.fits:,}", Text(lacking)
+        )
+    return table
+
+
+def _counts(counts: Iterable[tuple[str, int]]) -> Table:
+    items = output.items()
+    for name, count in counts:
+        items.add_row(f"{count:,}", Text(name))
+    return items
+
+
+# Drain
+
+
+@show.register
+def _(answer: DrainResult, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    pending = {move.pod: move.message for move in answer.pending} | answer.displaced
+    page.put(_drain_headline(answer, len(pending)))
+    moved = [(move.pod, f"{move.source} -> {move.to}") for move in answer.moves if move.to]
+    if moved:
+        move = "moves" if len(moved) == 1 else "move"
+        page.section(f"{texts.count(len(moved), 'pod')} {move}")
+        page.pairs(moved, None if show_all else MOST_MOVES)
+    _show_reasons(page, "left without a node", pending)
+    _show_reasons(page, "held up by disruption budgets", _reasons(answer.blocked))
+    _show_reasons(page, "lost", _reasons(answer.lost))
+    if answer.evictions:
+        page.section(f"{texts.count(len(answer.evictions), 'pod')} had to make room")
+        page.pairs((each.pod, f"for {each.by} on {each.node}") for each in answer.evictions)
+    _show_reasons(page, "not evicted", _reasons(answer.stays))
+    page.skipped(skipped)
+
+
+def _drain_headline(answer: DrainResult, pending: int) -> Text:
+    moved = len(answer.moves) - len(answer.pending)
+    counts = {
+        "pending": pending,
+        "held up": len(answer.blocked),
+        "lost": len(answer.lost),
+        "not evicted": len(answer.stays),
+    }
+    parts = [f"{moved:,} moved", *(f"{count:,} {name}" for name, count in counts.items() if count)]
+    rounds = texts.count(answer.rounds, "round")
+    drained = texts.listed(answer.nodes, 60)
+    text = Text(f"Draining {drained}, in {rounds}: {', '.join(parts)}.")
+    text.highlight_regex(r"[\d,]+ moved", output.GOOD)
+    text.highlight_regex(r"[\d,]+ (pending|held up|lost)", output.BAD)
+    return text
+
+
+def _reasons(pods: Iterable[RemainingPod]) -> dict[str, str]:
+    return {each.pod: each.reason for each in pods}
+
+
+def _show_reasons(page: ConsolePage, what: str, reasons: Mapping[str, str]) -> None:
+    if reasons:
+        page.section(f"{texts.count(len(reasons), 'pod')} {what}")
+        page.reasons(output.by_reason(reasons))
+
+
+# Added nodes
+
+
+@show.register
+def _(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    page.put(_added_headline(answer))
+    if answer.total:
+        page.section()
+        table = output.table("template")
+        table.add_column("nodes", justify="right", style=output.GOOD)
+        for name, count in answer.counts.items():
+            table.add_row(name, f"{count:,}")
+        page.put(table)
+        page.note(_bound(answer))
+    if answer.impossible:
+        page.section(f"{texts.count(len(answer.impossible), 'pod')} that no number of them helps")
+        by_reason: dict[str, list[str]] = {}
+        for pod, reason in answer.impossible.items():
+            by_reason.setdefault(reason, []).append(pod)
+        page.reasons(by_reason.items())
+    if show_all and answer.placements:
+        page.section(f"{texts.count(len(answer.placements), 'pod')} placed")
+        page.pairs(answer.placements.items())
+    page.skipped(skipped)
+
+
+def _added_headline(answer: AddedNodes) -> Text:
+    if not answer.pending_before:
+        return Text("Everything fits already: no node is needed.", output.GOOD)
+    without = f"{texts.count(answer.pending_before, 'pod')} had no node"
+    if not answer.placements:
+        return Text(f"{without}, and no number of these nodes helps.", output.BAD)
+    everything = "all" if not answer.impossible else f"{len(answer.placements):,}"
+    nodes = texts.count(answer.total, "node")
+    text = Text(f"{without}; with {nodes} more {everything} of them have one.")
+    text.highlight_regex(r"[\d,]+ nodes? more", output.GOOD)
+    return text
+
+
+def _bound(answer: AddedNodes) -> str:
+    if answer.is_optimal:
+        return "no placement could do with fewer"
+    tries = "try" if answer.tries == 1 else "tries"
+    return f"by resources alone it takes at least {answer.lower_bound:,}; {answer.tries:,} {tries}"
+
+
+# Compaction
+
+
+@show.register
+def _(answer: Compaction, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    pods, nodes = texts.count(answer.pods, "pod"), texts.count(answer.nodes, "node")
+    headline = Text(f"{pods} on {nodes} would fit on {answer.needed:,} ({answer.share:.0%}).")
+    headline.highlight_regex(r"fit on [\d,]+", output.GOOD)
+    page.put(headline)
+    page.section()
+    items = output.items()
+    kept = list(answer.kept.values())
+    for number, meaning in (
+        (answer.needed, f"at the 90th percentile of {texts.count(len(kept), 'seed')}"),
+        (percentile(kept, 50), "in the middle"),
+        (min(kept), "at best"),
+        (max(kept), "at worst"),
+        (answer.lower_bound, "at least, by resources alone"),
+    ):
+        items.add_row(f"{number:,}", Text(meaning, output.DIM))
+    page.put(items)
+    if answer.left_out:
+        page.section(f"{texts.count(len(answer.left_out), 'pod')} left out: no node takes them")
+        page.put(Text(texts.listed(list(answer.left_out), 3 * page.width), output.BAD))
+    page.skipped(skipped)
+
+
+# Comparison
+
+
+@show.register
+def _(answer: Comparison, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    pods = texts.count(len(answer.outcomes[0].placements), "pod")
+    page.put(Text(f"{pods} under {len(answer.outcomes)} configurations:"))
+    page.section()
+    table = output.table("")
+    for outcome in answer.outcomes:
+        table.add_column(_short(outcome), justify="right", overflow="fold")
+    for name, values in _figures(answer):
+        table.add_row(name, *values)
+    page.put(table)
+    for outcome in answer.outcomes[1:]:
+        moved = answer.moved(outcome)
+        if moved:
+            page.section(f"{texts.count(len(moved), 'pod')} elsewhere under {_short(outcome)}")
+            page.pairs(_moves(moved), None if show_all else MOST_COMPARED_MOVES)
+    page.skipped(skipped)
+
+
+def _short(outcome: ConfigOutcome) -> str:
+    return Path(outcome.name).name
+
+
+def _figures(answer: Comparison) -> Iterator[tuple[str, list[str]]]:
+    outcomes = answer.outcomes
+    yield "pending", [f"{len(each.pending):,}" for each in outcomes]
+    yield "evictions", [f"{each.evictions:,}" for each in outcomes]
+    yield "moved", [f"{len(answer.moved(each)):,}" for each in outcomes]
+    yield "spread violations", [f"{each.spread_violations:,}" for each in outcomes]
+    yield "seconds", [f"{each.seconds:g}" for each in outcomes]
+    for figure, label in SHARES:
+        names = dict.fromkeys(name for each in outcomes for name in getattr(each, figure))
+        for name in names:
+            shares = [getattr(each, figure).get(name, 0.0) for each in outcomes]
+            if name != "pods" and any(shares):
+                yield label.format(name.rpartition("/")[2]), [f"{each:.1%}" for each in shares]
+
+
+def _moves(moved: Moves) -> Iterator[tuple[str, str]]:
+    for pod, (before, after) in moved.items():
+        yield pod, f"{before or 'pending'} -> {after or 'pending'}"
+
+
+# Replay
+
+
+@show.register
+def _(answer: Replay, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    if answer.difference is None:
+        calls = texts.count(answer.calls, "call")
+        page.put(Text(f"{calls} made again: the same, byte for byte.", output.GOOD))
+        return
+    line, recorded, replayed = answer.difference
+    page.put(Text(f"Line {line:,} comes out otherwise.", output.BAD))
+    for head, text in (("recorded", recorded), ("now", replayed)):
+        page.section(head)
+        page.put(Text(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} ..."))
+
+
+@show.register
+def _(answer: Rerun, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    moved = texts.count(len(answer.moved), "pod")
+    are = "is" if len(answer.moved) == 1 else "are"
+    page.put(Text(f"{moved} of {answer.pods:,} {are} elsewhere under this configuration."))
+    page.section()
+    table = output.table("", numbers=["recorded", "now"])
+    table.add_row("pending", f"{answer.recorded_pending:,}", f"{len(answer.pending):,}")
+    table.add_row("evictions", f"{answer.recorded_evictions:,}", f"{answer.evictions:,}")
+    page.put(table)
+    if answer.moved:
+        page.section(f"{moved} elsewhere")
+        page.pairs(_moves(answer.moved), None if show_all else MOST_MOVES)
