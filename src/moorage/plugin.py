@@ -12,7 +12,7 @@ from moorage.api import (
     texts,
     volume_matching,
 )
-from moorage.api.config.plugin_args import ResourceSpec, ScoringStrategy, UtilizationShapePoint
+from moorage.api.config.structs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from moorage.api.meta import KubeObject, LabelSelector, NodeName, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (

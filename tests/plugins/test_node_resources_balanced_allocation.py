@@ -3,7 +3,7 @@
 import pytest
 
 from moorage import plugin as mp
-from moorage.api.config.plugin_args import ResourceSpec
+from moorage.api.config.structs import ResourceSpec
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.testing.builders import make_node, make_pod, make_state, make_table
 from moorage.testing.checks import check_plugin, check_twins, run_plugin

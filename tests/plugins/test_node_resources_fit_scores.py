@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moorage.api.config.plugin_args import (
+from moorage.api.config.structs import (
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,

@@ -43,7 +43,7 @@ def _classes(
 
 
 def _instances(
-    settings: config.Profile,
+    settings: config.KubeSchedulerProfile,
     effective: Mapping[str, list[tuple[str, int]]],
     classes: Mapping[str, type[Any]],
 ) -> dict[str, list[tuple[Any, int]]]:
@@ -63,7 +63,7 @@ def _instances(
 
 
 def _percentage(
-    configuration: config.SchedulerConfiguration, settings: config.Profile
+    configuration: config.SchedulerConfiguration, settings: config.KubeSchedulerProfile
 ) -> int | None:
     own = settings.percentage_of_nodes_to_score
     return configuration.percentage_of_nodes_to_score if own is None else own

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from moorage.api import claims, defaults, manifests
 from moorage.api import config as configuration
-from moorage.api.config import Plugin, PluginSet, SchedulerConfiguration
+from moorage.api.config import PluginEntry, PluginSet, SchedulerConfiguration
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -23,7 +23,7 @@ Objects = Iterable[Mapping[str, Any] | KubeObject]
 
 MIRROR = "kubernetes.io/config.mirror"
 DAEMON_SET = "DaemonSet"
-NO_PLUGINS = PluginSet(disabled=(Plugin(name="*"),))
+NO_PLUGINS = PluginSet(disabled=(PluginEntry(name="*"),))
 
 
 @dataclass(frozen=True, slots=True)

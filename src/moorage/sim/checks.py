@@ -15,7 +15,7 @@ the news was on its way. A scheduler is judged by what it was told and by what i
 from collections.abc import Callable, Iterable, Set
 from typing import NoReturn
 
-from moorage.api.config import Profile, SchedulerConfiguration
+from moorage.api.config import KubeSchedulerProfile, SchedulerConfiguration
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Condition
 from moorage.api.node import Node
@@ -221,7 +221,7 @@ def _evicts(request: Request) -> bool:
     return isinstance(request, DeletePod)
 
 
-def _counts_room(profile: Profile) -> bool:
+def _counts_room(profile: KubeSchedulerProfile) -> bool:
     """Whether a profile's filters keep nodes from being overfilled at all."""
     off = {plugin.name for plugin in profile.plugins.filter.disabled}
     return FIT in profile.plugins.names() and not off & {FIT, "*"}

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moorage.api import config as configuration
-from moorage.api.config import Plugin, Profile, SchedulerConfiguration
+from moorage.api.config import KubeSchedulerProfile, PluginEntry, SchedulerConfiguration
 from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.errors import InputError
@@ -140,8 +140,8 @@ def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> Sche
     return replace(config, profiles=profiles)
 
 
-def _with_weights(profile: Profile, name: str, weight: int) -> Profile:
-    def weighted(plugin: Plugin) -> Plugin:
+def _with_weights(profile: KubeSchedulerProfile, name: str, weight: int) -> KubeSchedulerProfile:
+    def weighted(plugin: PluginEntry) -> PluginEntry:
         return replace(plugin, weight=weight) if plugin.name == name else plugin
 
     plugins = profile.plugins

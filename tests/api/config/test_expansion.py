@@ -1,6 +1,7 @@
 import pytest
 
 from moorage.api import config
+from moorage.api.config import structs
 from moorage.errors import ConfigError
 
 # Which default plugin takes part where (kube-scheduler v1.36), in the order of the default list.
@@ -275,11 +276,11 @@ def test_faults(plugins, problems):
 
 
 def test_weights_that_could_overflow():
-    plugins = config.Plugins(
-        score=config.PluginSet(enabled=(config.Plugin(name="N", weight=2**62),))
+    plugins = structs.Plugins(
+        score=structs.PluginSet(enabled=(structs.PluginEntry(name="N", weight=2**62),))
     )
     with pytest.raises(ConfigError, match="total score of Score plugins could overflow"):
-        config.effective_plugins(config.Profile(plugins=plugins), implements, KNOWN)
+        config.effective_plugins(config.KubeSchedulerProfile(plugins=plugins), implements, KNOWN)
 
 
 def test_defaults_that_do_not_exist_are_left_out():

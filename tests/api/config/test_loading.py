@@ -6,9 +6,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec.structs import replace
 
 from moorage.api import config
+from moorage.api.config import plugin_sets, structs
 from moorage.errors import ConfigError
 
 HEADER = {"apiVersion": config.API_VERSION, "kind": config.KIND}
@@ -46,7 +47,7 @@ def golden_configs():
 )
 def test_defaults(source):
     got = config.load(source)
-    assert structs.replace(got, profiles=()) == config.SchedulerConfiguration(
+    assert replace(got, profiles=()) == config.SchedulerConfiguration(
         parallelism=16,
         percentage_of_nodes_to_score=None,
         pod_initial_backoff_seconds=1,
@@ -54,14 +55,14 @@ def test_defaults(source):
         delay_cache_until_active=False,
         enable_profiling=True,
         enable_contention_profiling=True,
-        client_connection=config.ClientConnection(
+        client_connection=structs.ClientConnection(
             kubeconfig="",
             accept_content_types="",
             content_type="application/vnd.kubernetes.protobuf",
             qps=50.0,
             burst=100,
         ),
-        leader_election=config.LeaderElection(
+        leader_election=structs.LeaderElection(
             leader_elect=True,
             lease_duration_seconds=15.0,
             renew_deadline_seconds=10.0,
@@ -74,16 +75,16 @@ def test_defaults(source):
     (profile,) = got.profiles
     assert profile.scheduler_name == "default-scheduler"
     assert profile.percentage_of_nodes_to_score is None
-    assert profile.plugins == config.Plugins(multi_point=config.DEFAULT_MULTI_POINT)
+    assert profile.plugins == structs.Plugins(multi_point=plugin_sets.DEFAULT_MULTI_POINT)
     assert {entry.name: entry.args for entry in profile.plugin_config} == {
-        "DefaultPreemption": config.DefaultPreemptionArgs(),
-        "DynamicResources": config.DynamicResourcesArgs(),
-        "InterPodAffinity": config.InterPodAffinityArgs(),
-        "NodeAffinity": config.NodeAffinityArgs(),
-        "NodeResourcesBalancedAllocation": config.NodeResourcesBalancedAllocationArgs(),
-        "NodeResourcesFit": config.NodeResourcesFitArgs(),
-        "PodTopologySpread": config.PodTopologySpreadArgs(),
-        "VolumeBinding": config.VolumeBindingArgs(),
+        "DefaultPreemption": structs.DefaultPreemptionArgs(),
+        "DynamicResources": structs.DynamicResourcesArgs(),
+        "InterPodAffinity": structs.InterPodAffinityArgs(),
+        "NodeAffinity": structs.NodeAffinityArgs(),
+        "NodeResourcesBalancedAllocation": structs.NodeResourcesBalancedAllocationArgs(),
+        "NodeResourcesFit": structs.NodeResourcesFitArgs(),
+        "PodTopologySpread": structs.PodTopologySpreadArgs(),
+        "VolumeBinding": structs.VolumeBindingArgs(),
     }
 
 

@@ -1,13 +1,13 @@
 import pytest
 
 from moorage.api.config import plugin_sets
-from moorage.api.config.structs import Plugin, Plugins, PluginSet
+from moorage.api.config.structs import PluginEntry, Plugins, PluginSet
 
 
 def plugins(*entries):
     """Plugins from names, or from (name, weight)."""
     pairs = [entry if isinstance(entry, tuple) else (entry, None) for entry in entries]
-    return tuple(Plugin(name=name, weight=weight) for name, weight in pairs)
+    return tuple(PluginEntry(name=name, weight=weight) for name, weight in pairs)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from moorage.api import config
+from moorage.api.config import structs
 from moorage.errors import ConfigError
 
 
@@ -255,8 +256,8 @@ def test_leader_election_is_looked_at_only_if_it_is_on():
 
 def election(**changes):
     configuration = load()
-    changed = structs.replace(configuration.leader_election, **changes)
-    return structs.replace(configuration, leader_election=changed)
+    changed = replace(configuration.leader_election, **changes)
+    return replace(configuration, leader_election=changed)
 
 
 # A file cannot say these: it is completed first. Flags and programs can.
@@ -273,18 +274,16 @@ def election(**changes):
             ["leaderElection.resourceNamespace: Required value"],
             id="a lease without a namespace",
         ),
+        pytest.param(replace(load(), profiles=()), ["profiles: Required value"], id="no profile"),
         pytest.param(
-            structs.replace(load(), profiles=()), ["profiles: Required value"], id="no profile"
-        ),
-        pytest.param(
-            structs.replace(
+            replace(
                 load(),
                 profiles=(
-                    config.Profile(
+                    config.KubeSchedulerProfile(
                         scheduler_name="a",
                         plugin_config=(
-                            config.PluginConfig(
-                                name="DefaultPreemption", args=config.InterPodAffinityArgs()
+                            structs.PluginConfig(
+                                name="DefaultPreemption", args=structs.InterPodAffinityArgs()
                             ),
                         ),
                     ),

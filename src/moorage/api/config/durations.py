@@ -1,7 +1,7 @@
 """Go's durations: "1m30s" to seconds and back.
 
-Configuration files write spans as Go does. In memory a span is a float of seconds; Go counts whole
-nanoseconds, which a float keeps exactly for three months.
+Configuration files have Go's durations. In memory a duration is a float of seconds; Go counts whole
+nanoseconds, which a float represents exactly up to three months.
 """
 
 import re
@@ -13,7 +13,7 @@ NANOSECONDS = {
     "ms": 1_000_000,
     "us": 1_000,
     "µs": 1_000,  # U+00B5, the micro sign
-    "μs": 1_000,  # U+03BC, the Greek letter; Go takes both
+    "μs": 1_000,  # U+03BC, the Greek letter; Go accepts both
     "ns": 1,
 }
 LONGEST_NANOSECONDS = 2**63 - 1
@@ -21,7 +21,7 @@ PART = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[^0-9.]*)", re.
 
 
 def parse(text: str) -> float:
-    """Seconds in a Go duration such as `1m30s`; ValueError says why in Go's words."""
+    """Seconds in a Go duration such as `1m30s`; raises ValueError with Go's text."""
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
@@ -61,7 +61,7 @@ def _part(part: re.Match[str], whole: str) -> int:
         raise ValueError(f'time: unknown unit "{unit}" in duration "{whole}"')
     integer, _, fraction = part["number"].partition(".")
     scale = NANOSECONDS[unit]
-    # Whole numbers only: a float would turn 0.1s into one nanosecond too few.
+    # Integers only: with a float, 0.1s would be one nanosecond too short.
     tail: int = int(fraction or "0") * scale // 10 ** len(fraction)
     return int(integer or "0") * scale + tail
 

@@ -1,4 +1,7 @@
-"""A configuration from a file, a dict or nothing, complete and checked; and back to a dict."""
+"""Load a configuration from a file or a dict, set defaults, validate; and convert it to a dict.
+
+Kubernetes treats several zero values as unset; files that rely on that work here too.
+"""
 
 import os
 from collections.abc import Mapping
@@ -7,15 +10,25 @@ from typing import Any
 
 from msgspec import structs
 
-from moorage.api.config import defaults, plugin_args, sources, validation, wire
-from moorage.api.config.faults import shown
+from moorage.api.config import plugin_sets, sources, validation, wire
+from moorage.api.config.errors import shown
 from moorage.api.config.structs import (
     API_VERSION,
+    ARGS,
+    CPU_AND_MEMORY,
     KIND,
+    ClientConnection,
+    Extender,
+    KubeSchedulerProfile,
+    LeaderElection,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
     PluginConfig,
-    Profile,
+    PodTopologySpreadArgs,
+    ResourceSpec,
     SchedulerConfiguration,
 )
+from moorage.api.config.wire import S
 from moorage.api.pod import DEFAULT_SCHEDULER
 from moorage.errors import ConfigError
 
@@ -23,14 +36,14 @@ Source = SchedulerConfiguration | Mapping[str, Any] | str | os.PathLike[str] | N
 
 GROUP = API_VERSION.partition("/")[0]
 HEADER = {"apiVersion": API_VERSION, "kind": KIND}
-ARGS_KINDS = [struct.__name__ for struct in plugin_args.KINDS.values()]
+ARGS_KINDS = [struct.__name__ for struct in ARGS.values()]
 
 
 def load(source: Source = None, *, base_dir: Path | None = None) -> SchedulerConfiguration:
-    """A complete configuration; None gives the defaults, and one that is loaded stays as it is.
+    """A complete configuration; None gives the defaults, a loaded one is returned unchanged.
 
-    `base_dir` is where plugins are looked for that are named by a relative path: the folder of the
-    file unless told otherwise. Everything that is wrong comes in one ConfigError.
+    `base_dir` is the folder for relative paths of plugins, by default that of the file. One
+    ConfigError reports all errors.
     """
     match source:
         case SchedulerConfiguration():
@@ -44,7 +57,7 @@ def load(source: Source = None, *, base_dir: Path | None = None) -> SchedulerCon
 
 
 def to_dict(configuration: SchedulerConfiguration) -> dict[str, Any]:
-    """The configuration as plain data, which loads back to the same value."""
+    """The configuration as plain data; loading that gives an equal configuration."""
     plain: dict[str, Any] = HEADER | wire.write(configuration)
     for profile, written in zip(configuration.profiles, plain.get("profiles", ()), strict=True):
         configs = zip(profile.plugin_config, written.get("pluginConfig", ()), strict=True)
@@ -75,15 +88,13 @@ def _build(plain: Any, base_dir: Path) -> SchedulerConfiguration:
     _check_header(plain)
     members = {name: value for name, value in plain.items() if name not in HEADER}
     reader = wire.Reader()
-    configuration = reader.read(SchedulerConfiguration, _fill_gaps(members))
+    configuration = reader.read(SchedulerConfiguration, _default_members(members))
     profiles = tuple(
-        _read_args(profile, i, reader.faults) for i, profile in enumerate(configuration.profiles)
+        _read_args(profile, i, reader.errors) for i, profile in enumerate(configuration.profiles)
     )
-    if reader.faults:
-        raise ConfigError(reader.faults)
-    complete = defaults.complete(
-        structs.replace(configuration, profiles=profiles, base_dir=base_dir)
-    )
+    if reader.errors:
+        raise ConfigError(reader.errors)
+    complete = _complete(structs.replace(configuration, profiles=profiles, base_dir=base_dir))
     if problems := validation.problems(complete):
         raise ConfigError(problems)
     return complete
@@ -101,48 +112,48 @@ def _check_header(plain: Any) -> None:
         raise ConfigError([_not_registered(plain["kind"], plain["apiVersion"])])
 
 
-def _fill_gaps(members: dict[str, Any]) -> dict[str, Any]:
-    """The defaults that depend on whether something was said at all."""
+def _default_members(members: dict[str, Any]) -> dict[str, Any]:
+    """Set the defaults that depend on whether a field is present."""
     members = {name: value for name, value in members.items() if value is not None}
     if members.get("enableProfiling") is False:
         members.setdefault("enableContentionProfiling", False)
     match members.get("profiles", []):
         case []:
             members["profiles"] = [{"schedulerName": DEFAULT_SCHEDULER}]
-        # Only a profile without company is named for the user; an empty name is a fault.
+        # Only a single profile gets a default name; an empty name is an error.
         case [dict() as profile] if profile.get("schedulerName") is None:
             members["profiles"] = [profile | {"schedulerName": DEFAULT_SCHEDULER}]
     return members
 
 
-def _read_args(profile: Profile, i: int, faults: list[str]) -> Profile:
+def _read_args(profile: KubeSchedulerProfile, i: int, errors: list[str]) -> KubeSchedulerProfile:
     configs = []
     for j, config in enumerate(profile.plugin_config):
-        place = f"decoding .profiles[{i}].pluginConfig[{j}]: "
-        configs.append(structs.replace(config, args=_typed_args(config, place, faults)))
+        prefix = f"decoding .profiles[{i}].pluginConfig[{j}]: "
+        configs.append(structs.replace(config, args=_typed_args(config, prefix, errors)))
     return structs.replace(profile, plugin_config=tuple(configs))
 
 
-def _typed_args(config: PluginConfig, place: str, faults: list[str]) -> Any:
-    struct = plugin_args.KINDS.get(config.name)
+def _typed_args(config: PluginConfig, prefix: str, errors: list[str]) -> Any:
+    struct = ARGS.get(config.name)
     decoding = f"decoding args for plugin {config.name}: "
     if not isinstance(config.args, dict | None):
-        faults.append(f"{place}{decoding}args must be an object")
+        errors.append(f"{prefix}{decoding}args must be an object")
         return None
     if struct is None:
         return config.args
     plain = config.args or {}
     kind, api_version = plain.get("kind") or struct.__name__, plain.get("apiVersion") or API_VERSION
     if api_version != API_VERSION or kind not in ARGS_KINDS:
-        faults.append(f"{place}{decoding}{_not_registered(kind, api_version)}")
+        errors.append(f"{prefix}{decoding}{_not_registered(kind, api_version)}")
         return None
     if kind != struct.__name__:
         types = f"{struct.__name__}.{GROUP}, got {kind}.{GROUP}"
-        faults.append(f"{place}args for plugin {config.name} were not of type {types}")
+        errors.append(f"{prefix}args for plugin {config.name} were not of type {types}")
         return None
-    reader = wire.Reader(place + decoding)
+    reader = wire.Reader(prefix + decoding)
     args = reader.read(struct, {name: plain[name] for name in plain if name not in HEADER})
-    faults.extend(reader.faults)
+    errors.extend(reader.errors)
     return args
 
 
@@ -153,3 +164,78 @@ def _not_registered(kind: object, api_version: object) -> str:
 def _excerpt(plain: object) -> str:
     text = "" if plain is None else shown(plain)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _complete(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """Set the defaults that are not those of the structs."""
+    ignored = tuple(
+        resource.name
+        for extender in configuration.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    return structs.replace(
+        configuration,
+        leader_election=_or_default(configuration.leader_election, LeaderElection()),
+        client_connection=_or_default(configuration.client_connection, ClientConnection()),
+        profiles=tuple(_profile(profile, ignored) for profile in configuration.profiles),
+        extenders=tuple(_extender(extender) for extender in configuration.extenders),
+    )
+
+
+def _or_default(given: S, default: S) -> S:
+    """Replace zeros and empty texts by the default; False is kept."""
+    unset = {
+        name: getattr(default, name)
+        for name in given.__struct_fields__
+        if not (value := getattr(given, name)) and value is not False
+    }
+    return structs.replace(given, **unset)
+
+
+def _extender(extender: Extender) -> Extender:
+    seconds = extender.http_timeout_seconds or Extender().http_timeout_seconds
+    return structs.replace(extender, http_timeout_seconds=seconds)
+
+
+def _profile(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSchedulerProfile:
+    plugins = plugin_sets.with_defaults(profile.plugins)
+    configured = {config.name for config in profile.plugin_config}
+    missing = sorted(plugins.names() & ARGS.keys() - configured)
+    configs = (
+        *profile.plugin_config,
+        *(PluginConfig(name=name, args=ARGS[name]()) for name in missing),
+    )
+    return structs.replace(
+        profile,
+        plugins=plugins,
+        plugin_config=tuple(
+            structs.replace(config, args=_args(config.args, ignored)) for config in configs
+        ),
+    )
+
+
+def _args(args: object, ignored: tuple[str, ...]) -> object:
+    match args:
+        case NodeResourcesFitArgs(scoring_strategy=strategy):
+            # Resources of extenders replace the list, as in kube-scheduler.
+            return structs.replace(
+                args,
+                ignored_resources=ignored or args.ignored_resources,
+                scoring_strategy=structs.replace(
+                    strategy, resources=_with_weights(strategy.resources)
+                ),
+            )
+        case NodeResourcesBalancedAllocationArgs(resources=resources):
+            return structs.replace(args, resources=_with_weights(resources))
+        case PodTopologySpreadArgs(defaulting_type=""):
+            return structs.replace(args, defaulting_type="System")
+        case _:
+            return args
+
+
+def _with_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+    return (
+        tuple(structs.replace(resource, weight=resource.weight or 1) for resource in resources)
+        or CPU_AND_MEMORY
+    )

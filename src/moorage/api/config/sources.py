@@ -1,7 +1,6 @@
-"""A configuration's text: from a file to plain data.
+"""Parse a configuration file, YAML or JSON, to plain data; repeated keys are errors.
 
-YAML and JSON are both read, and keys that stand twice are noticed; what the keys mean is not
-known here.
+Knows nothing of what the keys mean.
 """
 
 import json
@@ -12,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from moorage.api.config.faults import shown
+from moorage.api.config.errors import shown
 from moorage.errors import ConfigError
 
-LARGEST_BITS = 64
+MAX_BITS = 64
 
 
 def read(path: Path) -> Any:
@@ -36,28 +35,28 @@ def parse(text: str) -> Any:
         try:
             return plain(_parse_json(text))
         except ValueError:
-            pass  # YAML may begin with a brace as well.
+            pass  # YAML may begin with a brace, too.
     return plain(_parse_yaml(text))
 
 
 def plain(value: Any) -> Any:
-    """A copy with nothing in it that JSON could not say."""
+    """A copy that has only JSON's types; raises ConfigError for other values."""
     match value:
         case Mapping():
             return {_key(key): plain(member) for key, member in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case str():
-            # JSON can spell half a character (\\ud800); no terminal could print that.
+            # JSON can contain half a surrogate pair (\\ud800), which cannot be printed.
             return value.encode(errors="replace").decode()
         case bool() | None:
             return value
-        case int() if value.bit_length() <= LARGEST_BITS:
+        case int() if value.bit_length() <= MAX_BITS:
             return value
         case float() if math.isfinite(value):
             return value
         case _:
-            raise ConfigError([f"not a value that JSON knows: {_described(value)}"])
+            raise ConfigError([f"not a value that JSON knows: {_describe(value)}"])
 
 
 def _parse_json(text: str) -> Any:
@@ -81,7 +80,7 @@ def _parse_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         raise ConfigError([_yaml_problem(error)]) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # PyYAML lets a value that belies its tag, as `!!bool perhaps`, through as it falls.
+        # PyYAML raises these for values that do not match an explicit tag: `!!bool perhaps`.
         raise ConfigError([f"yaml: {type(error).__name__}: {error}"]) from None
     _refuse_repeated(repeated)
     documents = [document for document in documents if document is not None]
@@ -91,7 +90,7 @@ def _parse_yaml(text: str) -> Any:
 
 
 def _documents(text: str) -> tuple[list[Any], list[str]]:
-    loader = _Loader(text)
+    loader = _ConfigLoader(text)
     documents: list[Any] = []
     repeated: list[str] = []
     try:
@@ -105,21 +104,21 @@ def _documents(text: str) -> tuple[list[Any], list[str]]:
     return documents, repeated
 
 
-class _Loader(yaml.SafeLoader):
-    """A safe loader for which dates are text, as they are in JSON.
+class _ConfigLoader(yaml.SafeLoader):
+    """A safe loader that reads dates as text, as in JSON.
 
-    The one in Python: that in C is faster, but a file of many brackets makes it crash the process.
+    The Python implementation: the C one is faster, but crashes on a file of many brackets.
     """
 
 
-_Loader.yaml_implicit_resolvers = {
+_ConfigLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
 def _repeated_keys(root: yaml.Node) -> list[str]:
-    """Keys that stand twice in a mapping; looked for before `<<` is resolved, which may repeat."""
+    """Keys that are repeated in a mapping; before `<<` is resolved, which may repeat keys."""
     repeated = []
     pending, visited = [root], {id(root)}
     while pending:
@@ -132,7 +131,7 @@ def _repeated_keys(root: yaml.Node) -> list[str]:
                     repeated.append((key.start_mark.line + 1, key.value))
                 seen.add(key.value)
         for child in _children(node):
-            if id(child) not in visited:  # An alias leads to where another path has been.
+            if id(child) not in visited:  # An alias refers to a node that was visited.
                 visited.add(id(child))
                 pending.append(child)
     return [f"line {line}: key {shown(key)}" for line, key in sorted(repeated)]
@@ -161,9 +160,9 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     return f"yaml: {' '.join(str(error).split())}"
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, int):
-        return f"an integer of more than {LARGEST_BITS} bits"
+        return f"an integer of more than {MAX_BITS} bits"
     return f"{type(value).__name__} {repr(value)[:80]}"
 
 

@@ -1,7 +1,7 @@
-"""KubeSchedulerConfiguration v1 as frozen data, with Kubernetes' defaults.
+"""KubeSchedulerConfiguration v1 and the arguments of the built-in plugins, with their defaults.
 
-One thing differs from kube-scheduler: `percentage_of_nodes_to_score` left unset (None) means that
-all nodes are scored. A value that is set, 0 for adaptive included, samples as kube-scheduler does.
+One difference from kube-scheduler: without `percentage_of_nodes_to_score` (None) all nodes are
+scored. A value, including 0 for adaptive, samples as kube-scheduler does.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,12 @@ from typing import Any
 from msgspec import field
 
 from moorage.api.config.wire import ConfigData, Int32, Int64, Seconds
+from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 
-# In the order in which a pod meets them; multiPoint is not a point but a shorthand for all.
+# In the order in which they run; multiPoint is not a point but a shorthand for all.
 POINTS = (
     "pre_enqueue",
     "queue_sort",
@@ -34,7 +35,7 @@ POINTS = (
 )
 
 
-class Plugin(ConfigData):
+class PluginEntry(ConfigData):
     """A plugin by name; the weight matters at score and placementScore only."""
 
     name: str = ""
@@ -42,10 +43,10 @@ class Plugin(ConfigData):
 
 
 class PluginSet(ConfigData):
-    """What is switched on and off at one point; disabled `*` is everything."""
+    """The plugins that are enabled and disabled at one point; a disabled `*` means all."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(ConfigData):
@@ -73,18 +74,18 @@ class Plugins(ConfigData):
             yield name, getattr(self, name)
 
     def names(self) -> set[str]:
-        """Every plugin that is enabled somewhere."""
+        """Every plugin that is enabled at one point or more."""
         return {plugin.name for _, plugins in self.items() for plugin in plugins.enabled}
 
 
 class PluginConfig(ConfigData):
-    """A plugin's arguments: a struct of `plugin_args`, a plain dict for other plugins, or None."""
+    """A plugin's arguments: a struct of `ARGS`, a plain dict for other plugins, or None."""
 
     name: str = ""
     args: Any = None
 
 
-class Profile(ConfigData):
+class KubeSchedulerProfile(ConfigData):
     """One scheduler name with its plugins; once loaded, the defaults are merged in."""
 
     scheduler_name: str = ""
@@ -98,7 +99,7 @@ class Profile(ConfigData):
 
 
 class ClientConnection(ConfigData):
-    """How to reach the API server."""
+    """Settings of the connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -108,7 +109,7 @@ class ClientConnection(ConfigData):
 
 
 class LeaderElection(ConfigData):
-    """Who may schedule, when several are running."""
+    """Settings of leader election among several schedulers."""
 
     leader_elect: bool = True
     lease_duration_seconds: Seconds = field(default=15.0, name="leaseDuration")
@@ -120,7 +121,7 @@ class LeaderElection(ConfigData):
 
 
 class ExtenderTLSConfig(ConfigData):
-    """Certificates for an extender; data beats files."""
+    """Certificates for an extender; data has precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -133,14 +134,14 @@ class ExtenderTLSConfig(ConfigData):
 
 
 class ExtenderManagedResource(ConfigData):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
 class Extender(ConfigData):
-    """A web service that is asked too; an empty verb is one that it does not offer."""
+    """An HTTP service that takes part in scheduling; it does not support a verb that is empty."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -157,7 +158,7 @@ class Extender(ConfigData):
 
 
 class SchedulerConfiguration(ConfigData):
-    """A whole configuration; `base_dir` is where plugins given by a relative path are found."""
+    """A whole configuration; `base_dir` is the folder for relative paths of plugins."""
 
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
@@ -167,7 +168,88 @@ class SchedulerConfiguration(ConfigData):
     percentage_of_nodes_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
     base_dir: Path = Path()
+
+
+class ResourceSpec(ConfigData):
+    """A resource and its weight."""
+
+    name: str = ""
+    weight: Int64 = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class UtilizationShapePoint(ConfigData):
+    """A point of a function from utilization (0 to 100) to score (0 to 10)."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RequestedToCapacityRatioParam(ConfigData):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(ConfigData):
+    """How NodeResourcesFit scores; a strategy in a file must state its type."""
+
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class DefaultPreemptionArgs(ConfigData):
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(ConfigData):
+    filter_timeout_seconds: Seconds = field(default=10.0, name="filterTimeout")  # 0 = no limit
+    binding_timeout_seconds: Seconds = field(default=600.0, name="bindingTimeout")
+
+
+class InterPodAffinityArgs(ConfigData):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(ConfigData):
+    added_affinity: NodeAffinity | None = None
+
+
+class NodeResourcesBalancedAllocationArgs(ConfigData):
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+class NodeResourcesFitArgs(ConfigData):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
+
+
+class PodTopologySpreadArgs(ConfigData):
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = "System"
+
+
+class VolumeBindingArgs(ConfigData):
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+# The arguments of the plugins that have any; those of users' plugins stay plain dicts.
+ARGS: dict[str, type[ConfigData]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}

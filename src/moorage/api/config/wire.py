@@ -1,8 +1,8 @@
-"""Configuration structs to plain data and back, strictly.
+"""Convert plain data to configuration structs, strictly, and back.
 
-msgspec's own decoder stops at the first fault and speaks of `$.profiles[0]`; people want every
-fault at once, in Kubernetes' words. So the structs are walked here, by their types. Plain data is
-what JSON can say: dicts with string keys, lists, strings, numbers, booleans, None.
+msgspec's decoder stops at the first error and writes paths as `$.profiles[0]`. This one reports all
+errors with Kubernetes' texts. Plain data has JSON's types: dicts with string keys, lists, strings,
+numbers, booleans, None.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, field, inspect
 
-from moorage.api.config import durations, faults
+from moorage.api.config import durations, errors
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -22,21 +22,21 @@ Seconds = Annotated[float, Meta(extra={"wire": "duration"})]  # a Go duration in
 S = TypeVar("S", bound=Struct)
 
 
-# Type checkers do not see that subclasses are frozen too, unless told.
+# Tells type checkers that subclasses are frozen too.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class ConfigData(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Immutable data from a configuration file."""
 
 
 class Reader:
-    """Turns plain data into structs; `faults` fills with every complaint on the way.
+    """Converts plain data to structs; collects `errors`.
 
-    What cannot be read keeps its default, so that the rest can still be looked at; a caller that
-    finds faults throws the struct away.
+    A field that cannot be converted keeps its default, so that the others are still checked. A
+    caller must not use the struct if there are errors.
     """
 
     def __init__(self, prefix: str = "") -> None:
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         self._prefix = prefix
 
     def read(self, struct: type[S], plain: object) -> S:
@@ -49,9 +49,9 @@ class Reader:
         fields = {member.encode_name: member for member in wire_fields(struct)}
         members: dict[str, Any] = {}
         for name, member in plain.items():
-            here = faults.at(path, name)
+            here = errors.at(path, name)
             if name not in fields:
-                self._complain(f"strict decoding error: unknown field {faults.shown(here)}")
+                self._report(f"strict decoding error: unknown field {errors.shown(here)}")
             elif member is not None:  # As in Go, null leaves a field at its default.
                 members[fields[name].name] = self._value(fields[name].type, member, here)
         return struct(**{name: value for name, value in members.items() if value is not UNSET})
@@ -90,7 +90,7 @@ class Reader:
             case (inspect.StrType(), str()) | (inspect.BoolType(), bool()):
                 return plain
             case (inspect.IntType() | inspect.FloatType(), bool()):
-                pass  # In Python True is a 1; in a file it is a mistake.
+                pass  # In Python True is an int; in a file it is an error.
             case (inspect.IntType(ge=low, le=high), int() | float()) if _is_whole(plain):
                 if (low is None or plain >= low) and (high is None or plain <= high):
                     return int(plain)
@@ -113,15 +113,15 @@ class Reader:
         try:
             return base64.b64decode(plain, validate=True)
         except (binascii.Error, ValueError) as error:
-            # The value stays out of the text: it may be a private key.
+            # Without the value, which may be a private key.
             return self._refuse(path, "...", f"illegal base64 data: {error}")
 
     def _refuse(self, path: str, plain: object, rule: str) -> Any:
-        self._complain(faults.invalid(path, plain, rule))
+        self._report(errors.invalid(path, plain, rule))
         return UNSET
 
-    def _complain(self, text: str) -> None:
-        self.faults.append(self._prefix + text)
+    def _report(self, text: str) -> None:
+        self.errors.append(self._prefix + text)
 
 
 SCALARS: dict[type[inspect.Type], str] = {
@@ -135,7 +135,7 @@ SCALARS: dict[type[inspect.Type], str] = {
 
 @cache
 def wire_fields(struct: type[Struct]) -> tuple[inspect.Field, ...]:
-    """The fields that travel; what no file can say (a Path) stays at home."""
+    """The fields that exist in files; a field of a Python type such as Path does not."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     return tuple(
@@ -144,7 +144,7 @@ def wire_fields(struct: type[Struct]) -> tuple[inspect.Field, ...]:
 
 
 def write(value: object) -> Any:
-    """Plain data for a struct; what is unset or empty is left out."""
+    """A struct as plain data, without unset and empty fields."""
     match value:
         case Struct():
             members = {
@@ -166,9 +166,9 @@ def _written(kind: inspect.Type, value: Any) -> Any:
     if isinstance(kind, inspect.Metadata):
         return durations.text(value)
     plain = write(value)
-    # Empty is the same as absent, except where absent has a meaning of its own.
-    says_something = isinstance(kind, inspect.UnionType | inspect.AnyType)
-    return plain if says_something or plain not in ("", [], {}) else None
+    # Empty means the same as absent, except in fields that may be None.
+    keeps_empty = isinstance(kind, inspect.UnionType | inspect.AnyType)
+    return plain if keeps_empty or plain not in ("", [], {}) else None
 
 
 def _is_whole(number: float) -> bool:

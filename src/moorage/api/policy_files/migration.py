@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from moorage.api import config
-from moorage.api.config.faults import shown
+from moorage.api.config.errors import shown
 from moorage.api.pod import DEFAULT_SCHEDULER
 from moorage.api.policy_files import names, policy
 from moorage.api.policy_files.policy import Named, Policy

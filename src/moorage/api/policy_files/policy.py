@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from moorage.api.config import durations, faults, sources, structs, wire
+from moorage.api.config import durations, errors, sources, structs, wire
 from moorage.errors import ConfigError
 
 KIND = "Policy"
@@ -64,15 +64,15 @@ def of_plain(plain: Any) -> Policy:
     members = _folded(plain, "the file")
     kind, version = members.get("kind"), members.get("apiversion")
     if kind != KIND or version not in ("v1", None):
-        found = f"kind {faults.shown(kind)} of version {faults.shown(version)}"
+        found = f"kind {errors.shown(kind)} of version {errors.shown(version)}"
         raise ConfigError([f'this is {found}; kind "Policy" of version "v1" is expected'])
     unknown = [name for name in members if name not in _MEMBERS]
     if unknown:
-        raise ConfigError([f"unknown field {faults.shown(name)}" for name in unknown])
+        raise ConfigError([f"unknown field {errors.shown(name)}" for name in unknown])
     weight = members.get("hardpodaffinitysymmetricweight") or 0
     if not _is_integer(weight) or not 0 <= weight <= 100:
         rule = "not in valid range [0, 100]"
-        raise ConfigError([faults.invalid("hardPodAffinitySymmetricWeight", weight, rule)])
+        raise ConfigError([errors.invalid("hardPodAffinitySymmetricWeight", weight, rule)])
     return Policy(
         predicates=_all_named(members.get("predicates"), "predicates"),
         priorities=_all_named(members.get("priorities"), "priorities"),
@@ -95,9 +95,9 @@ def _named(plain: Any, path: str) -> Named:
     members = _folded(plain, path)
     name, weight = members.get("name"), members.get("weight", 0)
     if not isinstance(name, str) or not name:
-        raise ConfigError([faults.required(f"{path}.name")])
+        raise ConfigError([errors.required(f"{path}.name")])
     if not _is_integer(weight):
-        raise ConfigError([faults.invalid(f"{path}.weight", weight, "must be an integer")])
+        raise ConfigError([errors.invalid(f"{path}.weight", weight, "must be an integer")])
     argument = members.get("argument")
     return Named(
         name=name,
@@ -110,7 +110,7 @@ def _argument(plain: Any, path: str) -> tuple[str, dict[str, Any]]:
     members = {k: v for k, v in _folded(plain, path).items() if v is not None}
     if len(members) != 1:
         rule = f"must have exactly one member, has {len(members)}"
-        raise ConfigError([faults.invalid(path, plain, rule)])
+        raise ConfigError([errors.invalid(path, plain, rule)])
     ((kind, inner),) = members.items()
     return kind, _folded(inner, f"{path}.{kind}")
 
@@ -134,7 +134,7 @@ def _renamed(members: dict[str, Any], struct: type[Struct], path: str) -> dict[s
     names = {field.encode_name.lower(): field.encode_name for field in wire.wire_fields(struct)}
     unknown = [name for name in members if name not in names]
     if unknown:
-        raise ConfigError([f"{path}: unknown field {faults.shown(name)}" for name in unknown])
+        raise ConfigError([f"{path}: unknown field {errors.shown(name)}" for name in unknown])
     return {names[name]: value for name, value in members.items() if value is not None}
 
 

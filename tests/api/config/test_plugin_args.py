@@ -1,6 +1,7 @@
 import pytest
 
 from moorage.api import config
+from moorage.api.config import structs
 from moorage.errors import ConfigError
 
 
@@ -27,48 +28,50 @@ def term(operator, *values, key="disk"):
         pytest.param(
             "InterPodAffinity",
             {"hardPodAffinityWeight": 0},
-            config.InterPodAffinityArgs(hard_pod_affinity_weight=0),
+            structs.InterPodAffinityArgs(hard_pod_affinity_weight=0),
             id="an explicit zero is kept",
         ),
-        pytest.param("InterPodAffinity", None, config.InterPodAffinityArgs(), id="args left empty"),
+        pytest.param(
+            "InterPodAffinity", None, structs.InterPodAffinityArgs(), id="args left empty"
+        ),
         pytest.param(
             "InterPodAffinity",
             {"apiVersion": config.API_VERSION, "kind": "InterPodAffinityArgs"},
-            config.InterPodAffinityArgs(hard_pod_affinity_weight=1),
+            structs.InterPodAffinityArgs(hard_pod_affinity_weight=1),
             id="version and kind may stand there",
         ),
         pytest.param(
             "DefaultPreemption",
             {"minCandidateNodesPercentage": 0},
-            config.DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
+            structs.DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
             id="one of the two may be zero",
         ),
         pytest.param(
             "NodeResourcesBalancedAllocation",
             {"resources": [{"name": "cpu"}, {"name": "gpu", "weight": 0}]},
-            config.NodeResourcesBalancedAllocationArgs(
-                resources=(config.ResourceSpec(name="cpu"), config.ResourceSpec(name="gpu"))
+            structs.NodeResourcesBalancedAllocationArgs(
+                resources=(structs.ResourceSpec(name="cpu"), structs.ResourceSpec(name="gpu"))
             ),
             id="no weight and weight 0 are 1",
         ),
         pytest.param(
             "NodeResourcesFit",
             {"scoringStrategy": {"type": "MostAllocated", "resources": []}},
-            config.NodeResourcesFitArgs(
-                scoring_strategy=config.ScoringStrategy(type="MostAllocated")
+            structs.NodeResourcesFitArgs(
+                scoring_strategy=structs.ScoringStrategy(type="MostAllocated")
             ),
             id="without resources, cpu and memory",
         ),
         pytest.param(
             "PodTopologySpread",
             {"defaultingType": ""},
-            config.PodTopologySpreadArgs(defaulting_type="System"),
+            structs.PodTopologySpreadArgs(defaulting_type="System"),
             id="an empty defaulting type is System",
         ),
         pytest.param(
             "DynamicResources",
             {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
-            config.DynamicResourcesArgs(filter_timeout_seconds=0.0, binding_timeout_seconds=90.0),
+            structs.DynamicResourcesArgs(filter_timeout_seconds=0.0, binding_timeout_seconds=90.0),
             id="durations are seconds",
         ),
         pytest.param(

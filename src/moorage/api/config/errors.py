@@ -1,11 +1,11 @@
-"""Faults of a configuration in Kubernetes' words: path, kind of fault, value, rule."""
+"""Error texts of a configuration, as Kubernetes' field.Error: path, type, value, rule."""
 
 import json
 from collections.abc import Iterable
 
 
 def at(path: str, name: str) -> str:
-    """The path of a field of what is at `path`; the root's path is empty."""
+    """The path of a field below `path`; the path of the root is empty."""
     return f"{path}.{name}" if path else name
 
 
