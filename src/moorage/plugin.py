@@ -82,7 +82,7 @@ from moorage.framework.template import PodTemplate
 from moorage.framework.what_if import WhatIf
 from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
-from moorage.nodes.changes import Cursor
+from moorage.nodes.changes import FEW_ROWS, Cursor
 from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
@@ -99,6 +99,7 @@ from moorage.nodes.usage import HostPort, Placed
 __all__ = [
     "ALWAYS",
     "BEST",
+    "FEW_ROWS",
     "SKIP",
     "SUCCESS",
     "Action",

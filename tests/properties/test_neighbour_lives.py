@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from moorage import plugin
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework import fitting, memo
 from moorage.framework.profile import Profile
@@ -24,7 +25,6 @@ from moorage.plugins.inter_pod_affinity import scoring as affinity_scoring
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.pod_topology_spread import PodTopologySpread
-from moorage.plugins.pod_topology_spread import kinds as spread_kinds
 from moorage.plugins.pod_topology_spread import scoring as spread_scoring
 from moorage.testing import make_node
 from moorage.testing.worlds import HOSTNAME, ZONE, World
@@ -112,8 +112,8 @@ class Orderly(World):
                 (domains, "LONGEST"): 3,
                 (affinity_scoring, "FEW"): 2,
                 (affinity_scoring, "MANY"): 2,
-                (spread_scoring, "MOST_KINDS"): 8,
-                (spread_kinds, "MANY"): 1,
+                (spread_scoring, "MOST_GROUPS"): 8,
+                (plugin, "FEW_ROWS"): 1,
             },
             id="with everything soon too much",
         ),

@@ -5,7 +5,7 @@ from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from moorage.api.workloads import ReplicationControllerSpec, SelectedSpec, ServiceSpec
 from moorage.framework.cluster import Cluster
-from moorage.plugins.pod_topology_spread.default_selector import DefaultSelector
+from moorage.plugins.pod_topology_spread.constraints import DefaultSelector
 from moorage.testing import make_pod
 from moorage.testing.neighbours import make_selector
 

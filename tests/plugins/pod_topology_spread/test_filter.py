@@ -9,7 +9,7 @@ from moorage.framework.cluster import Cluster
 from moorage.nodes.usage import Usage
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread.filtering import MISSING_LABEL, SKEWED
-from moorage.plugins.pod_topology_spread.plugin import SPREADS
+from moorage.plugins.pod_topology_spread.plugin import HARD_CONSTRAINTS
 from moorage.testing import check_plugin, make_node, make_pod, make_state, make_table
 from moorage.testing.neighbours import make_constraint
 
@@ -76,7 +76,10 @@ class Asked:
 
     def counts(self, *values):
         """Per constraint, the pods in the domains of these values."""
-        return [[spread.at(value) for value in values] for spread in self.state[SPREADS].spreads]
+        return [
+            [spread.at(value) for value in values]
+            for spread in self.state[HARD_CONSTRAINTS].spreads
+        ]
 
     def change(self, method, other, node):
         placed = mp.Placed(other, Usage.of(other))
@@ -247,7 +250,7 @@ SERVICE = Service(
 
 def test_default_constraints_take_the_selector_of_the_service():
     asked = Asked(waiting(), {"a": {"node": "a", "rack": "r"}}, crowd(a=2), [SERVICE], **LIST)
-    hard = [spread.counted.constraint for spread in asked.state[SPREADS].spreads]
+    hard = [spread.counted.constraint for spread in asked.state[HARD_CONSTRAINTS].spreads]
     assert [(each.topology_key, each.max_skew) for each in hard] == [("node", 3), ("rack", 5)]
     assert all(each.selector == mp.selectors.selector_from_map(FOO) for each in hard)
     assert asked.counts("a", "r") == [[2, 0], [0, 2]]

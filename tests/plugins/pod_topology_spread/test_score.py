@@ -10,7 +10,7 @@ from moorage.api.workloads import ReplicaSet, SelectedSpec, Service, ServiceSpec
 from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.plugins.pod_topology_spread import PodTopologySpread
-from moorage.plugins.pod_topology_spread.plugin import POINTS
+from moorage.plugins.pod_topology_spread.plugin import SCORES
 from moorage.plugins.pod_topology_spread.scoring import FewestBest
 from moorage.testing import make_node, make_pod, make_state, make_table
 from moorage.testing.neighbours import make_constraint
@@ -209,7 +209,7 @@ def test_system_defaults_leave_no_node_out():
     asked = Asked(pod, hosts("abcd", a="mars", b="mars"), objects=[controller])
     assert asked.found == mp.SUCCESS
     # Four nodes; two zones, of which one is that of nodes without the label.
-    weights = [spread.weight for spread in asked.state[POINTS].spreads]
+    weights = [spread.weight for spread in asked.state[SCORES].spreads]
     assert weights == [math.log(4 + 2), math.log(2 + 2)]
 
 
@@ -229,7 +229,7 @@ def test_system_defaults_give_no_points_for_a_label_that_a_node_lacks():
 def test_an_empty_zone_is_that_of_nodes_without_the_label():
     nodes = hosts("abc", a="", c="z")
     asked = Asked(waiting(), nodes, crowd(b=3), objects=[SERVICE])
-    zone = asked.state[POINTS].spreads[1]
+    zone = asked.state[SCORES].spreads[1]
     assert zone.weight == math.log(2 + 2)
     # b's pods count for a, which is in the zone of the empty name; b itself has no zone to score.
     assert asked.raw.tolist() == [2 + 4 + 4, 5 + 2, 2 + 4]

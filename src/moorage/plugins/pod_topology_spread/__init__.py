@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods of one kind evenly over zones, nodes, or whatever a label tells apart."""
+"""PodTopologySpread: spread matching pods evenly over topology domains."""
 
 from moorage.plugins.pod_topology_spread.plugin import PodTopologySpread
 

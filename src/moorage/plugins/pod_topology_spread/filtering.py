@@ -1,8 +1,9 @@
-"""What the filter knows in one cycle: pods per domain for every hard constraint.
+"""The filter: pods per domain for every hard constraint, and the verdicts that follow.
 
-A what-if corrects the counts of a copy; the views beneath stay as they are.
+A what-if corrects a copy of the counts; the views below do not change.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.pod_topology_spread.spreading import Counted
+from moorage.plugins.pod_topology_spread import constraints
+from moorage.plugins.pod_topology_spread.constraints import HARD, Constraint, Stated
+from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, ConstraintViews
 
 MISSING_LABEL = mp.unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -19,30 +22,27 @@ SKEWED = mp.unschedulable("node(s) didn't match pod topology spread constraints"
 
 STATUSES = (mp.SUCCESS, MISSING_LABEL, SKEWED)
 
-# The least of no domains at all.
+# The minimum over no domains.
 NO_DOMAINS = 2**31 - 1
-
-# Up to so many domains are looked at one by one.
-FEW = 32
 
 
 @dataclass(slots=True)
-class Spread:
-    """One constraint's counts."""
+class DomainCounts:
+    """The counts of one constraint."""
 
-    counted: Counted
-    # Label value -> pods more or less than were counted.
+    counted: ConstraintViews
+    # Label value -> pods added to, or removed from, what is counted.
     corrections: dict[str, int] = field(default_factory=dict)
     _least: int | None = None
 
-    def clone(self) -> "Spread":
-        return Spread(self.counted, dict(self.corrections), self._least)
+    def clone(self) -> "DomainCounts":
+        return DomainCounts(self.counted, dict(self.corrections), self._least)
 
     def correct(self, other: mp.Pod, node: mp.NodeInfo, amount: int) -> None:
         """As if a pod came to (1), or left (-1), a node."""
         asked, row = self.counted.constraint, node.row
-        # Unlike in counting, it is not looked at whether the pod is being deleted, or the
-        # selector empty. Kubernetes does it so, and may count down below what it counted up.
+        # Unlike in counting, terminating pods and empty selectors are not excluded. Kubernetes
+        # does the same, so its counts may fall below what was counted.
         if self.counted.eligibility.mask[row] and asked.selector.matches(other.labels):
             value = node.labels[asked.topology_key]
             self.corrections[value] = self.corrections.get(value, 0) + amount
@@ -66,22 +66,22 @@ class Spread:
 
     @property
     def too_full(self) -> mp.Mask | list[bool]:
-        """The domains where the pod does not fit; nodes without the label are another matter."""
+        """The domains where the pod does not fit; the first stands for nodes without the label."""
         counts, most = self.by_domain, self.most
-        if len(counts) > FEW:
+        if len(counts) > FEW_DOMAINS:
             skewed: mp.Mask = counts > most
             return skewed
         return [count > most for count in counts.tolist()]
 
     @property
     def most(self) -> int:
-        """How many pods a domain may have for the pod to fit there."""
+        """The most pods that a domain may have for the pod to fit there."""
         asked = self.counted.constraint
         return asked.max_skew - asked.matches_itself + self.least
 
     @property
     def least(self) -> int:
-        """Pods in the domain that has fewest; 0 if there are not as many domains as wanted."""
+        """Pods in the domain with the fewest; 0 if there are fewer domains than `minDomains`."""
         if self._least is None:
             nodes = self.counted.nodes
             if nodes.nonzero < self.counted.constraint.min_domains:
@@ -93,26 +93,26 @@ class Spread:
 
 def _least(counts: NDArray[np.int64], nodes: NDArray[np.int64]) -> int:
     """The least count of a domain that has nodes."""
-    if len(counts) > FEW:
+    if len(counts) > FEW_DOMAINS:
         return int(counts[nodes > 0].min(initial=NO_DOMAINS))
     both = zip(counts.tolist(), nodes.tolist(), strict=True)
     return min([count for count, has_nodes in both if has_nodes], default=NO_DOMAINS)
 
 
-# For every constraint what was counted, and the domains that were too full.
-Told = list[tuple[Counted, mp.Mask | list[bool]]]
+# What verdicts were computed from: each constraint's views, and the domains that were too full.
+FilterToken = list[tuple[ConstraintViews, mp.Mask | list[bool]]]
 
 
 @dataclass(slots=True)
-class Spreads:
+class HardConstraints:
     """All hard constraints of a pod, in order: the first that a node fails is reported."""
 
     namespace: str
-    spreads: list[Spread]
+    spreads: list[DomainCounts]
 
-    def clone(self) -> "Spreads":
+    def clone(self) -> "HardConstraints":
         """A copy to correct."""
-        return Spreads(self.namespace, [spread.clone() for spread in self.spreads])
+        return HardConstraints(self.namespace, [spread.clone() for spread in self.spreads])
 
     def correct(self, other: mp.Pod, node: mp.NodeInfo, amount: int) -> None:
         """As if a pod came to (1), or left (-1), a node."""
@@ -130,13 +130,13 @@ class Spreads:
                 return SKEWED
         return mp.SUCCESS
 
-    def news(self, told: Told | None) -> tuple[Told, mp.RowArray | None]:
+    def changes(self, since: FilterToken | None) -> tuple[FilterToken, mp.RowArray | None]:
         """The rows in domains that became too full, or no longer are."""
         now = [(spread.counted, spread.too_full) for spread in self.spreads]
-        if told is None or len(told) != len(now):
+        if since is None or len(since) != len(now):
             return now, None
-        turned: dict[mp.LabelColumn, dict[int, int]] = {}
-        for (counted, full), (same, before) in zip(now, told, strict=True):
+        changed: dict[mp.LabelColumn, dict[int, int]] = {}
+        for (counted, full), (same, before) in zip(now, since, strict=True):
             if counted is not same or len(full) != len(before):
                 return now, None
             if isinstance(full, list):
@@ -144,20 +144,60 @@ class Spreads:
             else:
                 domains = np.flatnonzero(full != before).tolist()
             if domains:
-                turned.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
-        return now, mp.few_rows_in(turned)
+                changed.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
+        return now, mp.few_rows_in(changed)
 
     def verdicts(self, rows: mp.Rows) -> mp.Verdicts:
-        """The verdicts on many rows: worked out per domain, then spread over the rows."""
+        """The verdicts on many rows: computed per domain, then copied to the rows."""
         first: NDArray[np.int8] | None = None
         for spread in self.spreads:
             by_domain = np.array(spread.too_full).view(np.int8) * np.int8(2)
             by_domain[0] = 1
             codes = by_domain.take(rows.domains(spread.counted.constraint.topology_key))
             first = codes if first is None else np.where(first == 0, codes, first)
-        assert first is not None, "a pod without hard constraints is not asked for verdicts"
+        assert first is not None, "a pod without hard constraints is skipped"
         return mp.Verdicts(codes=first.astype(np.int64), status_of=STATUSES.__getitem__)
 
 
 def _differing(one: Iterable[bool], other: Iterable[bool]) -> list[int]:
     return [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+
+
+def explain(rejection: mp.Rejection) -> str:
+    """The hard constraints that the pod states; those of a profile are not described."""
+    stated = [
+        each
+        for each in rejection.pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable == HARD
+    ]
+    if rejection.reason in MISSING_LABEL.reasons:
+        texts = [_missing(rejection, key) for key in dict.fromkeys(s.topology_key for s in stated)]
+        found = [text for text in texts if text]
+        return f"{'; '.join(found)}." if found else ""
+    parsed = constraints.parse(rejection.pod, stated, HARD)
+    return " ".join(_counts(rejection, *pair) for pair in zip(stated, parsed, strict=True))
+
+
+def _missing(rejection: mp.Rejection, key: str) -> str:
+    without = [node.name for node in rejection.nodes if key not in node.labels]
+    if not without:
+        return ""
+    exists = any(key in node.labels for node in rejection.all_nodes)
+    where = f"not on {mp.texts.listed(without, 60)}" if exists else "no node has it"
+    return f"the pod is spread over the label {key}: {where}"
+
+
+def _counts(rejection: mp.Rejection, stated: Stated, constraint: Constraint) -> str:
+    key = stated.topology_key
+    domains = {n.name: n.labels[key] for n in rejection.all_nodes if key in n.labels}
+    counts = Counter(dict.fromkeys(domains.values(), 0))
+    for node, pod in rejection.placed():
+        matches = pod.namespace == constraint.namespace and constraint.selector.matches(pod.labels)
+        if node in domains and matches:
+            counts[domains[node]] += 1
+    fewest_first = sorted(counts.items(), key=lambda item: (item[1], item[0]))
+    there = [f"{number:,} in {domain}" for domain, number in fewest_first]
+    return (
+        f"between values of {key} the number of {mp.texts.pods_with(stated.label_selector)} may "
+        f"differ by {stated.max_skew}; there are {mp.texts.listed(there, 60)}."
+    )

@@ -1,27 +1,41 @@
-"""PodTopologySpread: pods of one kind evenly over zones, nodes, or whatever a label tells apart.
+"""PodTopologySpread: spread matching pods evenly over zones, nodes, or other topology domains.
 
-A pod's hard constraints rule out nodes where its arrival would make a domain too full compared
-with the emptiest one; its soft constraints prefer nodes with few pods of the kind around. Pods
+A hard constraint rejects nodes in domains that would have too many more matching pods than the
+domain with the fewest. A soft constraint prefers nodes in domains with few matching pods. Pods
 that state no constraints get those of the profile, with a selector from their services and
-controller. Nothing is counted here: the placements keep count.
+controller. The counts are views of the placements (`mp.Placements`).
 """
 
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
 from moorage import plugin as mp
-from moorage.plugins.pod_topology_spread import advice
-from moorage.plugins.pod_topology_spread.constraints import HARD, SOFT, SYSTEM_DEFAULTS, Stated
-from moorage.plugins.pod_topology_spread.filtering import Spread, Spreads, Told
-from moorage.plugins.pod_topology_spread.hints import Hints
-from moorage.plugins.pod_topology_spread.scoring import FewestBest, Points
-from moorage.plugins.pod_topology_spread.spreading import Defaults, Group, Spreading
+from moorage.plugins.pod_topology_spread import constraints, filtering
+from moorage.plugins.pod_topology_spread.constraints import (
+    HARD,
+    HONOR,
+    SOFT,
+    SYSTEM_DEFAULTS,
+    Stated,
+)
+from moorage.plugins.pod_topology_spread.filtering import DomainCounts, FilterToken, HardConstraints
+from moorage.plugins.pod_topology_spread.scoring import FewestBest, SpreadScores
+from moorage.plugins.pod_topology_spread.views import (
+    ConstraintSet,
+    Defaults,
+    TemplateConstraints,
+)
 
-SPREADS = mp.StateKey[Spreads]("PreFilterPodTopologySpread")
-POINTS = mp.StateKey[Points]("PreScorePodTopologySpread")
+HARD_CONSTRAINTS = mp.StateKey[HardConstraints]("PreFilterPodTopologySpread")
+SCORES = mp.StateKey[SpreadScores]("PreScorePodTopologySpread")
 
 SYSTEM = "System"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[tuple[Stated, ...], dict[str, str]]).decode
 
 
 class PodTopologySpread:
@@ -45,71 +59,73 @@ class PodTopologySpread:
         self._slot = f"{self.name} {msgspec.json.encode(stated).decode()}"
 
     def prepare(self, template: mp.PodTemplate) -> None:
-        self._spreading(template)
+        self._constraints(template)
 
     def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """Whether there are constraints is a matter of the pod, its services and its controller."""
-        return self._spreading(state.template).stamp(state.cluster)
+        """Constraints come from the pod, or from its services and its controller."""
+        return self._constraints(state.template).stamp(state.cluster)
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         try:
             group = self._group(HARD, state)
-        except mp.selectors.SelectorError as trouble:
+        except mp.selectors.SelectorError as error:
             text = "get constraints from pod: obtaining pod's hard topology spread constraints"
-            raise mp.PluginFailure(f"{text}: {trouble}") from trouble
+            raise mp.PluginFailure(f"{text}: {error}") from error
         if not group.constraints:
             return mp.SKIP
         counted = group.counted(state.table.placements)
-        state[SPREADS] = Spreads(pod.namespace, [Spread(each) for each in counted])
+        state[HARD_CONSTRAINTS] = HardConstraints(
+            pod.namespace, [DomainCounts(each) for each in counted]
+        )
         return mp.SUCCESS
 
     def add_pod(
         self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
     ) -> None:
-        state[SPREADS].correct(other.pod, node, 1)
+        state[HARD_CONSTRAINTS].correct(other.pod, node, 1)
 
     def remove_pod(
         self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
     ) -> None:
-        state[SPREADS].correct(other.pod, node, -1)
+        state[HARD_CONSTRAINTS].correct(other.pod, node, -1)
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        return state[SPREADS].status(node)
+        return state[HARD_CONSTRAINTS].status(node)
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        return state[SPREADS].verdicts(table)
+        return state[HARD_CONSTRAINTS].verdicts(table)
 
     def filter_changes(
-        self, state: mp.CycleState, pod: mp.Pod, since: Told | None
-    ) -> tuple[Told, mp.RowArray | None]:
-        return state[SPREADS].news(since)
+        self, state: mp.CycleState, pod: mp.Pod, since: FilterToken | None
+    ) -> tuple[FilterToken, mp.RowArray | None]:
+        return state[HARD_CONSTRAINTS].changes(since)
 
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         try:
             group = self._group(SOFT, state)
-        except mp.selectors.SelectorError as trouble:
+        except mp.selectors.SelectorError as error:
             text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
-            raise mp.PluginFailure(f"{text}: {trouble}") from trouble
+            raise mp.PluginFailure(f"{text}: {error}") from error
         if not group.constraints:
             return mp.SKIP
-        state[POINTS] = Points(group, state.table, feasible)
+        state[SCORES] = SpreadScores(group, state.table, feasible)
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        return state[POINTS].of(node)
+        return state[SCORES].of(node)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        return state[POINTS].of_all(table)
+        return state[SCORES].of_all(table)
 
     def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.ScoresByGroup | None:
-        return state[POINTS].by_kind
+        return state[SCORES].by_group
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
-        return advice.explain(rejection)
+        return filtering.explain(rejection)
 
     # Requeueing
 
@@ -126,11 +142,93 @@ class PodTopologySpread:
             mp.ClusterEvent.UPDATE_NODE_TAINT: node_change,
         }
 
-    def _group(self, action: str, state: mp.CycleState) -> Group:
-        return self._spreading(state.template).group(action, state.cluster)
+    def _group(self, action: str, state: mp.CycleState) -> ConstraintSet:
+        return self._constraints(state.template).group(action, state.cluster)
 
-    def _spreading(self, template: mp.PodTemplate) -> Spreading:
-        known: Spreading | None = template.compiled.get(self._slot)
+    def _constraints(self, template: mp.PodTemplate) -> TemplateConstraints:
+        known: TemplateConstraints | None = template.compiled.get(self._slot)
         if known is None:
-            known = template.compiled[self._slot] = Spreading(template.exemplar, self._defaults)
+            known = template.compiled[self._slot] = TemplateConstraints(
+                template.exemplar, self._defaults
+            )
         return known
+
+
+class HintConstraint(NamedTuple):
+    """The part of a hard constraint that a hint reads; `selector` is None if it is unknown."""
+
+    topology_key: str
+    selector: mp.selectors.Selector | None
+    honors_taints: bool
+
+    def is_changed_by(self, one: dict[str, str], other: dict[str, str]) -> bool:
+        """Whether a change of labels adds a pod to the selected ones, or removes it."""
+        return self.selector is None or self.selector.matches(one) != self.selector.matches(other)
+
+    def selects(self, labels: dict[str, str]) -> bool:
+        return self.selector is None or self.selector.matches(labels)
+
+
+class Hints(NamedTuple):
+    """Hint functions, with the default constraints of the profile. Only hard constraints matter.
+
+    The selector of default constraints comes from services and controllers, which a hint cannot
+    read; so any pod of the namespace may be one that it selects.
+    """
+
+    defaults: tuple[Stated, ...]
+
+    def pod_change(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
+        """A pod was added or deleted, or its labels or tolerations changed."""
+        if not all(_is_involved(pod, each) for each in (old, new) if each is not None):
+            return mp.Hint.QUEUE_SKIP
+        hard = self._hard(pod)
+        if old is not None and new is not None:
+            more = old.spec.tolerations != new.spec.tolerations and new.uid == pod.uid
+            helps = more and any(each.honors_taints for each in hard)
+            changed = old.labels != new.labels
+            helps |= changed and any(each.is_changed_by(old.labels, new.labels) for each in hard)
+        else:
+            labels = (new or old or pod).labels
+            helps = any(each.selects(labels) for each in hard)
+        return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
+
+    def node_change(self, pod: mp.Pod, old: mp.Node | None, new: mp.Node | None) -> mp.Hint:
+        """A node was added or deleted, or its labels or taints changed."""
+        keys = [each.topology_key for each in self._hard(pod)]
+        mattered = old is not None and all(key in old.labels for key in keys)
+        matters = new is not None and all(key in new.labels for key in keys)
+        helps = mattered != matters
+        if old is not None and new is not None and matters:
+            moved = any(old.labels.get(key) != new.labels[key] for key in keys)
+            helps |= moved or old.spec.taints != new.spec.taints
+        return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
+
+    def _hard(self, pod: mp.Pod) -> tuple[HintConstraint, ...]:
+        own = pod.spec.topology_spread_constraints
+        if own:
+            return _parsed(_encode((own, pod.labels)))
+        return tuple(
+            HintConstraint(each.topology_key, None, each.node_taints_policy == HONOR)
+            for each in self.defaults
+            if each.when_unsatisfiable == HARD
+        )
+
+
+# Hints are called for the same few pods after every change.
+@lru_cache(maxsize=1024)
+def _parsed(content: bytes) -> tuple[HintConstraint, ...]:
+    stated, labels = _decode(content)
+    pod = mp.Pod(metadata=mp.ObjectMeta(labels=labels))
+    return tuple(
+        HintConstraint(each.topology_key, each.selector, each.honors_taints)
+        for each in constraints.parse(pod, stated, HARD)
+    )
+
+
+def _is_involved(pod: mp.Pod, other: mp.Pod) -> bool:
+    """Whether a change of `other` may matter: it is the pod, or is on a node in its namespace."""
+    if other.uid == pod.uid:
+        return True
+    is_placed = bool(other.node_name or other.status.nominated_node_name)
+    return is_placed and other.namespace == pod.namespace

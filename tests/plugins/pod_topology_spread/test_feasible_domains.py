@@ -1,4 +1,4 @@
-"""The number of domains is the same with and without witnesses."""
+"""The number of domains is the same with and without samples."""
 
 from random import Random
 
@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from moorage.nodes.inclusion import Inclusion
-from moorage.plugins.pod_topology_spread.reach import Reach
+from moorage.plugins.pod_topology_spread.views import FeasibleDomains
 from moorage.testing import make_node, make_table
 
 ZONES = ("z1", "z1", "z2", "z3", "", None)
 
 
 @pytest.mark.parametrize("zones", [ZONES, ZONES[:4]], ids=["some nodes lack it", "all have it"])
-def test_size(zones):
+def test_count(zones):
     rng = Random(7)
     table = make_table([make_node(f"n{i}", labels={"zone": rng.choice(zones)}) for i in range(6)])
-    reach = Reach(table.placements.nodes(Inclusion(), "zone"))
+    domains = FeasibleDomains(table.placements.nodes(Inclusion(), "zone"))
     feasible = table.active_rows.copy()
     for _ in range(500):
         name = f"n{rng.randrange(8)}"
@@ -30,18 +30,18 @@ def test_size(zones):
                 feasible[row] = not feasible[row]
         feasible &= table.active_rows
         nodes = [table.info(row) for row in np.flatnonzero(feasible)]
-        assert reach.size(feasible) == len({node.labels.get("zone", "") for node in nodes})
+        assert domains.count(feasible) == len({node.labels.get("zone", "") for node in nodes})
 
 
-def test_witnesses_are_looked_for_only_when_one_is_missing():
+def test_samples_are_replaced_only_when_one_is_no_longer_feasible():
     table = make_table([make_node(f"n{i}", labels={"zone": f"z{i % 2}"}) for i in range(6)])
-    reach = Reach(table.placements.nodes(Inclusion(), "zone"))
+    domains = FeasibleDomains(table.placements.nodes(Inclusion(), "zone"))
     feasible = table.active_rows.copy()
-    assert reach.size(feasible) == 2
-    before = reach._witnesses
+    assert domains.count(feasible) == 2
+    before = domains._samples
     feasible[[row for row in np.flatnonzero(feasible) if row not in before]] = False
-    assert reach.size(feasible) == 2
-    assert reach._witnesses is before
+    assert domains.count(feasible) == 2
+    assert domains._samples is before
     feasible[before[0]] = False
-    assert reach.size(feasible) == 1
-    assert reach._witnesses is not before
+    assert domains.count(feasible) == 1
+    assert domains._samples is not before
