@@ -8,7 +8,7 @@ from moorage import Simulation, explain
 from moorage.api import manifests
 from moorage.api.pod import Pod
 from moorage.errors import ManifestError
-from moorage.expansion import expand, names
+from moorage.expansion import expand, templates
 
 SPEC = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
@@ -60,7 +60,7 @@ def of_kind(kind, objects):
     return [obj for obj in objects if type(obj).__name__ == kind]
 
 
-LETTERS = f"[{names.LETTERS}]"
+LETTERS = f"[{templates.LETTERS}]"
 
 
 @pytest.mark.parametrize(
@@ -438,4 +438,4 @@ def test_explain_takes_workloads_too():
 
 
 def test_suffixes_do_not_meet():
-    assert len({names.suffix("ReplicaSet/default/web", i) for i in range(100_000)}) == 100_000
+    assert len({templates.suffix("ReplicaSet/default/web", i) for i in range(100_000)}) == 100_000

@@ -69,8 +69,8 @@ def names(objects):
 def test_one_step_at_a_time(replicas, states, made, surplus):
     there = [pod(f"db-{i}", state) for i, state in enumerate(states) if state]
     owner, *pods = manifests.from_dicts([stateful_set(replicas), *there])
-    found = stateful_sets.wanted(owner, Children(pods), in_order=True)
-    assert (names(found.made), names(found.surplus)) == (made, surplus)
+    found = stateful_sets.reconcile(owner, Children(pods), in_order=True)
+    assert (names(found.create), names(found.delete)) == (made, surplus)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_all_at_once(policy, in_order):
     ]
     asked = stateful_set(4, podManagementPolicy=policy)
     owner, *pods = manifests.from_dicts([asked, *there])
-    found = stateful_sets.wanted(owner, Children(pods), in_order=in_order)
-    assert names(found.made) == ["db-0", "db-3"]
-    assert names(found.surplus) == ["db-2", "db-5", "db-4"]
+    found = stateful_sets.reconcile(owner, Children(pods), in_order=in_order)
+    assert names(found.create) == ["db-0", "db-3"]
+    assert names(found.delete) == ["db-2", "db-5", "db-4"]
 
 
 def test_each_comes_when_the_one_before_it_runs():

@@ -1,10 +1,11 @@
-"""Children: which objects belong to which controller, as their owner references say.
+"""Children: the objects of each controller, by owner references; ControllerActions.
 
-An owner is told by kind, namespace and name. Its UID is not asked for: a manifest has none, and
-the dump beside it that shows its pods has.
+An owner is identified by kind, namespace and name, not by UID: a manifest has no UIDs, while its
+pods in a dump refer to one.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from moorage.api.meta import KubeObject
@@ -16,18 +17,18 @@ Key = tuple[str, str, str]
 
 
 def key_of(owner: KubeObject) -> Key:
-    """How children name an owner: kind, namespace, name."""
+    """The key of an owner: kind, namespace, name."""
     return type(owner).__name__, owner.namespace or "default", owner.name
 
 
 def owner_key(obj: KubeObject) -> Key | None:
-    """The owner that an object names; None for an orphan."""
+    """The key of an object's owner; None for an orphan."""
     owner = obj.controller
     return None if owner is None else (owner.kind, obj.namespace or "default", owner.name)
 
 
 class Children:
-    """Objects by owner, and the pods that nobody owns."""
+    """Objects by owner, and the pods without an owner."""
 
     def __init__(self, objects: Iterable[KubeObject] = ()) -> None:
         self._by_owner: dict[Key, dict[Key, KubeObject]] = {}
@@ -36,7 +37,7 @@ class Children:
             self.put(obj)
 
     def put(self, obj: KubeObject) -> None:
-        """Take in an object, or its newer version."""
+        """Add an object, or its newer version."""
         owner = owner_key(obj)
         if owner is not None:
             self._by_owner.setdefault(owner, {})[key_of(obj)] = obj
@@ -44,7 +45,7 @@ class Children:
             self._orphans.setdefault(obj.namespace or "default", {})[key_of(obj)] = obj
 
     def drop(self, obj: KubeObject) -> None:
-        """An object is gone."""
+        """Remove an object."""
         owner = owner_key(obj)
         if owner is not None:
             self._by_owner.get(owner, {}).pop(key_of(obj), None)
@@ -52,26 +53,27 @@ class Children:
             self._orphans.get(obj.namespace or "default", {}).pop(key_of(obj), None)
 
     def of(self, owner: KubeObject, kind: type[T]) -> list[T]:
-        """The children of that kind, oldest first."""
+        """The children of a kind, oldest first."""
         found = self._by_owner.get(key_of(owner), {}).values()
         return [obj for obj in found if isinstance(obj, kind)]
 
     def adoptable(self, owner: KubeObject, selector: Selector) -> list[Pod]:
-        """Pods without an owner that a controller would take for its own."""
-        orphans = self._orphans.get(owner.namespace or "default", {}).values()
-        return [pod for pod in orphans if selector.matches(pod.labels)]
+        """Pods without an owner that a controller would adopt."""
+        return [pod for pod in self._orphans_near(owner) if selector.matches(pod.labels)]
 
     def named(self, owner: KubeObject, names: Container[str]) -> list[Pod]:
         """Pods without an owner, in an owner's namespace, that have one of these names."""
-        orphans = self._orphans.get(owner.namespace or "default", {}).values()
-        return [pod for pod in orphans if pod.name in names]
+        return [pod for pod in self._orphans_near(owner) if pod.name in names]
+
+    def _orphans_near(self, owner: KubeObject) -> Iterable[Pod]:
+        return self._orphans.get(owner.namespace or "default", {}).values()
 
     def of_replica_sets(self, deployment: KubeObject, selector: Selector) -> list[Pod]:
-        """Pods of a deployment whose replica sets a dump left out."""
+        """Pods of a deployment whose replica sets are not in the dump."""
         _, namespace, name = key_of(deployment)
         found: list[Pod] = []
-        for (kind, place, owner), children in self._by_owner.items():
-            if kind == "ReplicaSet" and place == namespace and owner.rpartition("-")[0] == name:
+        for (kind, where, owner), children in self._by_owner.items():
+            if kind == "ReplicaSet" and where == namespace and owner.rpartition("-")[0] == name:
                 found += (
                     pod
                     for pod in children.values()
@@ -81,5 +83,13 @@ class Children:
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
-    """Those that count: neither ended nor on their way out."""
+    """The pods that are neither terminal nor terminating."""
     return [pod for pod in pods if not pod.is_terminal and not pod.is_terminating]
+
+
+@dataclass(slots=True)
+class ControllerActions:
+    """What a controller does now: the objects to create, the pods to delete."""
+
+    create: Sequence[KubeObject] = ()
+    delete: list[Pod] = field(default_factory=list)

@@ -1,7 +1,6 @@
-"""DaemonSets: a pod for every node that will have it, each bound to its node by affinity.
+"""DaemonSets: a pod for every eligible node, restricted to that node by node affinity.
 
-As in Kubernetes the pods still go through the scheduler: their node affinity leaves them a single
-node, and some taints that come and go do not keep them away.
+As in Kubernetes, the scheduler binds the pods. They tolerate the taints of node conditions.
 """
 
 from collections.abc import Iterable
@@ -21,11 +20,9 @@ from moorage.api.pod import (
     Toleration,
 )
 from moorage.api.workloads import DaemonSet
-from moorage.errors import ManifestError
 from moorage.expansion import templates
-from moorage.expansion.children import Children, live
-from moorage.expansion.names import Names
-from moorage.expansion.wanted import Wanted
+from moorage.expansion.children import Children, ControllerActions, live
+from moorage.expansion.templates import NameGenerator
 
 REPELLING = ("NoSchedule", "NoExecute")
 TAINTS = "node.kubernetes.io/"
@@ -40,31 +37,30 @@ TOLERATED = (
 TOLERATED_ON_HOST_NETWORK = (f"{TAINTS}network-unavailable", "NoSchedule")
 
 
-def wanted(owner: DaemonSet, children: Children, nodes: Iterable[Node], serials: Names) -> Wanted:
-    """A pod for every node that lacks one; those on nodes that no longer qualify are too many."""
+def reconcile(
+    owner: DaemonSet, children: Children, nodes: Iterable[Node], names: NameGenerator
+) -> ControllerActions:
+    """Create a pod on every eligible node without one; delete those on other nodes."""
     template = owner.spec.template
     if template is None:
-        where = f"DaemonSet {owner.namespace or 'default'}/{owner.name}"
-        raise ManifestError(f"{where}, spec.template: is missing")
-    template = replace(template, spec=_tolerant(template.spec))
+        raise templates.missing_field(owner, "spec.template")
+    template = replace(template, spec=_with_tolerations(template.spec))
     own = children.of(owner, Pod)
     taken = {pod.name for pod in own}
-    there = {node_of(pod): pod for pod in live(own)}
-    eligible = [node for node in nodes if is_eligible(template.spec, node)]
-    names = {node.name for node in eligible}
-    key = f"DaemonSet/{owner.namespace or 'default'}/{owner.name}"
-    made = []
+    by_node = {node_of(pod): pod for pod in live(own)}
+    eligible = [node.name for node in nodes if is_eligible(template.spec, node)]
+    created = []
     for node in eligible:
-        if node.name not in there:
-            spec = pinned(template.spec, node.name)
-            name = serials.fresh(key, f"{owner.name}-", taken)
-            made.append(templates.pod(owner, template, name, spec=spec))
-    surplus = [pod for node, pod in there.items() if node not in names]
-    return Wanted(made=made, surplus=surplus)
+        if node not in by_node:
+            name = names.fresh_of(owner, f"{owner.name}-", taken)
+            spec = _restricted_to(template.spec, node)
+            created.append(templates.pod(owner, template, name, spec=spec))
+    ineligible = by_node.keys() - set(eligible)
+    return ControllerActions(created, [pod for node, pod in by_node.items() if node in ineligible])
 
 
 def is_eligible(spec: PodSpec, node: Node) -> bool:
-    """Whether a daemon is meant for a node: by name, labels and taints. Room is not looked at."""
+    """Whether name, labels and taints of a node allow a daemon; resources are not checked."""
     if spec.node_name not in ("", node.name):
         return False
     if not selectors.selector_from_map(spec.node_selector or {}).matches(node.labels):
@@ -80,8 +76,8 @@ def is_eligible(spec: PodSpec, node: Node) -> bool:
     )
 
 
-def pinned(spec: PodSpec, node: str) -> PodSpec:
-    """The spec with a node affinity that only one node meets, in place of what it required."""
+def _restricted_to(spec: PodSpec, node: str) -> PodSpec:
+    """The spec with a required node affinity that only one node matches."""
     field = LabelSelectorRequirement(key=selectors.NODE_NAME_FIELD, operator="In", values=(node,))
     only = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
     affinity = spec.affinity or Affinity()
@@ -93,7 +89,7 @@ def pinned(spec: PodSpec, node: str) -> PodSpec:
 
 
 def node_of(pod: Pod) -> str:
-    """The node that a daemon is on, or is meant for."""
+    """The node that a daemon is bound to, or restricted to."""
     if pod.node_name:
         return pod.node_name
     required = _required(pod.spec)
@@ -109,7 +105,7 @@ def _required(spec: PodSpec) -> NodeSelector | None:
     return affinity.required if affinity else None
 
 
-def _tolerant(spec: PodSpec) -> PodSpec:
-    wanted = TOLERATED + ((TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ())
-    more = (Toleration(key=key, operator="Exists", effect=effect) for key, effect in wanted)
+def _with_tolerations(spec: PodSpec) -> PodSpec:
+    taints = TOLERATED + ((TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ())
+    more = (Toleration(key=key, operator="Exists", effect=effect) for key, effect in taints)
     return replace(spec, tolerations=tuple(dict.fromkeys((*spec.tolerations, *more))))

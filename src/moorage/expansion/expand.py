@@ -1,6 +1,8 @@
-"""expand: every object that is made of others, replaced by what it makes."""
+"""expand: replace every workload and node pool by the pods and nodes that it creates."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+
+from msgspec.structs import replace
 
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
@@ -15,10 +17,9 @@ from moorage.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from moorage.expansion import daemon_sets, jobs, node_pools, replica_sets, stateful_sets
-from moorage.expansion.children import Children, key_of
-from moorage.expansion.names import Names
-from moorage.expansion.wanted import Wanted
+from moorage.expansion import daemon_sets, jobs, replica_sets, stateful_sets
+from moorage.expansion.children import Children, ControllerActions, key_of
+from moorage.expansion.templates import NameGenerator
 
 Controller = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 
@@ -26,16 +27,16 @@ Controller = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 def expand(
     objects: Iterable[KubeObject],
     known: Iterable[KubeObject] = (),
-    serials: Names | None = None,
+    names: NameGenerator | None = None,
     *,
     in_order: bool = False,
 ) -> list[KubeObject]:
-    """The objects with nodes of pools, pods of workloads and their claims.
+    """The objects, with nodes of pools, pods of workloads and their claims.
 
-    What is there already is not made twice: owner references tell which pods belong to whom.
-    `known` objects are there as well, but are not handed back. Objects that only exist to make
-    others (deployments, jobs, node pools) are left out; all others come first, in their order.
-    A stateful set makes all its pods; `in_order` only those that its controller would make now.
+    Pods that exist are not created again; owner references say which workload they belong to.
+    `known` objects exist as well, but are not returned. Objects that only create others
+    (deployments, jobs, node pools) are not returned; all others come first, in their order. All
+    pods of a stateful set are created; with `in_order`, only those that its controller would now.
     """
     objects, known = list(objects), list(known)
     made = controllers_and_nodes(objects, known)
@@ -43,10 +44,10 @@ def expand(
     children = Children(everything)
     nodes = [obj for obj in everything if isinstance(obj, Node)]
     claims = {key_of(obj) for obj in everything if isinstance(obj, PersistentVolumeClaim)}
-    serials = serials or Names()
+    names = names or NameGenerator()
     for obj in [*objects, *made]:
         if isinstance(obj, Controller):
-            for new in wanted(obj, children, nodes, serials, in_order=in_order).made:
+            for new in reconcile(obj, children, nodes, names, in_order=in_order).create:
                 if key_of(new) not in claims:
                     made.append(new)
     return [obj for obj in [*objects, *made] if type(obj).__name__ not in WORKLOADS]
@@ -64,7 +65,7 @@ def controllers_and_nodes(
     for obj in objects:
         match obj:
             case NodePool():
-                made += node_pools.nodes_of(obj, names)
+                made += pool_nodes(obj, names)
             case CronJob() if job := jobs.of_cron_job(obj, children):
                 made.append(job)
             case Deployment() if replica_set := replica_sets.of_deployment(obj, children):
@@ -72,21 +73,54 @@ def controllers_and_nodes(
     return made
 
 
-def wanted(
+def reconcile(
     controller: Controller,
     children: Children,
     nodes: Iterable[Node],
-    serials: Names,
+    names: NameGenerator,
     *,
     in_order: bool,
-) -> Wanted:
-    """What a controller would do now; unless `in_order`, one of a stateful set does not wait."""
+) -> ControllerActions:
+    """What a controller does now; without `in_order` a stateful set does not wait for its pods."""
     match controller:
         case ReplicaSet() | ReplicationController():
-            return replica_sets.wanted(controller, children, serials)
+            return replica_sets.reconcile(controller, children, names)
         case StatefulSet():
-            return stateful_sets.wanted(controller, children, in_order=in_order)
+            return stateful_sets.reconcile(controller, children, in_order=in_order)
         case DaemonSet():
-            return daemon_sets.wanted(controller, children, nodes, serials)
+            return daemon_sets.reconcile(controller, children, nodes, names)
         case Job():
-            return jobs.wanted(controller, children, serials)
+            return jobs.reconcile(controller, children, names)
+
+
+HOST_NAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+POOL = "moorage.dev/pool"
+# A kubelet's default.
+MAX_PODS = "110"
+
+
+def pool_nodes(pool: NodePool, taken: Container[str] = (), first: int = 0) -> list[Node]:
+    """The nodes of a pool, `general-0`, `general-1` and so on, without those that exist."""
+    names = (f"{pool.name}-{number}" for number in range(first, first + pool.spec.count))
+    return [
+        _node(pool, number, name) for number, name in enumerate(names, first) if name not in taken
+    ]
+
+
+def _node(pool: NodePool, number: int, name: str) -> Node:
+    template, zones = pool.spec.template, pool.spec.zones
+    labels = {HOST_NAME: name, POOL: pool.name, **template.metadata.labels}
+    if zones:
+        labels[ZONE] = zones[number % len(zones)]
+    status = template.status
+    offered = status.allocatable or status.capacity
+    if "pods" not in offered:
+        status = replace(status, allocatable=offered | {"pods": MAX_PODS})
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=replace(template.metadata, name=name, labels=labels),
+        spec=template.spec,
+        status=status,
+    )

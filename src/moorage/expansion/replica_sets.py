@@ -1,4 +1,4 @@
-"""Deployments, replica sets and replication controllers: so many pods, whichever they are."""
+"""Deployments, replica sets and replication controllers: a number of interchangeable pods."""
 
 from collections.abc import Iterable
 
@@ -16,68 +16,60 @@ from moorage.api.workloads import (
     ReplicationController,
     SelectedSpec,
 )
-from moorage.errors import ManifestError
-from moorage.expansion import names, templates
-from moorage.expansion.children import Children, live
-from moorage.expansion.names import Names
-from moorage.expansion.wanted import Wanted
+from moorage.expansion import templates
+from moorage.expansion.children import Children, ControllerActions, live
+from moorage.expansion.templates import NameGenerator
 
 TEMPLATE_HASH = "pod-template-hash"
 DEFAULT_REPLICAS = 1
 
 
 def of_deployment(deployment: Deployment, children: Children) -> ReplicaSet | None:
-    """The replica set that a deployment makes first; None if it has made one, or all its pods."""
+    """The first replica set of a deployment; None if it has one, or has all its pods."""
     spec = deployment.spec
     if spec.template is None:
-        where = f"Deployment {deployment.namespace or 'default'}/{deployment.name}"
-        raise ManifestError(f"{where}, spec.template: is missing")
+        raise templates.missing_field(deployment, "spec.template")
     if children.of(deployment, ReplicaSet):
         return None
     selector = _selector(spec.selector, spec.template)
-    there = len(live(children.of_replica_sets(deployment, selector)))
-    there += len(live(children.adoptable(deployment, selector)))
-    missing = max(0, _count(spec.replicas) - there)
-    if there and not missing:
+    existing = len(live(children.of_replica_sets(deployment, selector)))
+    existing += len(live(children.adoptable(deployment, selector)))
+    missing = max(0, _count(spec.replicas) - existing)
+    if existing and not missing:
         return None
     return _replica_set(deployment, spec.template, missing)
 
 
 def scaled(replica_sets: Iterable[ReplicaSet], replicas: int) -> ReplicaSet | None:
-    """The replica set that follows when its deployment is scaled: the one with the most pods."""
+    """The replica set that changes when its deployment is scaled: the one with the most pods."""
     found = max(replica_sets, key=lambda each: _count(each.spec.replicas), default=None)
     return found and replace(found, spec=replace(found.spec, replicas=replicas))
 
 
-def wanted(owner: ReplicaSet | ReplicationController, children: Children, serials: Names) -> Wanted:
-    """As many pods as there are replicas."""
+def reconcile(
+    owner: ReplicaSet | ReplicationController, children: Children, names: NameGenerator
+) -> ControllerActions:
+    """Create or delete pods until there are as many as replicas."""
     template = owner.spec.template
     if template is None:
-        return Wanted()
+        return ControllerActions()
     if isinstance(owner, ReplicaSet):
         selector = _selector(owner.spec.selector, template)
     else:
         selector = selectors.selector_from_map(owner.spec.selector or template.metadata.labels)
     own = children.of(owner, Pod)
-    there = [*live(own), *live(children.adoptable(owner, selector))]
-    count = _count(owner.spec.replicas)
+    existing = [*live(own), *live(children.adoptable(owner, selector))]
+    missing = _count(owner.spec.replicas) - len(existing)
     taken = {pod.name for pod in own}
-    made = [_pod(owner, template, serials, taken) for _ in range(count - len(there))]
-    return Wanted(made=made, surplus=_least_wanted(there)[: max(0, len(there) - count)])
-
-
-def _pod(
-    owner: ReplicaSet | ReplicationController,
-    template: PodTemplateSpec,
-    serials: Names,
-    taken: set[str],
-) -> Pod:
-    key = f"{type(owner).__name__}/{owner.namespace or 'default'}/{owner.name}"
-    return templates.pod(owner, template, serials.fresh(key, f"{owner.name}-", taken))
+    created = [
+        templates.pod(owner, template, names.fresh_of(owner, f"{owner.name}-", taken))
+        for _ in range(missing)
+    ]
+    return ControllerActions(created, _in_deletion_order(existing)[: max(0, -missing)])
 
 
 def _replica_set(deployment: Deployment, template: PodTemplateSpec, count: int) -> ReplicaSet:
-    letters = names.template_hash(msgspec.json.encode(template).decode())
+    letters = templates.template_hash(msgspec.json.encode(template).decode())
     label = {TEMPLATE_HASH: letters}
     selector = deployment.spec.selector or LabelSelector(match_labels=template.metadata.labels)
     meta = replace(template.metadata, labels=template.metadata.labels | label)
@@ -103,8 +95,8 @@ def _count(replicas: int | None) -> int:
     return DEFAULT_REPLICAS if replicas is None else max(0, replicas)
 
 
-def _least_wanted(pods: list[Pod]) -> list[Pod]:
-    """Those to go first: without a node, then not running yet, then the newest."""
+def _in_deletion_order(pods: list[Pod]) -> list[Pod]:
+    """Pods without a node first, then those not running yet, then the newest."""
     newest_first = list(reversed(pods))
     return sorted(
         newest_first, key=lambda pod: (bool(pod.node_name), pod.status.phase == "Running")

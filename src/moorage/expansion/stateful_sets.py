@@ -1,11 +1,11 @@
 """StatefulSets: pods with ordinals, each with claims of its own.
 
-    OrderedReady    the lowest pod that is missing is made once all below it run; after that surplus
-                    pods leave, the highest first, each when the one above it is gone
-    Parallel        what is missing and what is too much, all at once
+    OrderedReady    the lowest missing pod is created when all pods below it run; after that surplus
+                    pods are deleted, the highest first, each when the one above it is deleted
+    Parallel        missing pods are created and surplus pods deleted at once
 
-Either way a pod that has ended is removed, and made anew when its name is free. A pod that runs
-counts as ready: of probes nothing is known here.
+With both policies a terminal pod is deleted, and created again when its name is free. A running pod
+counts as ready: probes are not simulated.
 """
 
 from collections.abc import Container
@@ -18,73 +18,72 @@ from moorage.api.pod import ClaimVolume, Pod, PodSpec, Volume
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.api.workloads import PodTemplateSpec, StatefulSet
 from moorage.expansion import templates
-from moorage.expansion.children import Children, Key
-from moorage.expansion.wanted import Wanted
+from moorage.expansion.children import Children, ControllerActions, Key
 
 PARALLEL = "Parallel"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
-def wanted(owner: StatefulSet, children: Children, *, in_order: bool) -> Wanted:
-    """The pods that are lacking, with claims that outlive them, and those that have to go.
+def reconcile(owner: StatefulSet, children: Children, *, in_order: bool) -> ControllerActions:
+    """Create missing pods, with claims that outlive them, and delete terminal and surplus pods.
 
-    Unless it is `in_order`, no pod waits for another, whatever the set's policy.
+    Without `in_order` no pod waits for another, whatever the set's policy is.
     """
     template = owner.spec.template
     if template is None:
-        return Wanted()
+        return ControllerActions()
     in_order = in_order and owner.spec.pod_management_policy != PARALLEL
     ordinals = _ordinals(owner)
     own = _pods(owner, children, ordinals)
-    made: list[KubeObject] = []
-    ended: list[Pod] = []
+    created: list[KubeObject] = []
+    terminal: list[Pod] = []
     for name, ordinal in ordinals.items():
         pod = own.get(name)
         if pod is None:
-            made += [*_claims(owner, ordinal), _pod(owner, template, ordinal)]
+            created += [*_claims(owner, ordinal), _pod(owner, template, ordinal)]
         elif pod.is_terminal:
-            ended.append(pod)
-        if in_order and not _is_up(pod):
-            return Wanted(made=made, surplus=ended)
+            terminal.append(pod)
+        if in_order and not _is_running(pod):
+            return ControllerActions(created, terminal)
     surplus = [pod for name, pod in own.items() if name not in ordinals]
     surplus.sort(key=_ordinal, reverse=True)
-    going = [pod for pod in surplus[: 1 if in_order else None] if not pod.is_terminating]
-    return Wanted(made=made, surplus=[*ended, *going])
+    deleted = [pod for pod in surplus[: 1 if in_order else None] if not pod.is_terminating]
+    return ControllerActions(created, [*terminal, *deleted])
 
 
 def held_back(owner: StatefulSet, children: Children) -> tuple[str, int] | None:
-    """The pod that has to run before more are made, and how many those are; None if none are."""
+    """The pod that more pods wait for, and how many these are; None if there are none."""
     if owner.spec.pod_management_policy == PARALLEL:
         return None
     ordinals = _ordinals(owner)
     own = _pods(owner, children, ordinals)
-    first = next((name for name in ordinals if not _is_up(own.get(name))), "")
+    first = next((name for name in ordinals if not _is_running(own.get(name))), "")
     missing = sum(name not in own and name != first for name in ordinals)
     return (first, missing) if missing else None
 
 
 def key_by_name(pod: Pod) -> Key:
-    """The set that a pod without an owner would be of, going by its name."""
+    """The stateful set that a pod without an owner would belong to by its name."""
     return "StatefulSet", pod.namespace or "default", pod.name.rpartition("-")[0]
 
 
 def _pods(owner: StatefulSet, children: Children, names: Container[str]) -> dict[str, Pod]:
-    # A pod of the right name is taken for the set's own, whoever made it: a dump may have lost
-    # its owner, and a second one of that name cannot be.
-    alike = children.named(owner, names)
-    return {pod.name: pod for pod in [*children.of(owner, Pod), *alike]}
+    # A pod without an owner that has the name of one of the set's pods counts as that pod: a dump
+    # may lack owner references, and there cannot be a second pod of that name.
+    orphans = children.named(owner, names)
+    return {pod.name: pod for pod in [*children.of(owner, Pod), *orphans]}
 
 
 def _ordinals(owner: StatefulSet) -> dict[str, int]:
-    """By the names of their pods, the lowest first."""
+    """The ordinals by name of pod, the lowest first."""
     spec = owner.spec
     count = 1 if spec.replicas is None else max(0, spec.replicas)
     ordinals = range(spec.ordinals.start, spec.ordinals.start + count)
     return {f"{owner.name}-{ordinal}": ordinal for ordinal in ordinals}
 
 
-def _is_up(pod: Pod | None) -> bool:
+def _is_running(pod: Pod | None) -> bool:
     return pod is not None and pod.status.phase == "Running" and not pod.is_terminating
 
 
@@ -101,7 +100,7 @@ def _pod(owner: StatefulSet, template: PodTemplateSpec, ordinal: int) -> Pod:
 
 
 def _with_claims(spec: PodSpec, owner: StatefulSet, ordinal: int) -> PodSpec:
-    """The claims take the place of volumes of the same name."""
+    """The spec with a volume per claim, which replaces a volume of the same name."""
     own = {
         template.metadata.name: Volume(
             name=template.metadata.name,

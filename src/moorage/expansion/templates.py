@@ -1,13 +1,26 @@
-"""A pod from a controller's template."""
+"""Pods from a controller's template, and names as controllers generate them.
 
-from collections.abc import Mapping
+A generated name such as `web-6b7f9c4d8x-2xkzp` has Kubernetes' letters: no vowels, and no digits
+that look like letters. Where Kubernetes uses random letters, these follow from the owner and a
+serial number, so the same input always gives the same names.
+"""
 
-from msgspec.structs import replace
+import hashlib
+from collections.abc import Container, Mapping
 
 from moorage.api import defaults
 from moorage.api.meta import KubeObject, ObjectMeta, OwnerReference
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.workloads import PodTemplateSpec
+from moorage.errors import ManifestError
+
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
+HASH_LENGTH = 10
+MAX_NAME_LENGTH = 253
+_COUNT = len(LETTERS) ** SUFFIX_LENGTH
+# Coprime to _COUNT, so that different serial numbers give different suffixes.
+_STRIDE = 5_915_587
 
 NO_LABELS: Mapping[str, str] = {}
 
@@ -19,7 +32,7 @@ def owned_meta(
     labels: Mapping[str, str] = NO_LABELS,
     annotations: Mapping[str, str] = NO_LABELS,
 ) -> ObjectMeta:
-    """Metadata of what an owner makes: the template's labels and annotations, and some more."""
+    """Metadata of an object that an owner creates: the template's, with more labels."""
     owner = defaults.identity(owner)
     reference = OwnerReference(
         api_version=owner.api_version,
@@ -46,7 +59,7 @@ def pod(
     annotations: Mapping[str, str] = NO_LABELS,
     spec: PodSpec | None = None,
 ) -> Pod:
-    """A pod that its owner has just made; nobody has scheduled it."""
+    """A new pod of an owner, not scheduled yet."""
     return Pod(
         api_version="v1",
         kind="Pod",
@@ -55,6 +68,51 @@ def pod(
     )
 
 
-def unscheduled(spec: PodSpec) -> PodSpec:
-    """A pod's spec without the node that it was given."""
-    return replace(spec, node_name="") if spec.node_name else spec
+def missing_field(owner: KubeObject, path: str, hint: str = "") -> ManifestError:
+    """The error for a controller without a required field."""
+    subject = f"{type(owner).__name__} {owner.namespace or 'default'}/{owner.name}"
+    return ManifestError(f"{subject}, {path}: is missing{hint}")
+
+
+def suffix(owner: str, serial: int) -> str:
+    """Five letters for a pod; different serial numbers of an owner give different suffixes."""
+    return _encode((_hash(owner) + serial * _STRIDE) % _COUNT, SUFFIX_LENGTH)
+
+
+def template_hash(text: str) -> str:
+    """Ten letters that identify a pod template."""
+    return _encode(_hash(text), HASH_LENGTH)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _encode(number: int, length: int) -> str:
+    letters = []
+    for _ in range(length):
+        number, rest = divmod(number, len(LETTERS))
+        letters.append(LETTERS[rest])
+    return "".join(letters)
+
+
+class NameGenerator:
+    """Generates names, none of them twice."""
+
+    def __init__(self) -> None:
+        self._serials: dict[str, int] = {}
+
+    def fresh(self, owner: str, prefix: str, taken: Container[str] = ()) -> str:
+        """The next name of an owner, such as `web-2xkzp`, that is not taken."""
+        while True:
+            serial = self._serials.get(owner, 0)
+            self._serials[owner] = serial + 1
+            letters = suffix(owner, serial)
+            name = prefix[: MAX_NAME_LENGTH - len(letters)] + letters
+            if name not in taken:
+                return name
+
+    def fresh_of(self, owner: KubeObject, prefix: str, taken: Container[str] = ()) -> str:
+        """The next name of an object that an owner creates."""
+        key = f"{type(owner).__name__}/{owner.namespace or 'default'}/{owner.name}"
+        return self.fresh(key, prefix, taken)

@@ -17,7 +17,7 @@ from moorage.api.workloads import DaemonSet, DaemonSetSpec, PodTemplateSpec
 from moorage.errors import InputError
 from moorage.expansion import daemon_sets, expand
 from moorage.expansion.children import Children
-from moorage.expansion.names import Names
+from moorage.expansion.templates import NameGenerator
 
 Objects = Iterable[Mapping[str, Any] | KubeObject]
 
@@ -82,11 +82,11 @@ class InputCluster:
 
     def daemons(self, nodes: Iterable[Node]) -> list[Pod]:
         """The DaemonSet pods of new nodes, already on their nodes."""
-        serials, none_yet, nodes = Names(), Children(), list(nodes)
+        serials, none_yet, nodes = NameGenerator(), Children(), list(nodes)
         made = [
             _daemon_pod(pod, owner)
             for owner in self.daemon_sets
-            for pod in daemon_sets.wanted(owner, none_yet, nodes, serials).made
+            for pod in daemon_sets.reconcile(owner, none_yet, nodes, serials).create
             if isinstance(pod, Pod)
         ]
         return [pod for pod in self.complete(made) if isinstance(pod, Pod)]

@@ -10,7 +10,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool, NodePoolSpec, NodePoolTemplate
 from moorage.api.pod import Pod
 from moorage.errors import InputError
-from moorage.expansion import node_pools
+from moorage.expansion.expand import HOST_NAME, POOL, pool_nodes
 from moorage.planning import bounds
 from moorage.planning.input_cluster import InputCluster
 
@@ -30,7 +30,7 @@ class NewNodeTemplate:
         missing = count - len(self._nodes)
         if missing > 0:
             spec = replace(self._pool.spec, count=missing)
-            made = node_pools.nodes_of(replace(self._pool, spec=spec), first=len(self._nodes))
+            made = pool_nodes(replace(self._pool, spec=spec), first=len(self._nodes))
             new = [node for node in self._cluster.complete(made) if isinstance(node, Node)]
             by_node: dict[str, list[Pod]] = {}
             for pod in self._cluster.daemons(new):
@@ -75,7 +75,7 @@ def read(objects: Iterable[KubeObject], cluster: InputCluster) -> list[NewNodeTe
 def _pool(obj: Node | NodePool) -> NodePool:
     if isinstance(obj, NodePool):
         return obj
-    labels = {k: v for k, v in obj.labels.items() if k != node_pools.HOST_NAME}
+    labels = {k: v for k, v in obj.labels.items() if k != HOST_NAME}
     template = NodePoolTemplate(
         metadata=replace(type(obj.metadata)(), labels=labels), spec=obj.spec, status=obj.status
     )
@@ -86,7 +86,7 @@ def _pool(obj: Node | NodePool) -> NodePool:
 def _renamed(pool: NodePool, taken: set[str]) -> NodePool:
     """The pool under a name that no existing node's name begins with."""
     template = pool.spec.template
-    labels = {node_pools.POOL: pool.name} | template.metadata.labels
+    labels = {POOL: pool.name} | template.metadata.labels
     template = replace(template, metadata=replace(template.metadata, labels=labels))
     name = f"{pool.name}-new"
     while any(node.startswith(f"{name}-") for node in taken):

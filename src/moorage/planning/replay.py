@@ -17,7 +17,7 @@ from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.core.observations import Deleted, Observation, Updated
-from moorage.expansion.names import Names
+from moorage.expansion.templates import NameGenerator
 from moorage.planning import recorded_changes
 from moorage.planning.drain import recreated
 from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
@@ -122,7 +122,7 @@ class _ChangePlayer:
     def __init__(self, simulation: Simulation, recorded: RecordedChanges) -> None:
         self._simulation = simulation
         self._recorded = recorded
-        self._names = Names()
+        self._names = NameGenerator()
         # Pods that a recorded change deletes, so that they are not recreated.
         self._deleted: set[str] = set()
         self._replaced: set[str] = set()

@@ -18,8 +18,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.expansion import node_pools
-from moorage.expansion.names import Names
+from moorage.expansion.expand import pool_nodes
+from moorage.expansion.templates import NameGenerator
 from moorage.scenarios.maintenance import NodeMaintenance
 from moorage.scenarios.plan import (
     AddNodes,
@@ -58,7 +58,7 @@ class Play:
         self.simulation.sample_every(plan.interval)
         self._cluster = self.simulation.cluster
         self._maintenance = NodeMaintenance(self.simulation, Random(f"{self.seed}/events"))
-        self._names = Names()
+        self._names = NameGenerator()
         self._alive: dict[str, tuple[str, Arrival]] = {}
         self._started: set[str] = set()
         self._used: set[str] = set()
@@ -170,7 +170,7 @@ class Play:
                 case FailNodes():
                     self._maintenance.fail(event.path, action)
                 case AddNodes(pool=pool):
-                    self.simulation.create(node_pools.nodes_of(pool, first=self._first(pool.name)))
+                    self.simulation.create(pool_nodes(pool, first=self._first(pool.name)))
                 case ScaleWorkload(kind=kind, namespace=namespace, name=name, replicas=replicas):
                     self.simulation.scale(kind, namespace, name, replicas)
                 case CreateObjects(objects=objects):

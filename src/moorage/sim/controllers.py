@@ -27,8 +27,8 @@ from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.expansion import replica_sets, stateful_sets
 from moorage.expansion.children import Children, Key, key_of, owner_key
-from moorage.expansion.expand import Controller, controllers_and_nodes, expand, wanted
-from moorage.expansion.names import Names
+from moorage.expansion.expand import Controller, controllers_and_nodes, expand, reconcile
+from moorage.expansion.templates import NameGenerator
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import Cluster
 
@@ -49,7 +49,7 @@ class Controllers:
         self._cluster = cluster
         self._clock = clock
         self._create = create
-        self._serials = Names()
+        self._serials = NameGenerator()
         self._owners: dict[Key, Controller] = {}
         self._deployments: dict[Key, Deployment] = {}
         self._children = Children()
@@ -88,13 +88,13 @@ class Controllers:
         self._due.discard(what.owner)
         owner = self._owners[what.owner]
         nodes = self._cluster.all(Node)
-        found = wanted(owner, self._children, nodes, self._serials, in_order=True)
-        new = [obj for obj in found.made if not self._is_there(obj)]
+        found = reconcile(owner, self._children, nodes, self._serials, in_order=True)
+        new = [obj for obj in found.create if not self._is_there(obj)]
         if new:
             self._create(new)
-        for pod in found.surplus:
+        for pod in found.delete:
             self._cluster.delete(Pod, pod.key, self._clock.now)
-        return bool(found.surplus) or any(not isinstance(obj, Pod) for obj in new)
+        return bool(found.delete) or any(not isinstance(obj, Pod) for obj in new)
 
     def held_back(self) -> dict[str, tuple[str, int]]:
         """Stateful sets with the pod that they wait for, and how many pods they make after it."""
