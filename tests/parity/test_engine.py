@@ -1,0 +1,136 @@
+"""Golden cases through the scheduler: queue, cycle, cached views and preemption, not just explain.
+
+A template that is seen for the second time takes another path than the first: its views are kept
+and brought up to date. So every case is decided several times by one scheduler. Between attempts
+the effects fail and the pod is deleted, which leaves the cluster as the case describes it.
+"""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from moorage import explain
+from moorage.api import config, defaults, manifests
+from moorage.api.pod import Pod
+from moorage.core.effects import Done, Effect, Failed
+from moorage.core.journal import Decided, Preempting, Queued, Refused
+from moorage.core.observations import Added, Deleted, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.framework.effects import BindPod
+from moorage.framework.registry import Registry
+
+from .cases import cases, scores
+
+ATTEMPTS = 3
+REGISTRY = Registry()  # Looking for entry points takes longer than a case.
+
+
+class Engine:
+    """A scheduler that knows the objects of a case, except for the pending pod."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.objects = list(defaults.complete(manifests.from_dicts(case["objects"])))
+        key = f"{case['pod']['namespace']}/{case['pod']['name']}"
+        self.pod = next(o for o in self.objects if isinstance(o, Pod) and o.key == key)
+        self.scheduler = Scheduler(config.load(case.get("config")), registry=REGISTRY)
+        self.others = [obj for obj in self.objects if obj is not self.pod]
+        self.nominated = [o for o in self.others if isinstance(o, Pod) and not o.node_name]
+        # Without nodes these fail, so they are in backoff while the pod of the case is tried.
+        for pod in self.nominated:
+            self.scheduler.observe(Added(pod), 0.0)
+            self.scheduler.schedule_one(0.0)
+        for obj in self.others:
+            self.scheduler.observe(Added(obj), 0.0)
+        self.nominate()
+
+    def nominate(self) -> None:
+        """Restore the nominations that failures and preemptions have cleared."""
+        for pod in self.nominated:
+            cleared = replace(pod, status=replace(pod.status, nominated_node_name=""))
+            self.scheduler.observe(Updated(cleared), 0.0)
+            self.scheduler.observe(Updated(pod), 0.0)
+
+    def attempt(self, number: int) -> tuple[Pod, list[Effect]]:
+        """Decide where a new pod of the template goes."""
+        pod = replace(self.pod, metadata=replace(self.pod.metadata, uid=f"attempt-{number}"))
+        self.scheduler.observe(Added(pod), 0.0)
+        return pod, self.scheduler.schedule_one(0.0)
+
+    def undo(self, pod: Pod, effects: list[Effect]) -> None:
+        """Fail everything that an attempt requested, and delete its pod."""
+        while effects:
+            effects = [
+                caused
+                for effect in effects
+                for caused in self.scheduler.complete(effect.ticket, Failed("undone"), 0.0)
+            ]
+        self.scheduler.observe(Deleted(pod), 0.0)
+        self.nominate()
+
+    def is_terminating(self, key: str) -> bool:
+        """Whether a pod of the case is being deleted; such a victim is not evicted again."""
+        pod = self.scheduler.known_pod(key)
+        return pod is not None and pod.is_terminating
+
+    def last(self, fact: type[Any], pod: Pod) -> Any:
+        return self.scheduler.journal.last(fact, pod.uid)
+
+
+@pytest.mark.parametrize(("case", "want"), cases())
+def test_each_attempt_agrees(case: dict[str, Any], want: dict[str, Any]) -> None:
+    engine = Engine(case)
+    for number in range(ATTEMPTS):
+        pod, effects = engine.attempt(number)
+        if "preEnqueue" in want:
+            assert engine.last(Queued, pod).queue == "gated"
+        elif want.get("best"):
+            check_decided(engine, pod, want)
+        else:
+            check_rejected(engine, pod, want)
+        engine.undo(pod, effects)
+
+
+def check_decided(engine: Engine, pod: Pod, want: dict[str, Any]) -> None:
+    decided = engine.last(Decided, pod)
+    assert decided.node in want["best"]
+    assert decided.feasible == len(want["feasible"])
+    for considered in decided.best if "scores" in want else ():
+        assert considered.total == want["totals"][considered.node]
+        assert scores(considered.scores) == scores(want["scores"][considered.node])
+
+
+def check_rejected(engine: Engine, pod: Pod, want: dict[str, Any]) -> None:
+    assert engine.last(Decided, pod) is None
+    refused = engine.last(Refused, pod)
+    preempting = engine.last(Preempting, pod)
+    message = " ".join(filter(None, (want["message"], want.get("preemptionMessage"))))
+    assert refused.message == message
+    assert (refused.nominated == "") == ("nominatedAnyOf" not in want)
+    if refused.nominated:
+        assert refused.nominated in want["nominatedAnyOf"]
+        victims = want["candidates"][refused.nominated]["victims"]
+        evicted = [key for key in victims if not engine.is_terminating(key)]
+        assert list(preempting.victims if preempting else ()) == evicted
+
+
+@pytest.mark.parametrize(("case", "want"), [case for case in cases() if case.values[1].get("best")])
+def test_second_pod_while_the_first_runs(case: dict[str, Any], want: dict[str, Any]) -> None:
+    """Updated views give the second pod what `explain` computes from the objects."""
+    engine = Engine(case)
+    first, effects = engine.attempt(1)
+    binds = [effect.request for effect in effects if isinstance(effect.request, BindPod)]
+    if not binds:
+        return  # Volumes are bound first; the objects would change more than the pod.
+    for effect in effects:
+        engine.scheduler.complete(effect.ticket, Done(), 0.0)
+    meta = replace(first.metadata, name="first", resource_version="2")
+    bound = replace(first, metadata=meta, spec=replace(first.spec, node_name=binds[0].node))
+    engine.scheduler.observe(Deleted(first), 0.0)
+    engine.scheduler.observe(Added(replace(bound, metadata=replace(meta, uid="first"))), 0.0)
+    second, _ = engine.attempt(2)
+    expected = explain([*engine.others, bound, second], second.key, case.get("config")).to_dict()
+    if expected.get("best"):
+        check_decided(engine, second, expected)
+    else:
+        assert engine.last(Refused, second).message.startswith(expected["message"])
