@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 import sqlite3
+from random import Random
 
 import pytest
 
 from moorage.errors import InputError
+from moorage.serve.api_server import ApiServer
 from moorage.serve.resources import CONFIG_MAPS, EVENTS, EVENTS_V1, PODS
 from moorage.serve.sqlite import VERSION_GAP, SqliteJournal
 from moorage.serve.status_errors import (
@@ -39,6 +41,10 @@ def store():
     return make_store()
 
 
+def listed(store):
+    return [stored.object for _, stored in store.snapshot(CONFIG_MAPS)]
+
+
 def names(found):
     return [obj["metadata"]["name"] for obj in found]
 
@@ -50,7 +56,7 @@ def test_create_stamps_and_counts(store):
     assert (
         int(second["metadata"]["resourceVersion"]) == int(first["metadata"]["resourceVersion"]) + 1
     )
-    assert store.list(CONFIG_MAPS) == ([first, second], store.version)
+    assert listed(store) == [first, second]
 
 
 def test_names_are_taken_per_namespace_and_resource(store):
@@ -59,7 +65,7 @@ def test_names_are_taken_per_namespace_and_resource(store):
     store.create(PODS, cm("a"))
     with pytest.raises(AlreadyExistsError, match='configmaps "a" already exists'):
         store.create(CONFIG_MAPS, cm("a"))
-    assert len(store.list(CONFIG_MAPS, "other")[0]) == 1
+    assert len(store.snapshot(CONFIG_MAPS, "other")) == 1
 
 
 def test_nothing_of_an_object_is_dropped(store):
@@ -68,12 +74,14 @@ def test_nothing_of_an_object_is_dropped(store):
     assert store.get(CONFIG_MAPS, "default", "a")["spec"] == odd["spec"]
 
 
-def test_an_update_needs_the_version_it_was_made_from(store):
-    first = store.create(CONFIG_MAPS, cm("a"))
+def test_replace_requires_the_expected_version(store):
+    api = ApiServer(store, now=lambda: 0.0, random=Random(1))
+    first = api.create(CONFIG_MAPS, cm("a"))
     version = first["metadata"]["resourceVersion"]
-    store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}}, expect_version=version)
+    changed = {"metadata": {"namespace": "default", "name": "a"}, "data": {"x": "1"}}
+    api.replace(CONFIG_MAPS, changed, expect_version=version)
     with pytest.raises(ConflictError, match="the object has been modified"):
-        store.update(CONFIG_MAPS, {**first, "data": {"x": "2"}}, expect_version=version)
+        api.replace(CONFIG_MAPS, changed, expect_version=version)
     with pytest.raises(NotFoundError):
         store.update(CONFIG_MAPS, cm("b"))
 
@@ -88,11 +96,7 @@ def test_an_update_that_changes_nothing_is_none(store):
 
 def test_a_deletion_has_a_version_of_its_own(store):
     first = store.create(CONFIG_MAPS, cm("a"))
-    with pytest.raises(
-        ConflictError, match="UID in precondition: other, UID in object meta: uid-1"
-    ):
-        store.delete(CONFIG_MAPS, "default", "a", uid="other")
-    last = store.delete(CONFIG_MAPS, "default", "a", uid="uid-1")
+    last = store.delete(CONFIG_MAPS, "default", "a")
     assert int(last["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
     with pytest.raises(NotFoundError):
         store.delete(CONFIG_MAPS, "default", "a")
@@ -119,7 +123,7 @@ def test_changes_since_a_version(store):
     store.create(PODS, cm("p"))
     store.create(CONFIG_MAPS, cm("b"))
     since = int(first["metadata"]["resourceVersion"])
-    assert names(each.object for each in store.changes_since(CONFIG_MAPS, since)) == ["b"]
+    assert names(each.object for each in store.log(CONFIG_MAPS).since(since)) == ["b"]
 
 
 def test_old_changes_are_forgotten_one_resource_at_a_time():
@@ -129,21 +133,21 @@ def test_old_changes_are_forgotten_one_resource_at_a_time():
     for number in range(10):
         store.create(CONFIG_MAPS, cm(f"c{number}"))
     with pytest.raises(ExpiredError, match="too old resource version"):
-        store.changes_since(CONFIG_MAPS, begin)
-    assert names(each.object for each in store.changes_since(PODS, begin)) == ["p"]
-    assert len(store.changes_since(CONFIG_MAPS, store.version - 3)) == 3
+        store.log(CONFIG_MAPS).since(begin)
+    assert names(each.object for each in store.log(PODS).since(begin)) == ["p"]
+    assert len(store.log(CONFIG_MAPS).since(store.version - 3)) == 3
 
 
 def test_a_snapshot_shows_the_past(store):
     store.create(CONFIG_MAPS, cm("a", x="1"))
     store.create(CONFIG_MAPS, cm("b"))
     then = store.version
-    was = store.list(CONFIG_MAPS)[0]
+    was = listed(store)
     store.update(CONFIG_MAPS, {**was[0], "data": {"x": "2"}})
     store.delete(CONFIG_MAPS, "default", "b")
     store.create(CONFIG_MAPS, cm("c"))
     assert [stored.object for _, stored in store.snapshot(CONFIG_MAPS, None, then)] == was
-    assert names(store.list(CONFIG_MAPS)[0]) == ["a", "c"]
+    assert names(listed(store)) == ["a", "c"]
 
 
 def test_events_have_two_doors_and_one_storage(store):
@@ -168,7 +172,7 @@ def write(folder, change, *, clean=True):
         store = make_store(SqliteJournal(folder))
         store.start()
         result = change(store)
-        await store.settled()
+        await store.wait_until_durable()
         assert store.durable_version == store.version
         if clean:
             store.close()
@@ -182,17 +186,15 @@ def write(folder, change, *, clean=True):
 def fill(store):
     store.create(CONFIG_MAPS, cm("a", x="1"))
     store.create(CONFIG_MAPS, cm("b"))
-    store.update(
-        CONFIG_MAPS, cm("a", x="2") | {"metadata": store.list(CONFIG_MAPS)[0][0]["metadata"]}
-    )
+    store.update(CONFIG_MAPS, cm("a", x="2") | {"metadata": listed(store)[0]["metadata"]})
     store.delete(CONFIG_MAPS, "default", "b")
     store.create(CONFIG_MAPS, cm("c"))
-    return store.list(CONFIG_MAPS)
+    return listed(store), store.version
 
 
 def test_all_of_it_is_there_again(tmp_path):
     objects, version = write(tmp_path, fill)
-    again, version_again = write(tmp_path, lambda store: store.list(CONFIG_MAPS))
+    again, version_again = write(tmp_path, lambda store: (listed(store), store.version))
     assert (again, version_again) == (objects, version)
 
 
@@ -204,11 +206,11 @@ def test_versions_grow_over_restarts_and_leap_after_a_crash(tmp_path):
 
 def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
     _, version = write(tmp_path, fill)
-    resumed = write(tmp_path, lambda store: list(store.changes_since(CONFIG_MAPS, version)))
+    resumed = write(tmp_path, lambda store: list(store.log(CONFIG_MAPS).since(version)))
     assert resumed == []
     write(tmp_path, lambda store: store.create(CONFIG_MAPS, cm("d")), clean=False)
     with pytest.raises(ExpiredError):
-        write(tmp_path, lambda store: store.changes_since(CONFIG_MAPS, version + 1))
+        write(tmp_path, lambda store: store.log(CONFIG_MAPS).since(version + 1))
 
 
 def test_a_thousand_writes_share_a_few_commits(tmp_path):
@@ -225,7 +227,7 @@ def test_a_thousand_writes_share_a_few_commits(tmp_path):
 
         async def create(number):
             store.create(CONFIG_MAPS, cm(f"c{number}"))
-            await store.settled()
+            await store.wait_until_durable()
 
         await asyncio.gather(*(create(number) for number in range(1000)))
         store.close()
@@ -245,9 +247,9 @@ def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
         store.start()
         store.create(CONFIG_MAPS, cm("a"))
         with pytest.raises(UnavailableError, match="cannot be written: disk is full"):
-            await store.settled()
+            await store.wait_until_durable()
         with pytest.raises(UnavailableError, match="cannot be written: disk is full"):
-            await store.settled()  # And so it stays.
+            await store.wait_until_durable()  # And so it stays.
         store._journal._database.close()
 
     asyncio.run(run())

@@ -1,11 +1,11 @@
-"""The API without the wire: every verb, for the HTTP side and for controllers in this process.
+"""The API without HTTP: every verb, for the REST handlers and for clients in this process.
 
-    create, update, delete          as a client would, with checks and defaults
-    put                             as a controller of ours would: spec and status at once
-    bind, evict                     what pods have besides
+    create, update, delete          as for an external client, with validation and defaults
+    replace                         for the built-in controllers: spec and status at once
+    bind, evict                     the subresources of pods
 
-Everything happens at once, in one thread. Whoever acknowledges a write to somebody outside
-awaits `store.settled()` first.
+Calls complete at once, in one thread. A caller that acknowledges a write to an external client
+first awaits `store.wait_until_durable()`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import structs
 
 from moorage.serve import status_errors
 from moorage.serve.controllers.objects import Object
@@ -23,24 +23,22 @@ from moorage.serve.patches.apply import FieldManager
 from moorage.serve.resources import (
     DEFINITIONS,
     DISRUPTION_BUDGETS,
-    NAMESPACES,
     PODS,
-    PRIORITY_CLASSES,
     Resource,
     ResourceRegistry,
 )
 from moorage.serve.status_errors import BadRequestError
-from moorage.serve.store import DELETED, Change, Store, encode
+from moorage.serve.store import DELETED, Change, Store, encode, key_of
 from moorage.serve.verbs import binding, create, delete, eviction, update
 from moorage.serve.verbs.binding import Binding
 from moorage.serve.verbs.delete import DeleteOptions
 
-Managed = list[dict[str, Any]] | None
-_TRIES = 8  # of a generated name
+ManagedFields = list[dict[str, Any]] | None
+_NAME_ATTEMPTS = 8
 
 
 class ApiServer:
-    """An API server's verbs over a store."""
+    """The verbs of an API server on a store."""
 
     def __init__(self, store: Store, *, now: Callable[[], float], random: Random) -> None:
         self.store = store
@@ -48,10 +46,12 @@ class ApiServer:
         self.random = random
         self.registry = ResourceRegistry(store.each(DEFINITIONS))
         store.subscribe(self._observe_definition)
-        self._found()
+        for resource, obj in create.initial_objects():
+            if store.find(resource, "", obj["metadata"]["name"]) is None:
+                self.create(resource, obj)
 
     def resource_of(self, obj: Object) -> Resource:
-        """Where an object belongs, by its apiVersion and kind; raises BadRequestError."""
+        """The resource of an object, by its apiVersion and kind; raises BadRequestError."""
         found = self.registry.of(obj)
         if found is None:
             kind, version = obj.get("kind"), obj.get("apiVersion")
@@ -59,26 +59,32 @@ class ApiServer:
         return found
 
     def create(
-        self, resource: Resource, obj: Object, *, managed: Managed = None, dry_run: bool = False
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        managed: ManagedFields = None,
+        dry_run: bool = False,
     ) -> Object:
-        """Let a new object in; `managed` are its `managedFields`, if it is being applied."""
-        obj = own_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        """Create an object; `managed` are its `managedFields` if it is applied."""
+        obj = deep_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         meta = obj.setdefault("metadata", {})
         if resource.namespaced:
             meta.setdefault("namespace", "default")
         prefix = "" if meta.get("name") else meta.get("generateName", "")
         if not isinstance(prefix, str):
             raise BadRequestError("metadata.generateName has to be a text", resource)
-        for _ in range(_TRIES if prefix else 0):
+        for _ in range(_NAME_ATTEMPTS if prefix else 0):
             meta["name"] = validation.generate_name(prefix, self.random)
-            if self.store.find(resource, meta.get("namespace", ""), meta["name"]) is None:
+            if self.store.find(resource, *key_of(obj)) is None:
                 break
         obj = create.prepare(self.store, self.random, resource, obj)
         if managed:
             obj["metadata"]["managedFields"] = managed
         if dry_run:
-            self._check_free(resource, obj)
-            return create.with_identity(self.store, obj)
+            if self.store.find(resource, *key_of(obj)) is not None:
+                raise status_errors.already_exists(resource, obj["metadata"]["name"])
+            return self.store.with_identity(obj)
         created = self.store.create(resource, obj)
         return (
             create.establish_definition(self.store, created) if resource is DEFINITIONS else created
@@ -91,15 +97,14 @@ class ApiServer:
         *,
         subresource: str = "",
         manager: str = "",
-        managed: Managed = None,
+        managed: ManagedFields = None,
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object, or the part of it that the subresource stands for.
+        """Replace an object, or the part of it that the subresource covers.
 
-        Changed fields are booked on the manager, unless `managed` says whose they are.
+        The manager becomes the owner of changed fields, unless `managed` is given.
         """
-        meta = obj["metadata"]
-        before = self.store.stored(resource, meta.get("namespace", ""), meta["name"])
+        before = self.store.stored(resource, *key_of(obj))
         update.check_precondition(resource, before, obj)
         match subresource:
             case "status":
@@ -107,29 +112,28 @@ class ApiServer:
             case "finalize":
                 new = update.update_finalizers(resource, before.object, obj)
             case "resize":
-                new = update.update_resources(resource, before.object, obj)
+                new = update.update_resources(before.object, obj)
             case _:
-                new = update.update_object(resource, before.object, own_copy(obj))
+                new = update.update_object(resource, before.object, deep_copy(obj))
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
         elif "managedFields" in before.object["metadata"]:
-            who = FieldManager(manager or "unknown", "Update", subresource)
-            new = apply.record_update(before.object, new, who, self.store.clock())
+            owner = FieldManager(manager or "unknown", "Update", subresource)
+            new = apply.record_update(before.object, new, owner, self.store.clock())
         return new if dry_run else self._write(resource, new)
 
     def replace(
         self, resource: Resource, obj: Object, *, expect_version: str | None = None
     ) -> Object:
-        """Replace spec, status and metadata at once, unchecked: for controllers of ours.
+        """Replace spec, status and metadata without validation, for the built-in controllers.
 
-        With `expect_version`, or a version in the object's metadata, it has to be the latest.
+        `expect_version`, or a version in the object's metadata, has to be the latest one.
         """
-        meta = obj["metadata"]
-        before = self.store.stored(resource, meta.get("namespace", ""), meta["name"])
+        before = self.store.stored(resource, *key_of(obj))
         update.check_precondition(resource, before, obj)
         if expect_version is not None:
-            expected = {**obj, "metadata": {**meta, "resourceVersion": expect_version}}
-            update.check_precondition(resource, before, expected)
+            meta = {**obj["metadata"], "resourceVersion": expect_version}
+            update.check_precondition(resource, before, {**obj, "metadata": meta})
         return self._write(resource, update.replace_object(before.object, obj))
 
     def delete(
@@ -141,21 +145,21 @@ class ApiServer:
         *,
         dry_run: bool = False,
     ) -> tuple[Object, bool]:
-        """Delete an object as its kind, finalizers and the options say; whether it is gone."""
+        """Delete an object by its kind, finalizers and options; returns whether it is removed."""
         obj = self.store.get(resource, namespace, name)
-        ending = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
+        result = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
         if dry_run:
-            return ending.marked, ending.gone
-        if ending.gone:
+            return result.marked, result.gone
+        if result.gone:
             if resource is DEFINITIONS:
-                self._delete_defined(obj)
+                self._delete_custom_objects(obj)
             return self.store.delete(resource, namespace, name), True
-        return self.store.update(resource, ending.marked), False
+        return self.store.update(resource, result.marked), False
 
-    def bind(self, namespace: str, name: str, wanted: Binding, *, dry_run: bool = False) -> Object:
-        """Put a pod on a node. The node is not looked at: API servers do not, either."""
+    def bind(self, namespace: str, name: str, target: Binding, *, dry_run: bool = False) -> Object:
+        """Bind a pod to a node. As in an API server, the node need not exist."""
         pod = self.store.get(PODS, namespace, name)
-        new = binding.bound(pod, wanted, self.store.clock())
+        new = binding.bound_pod(pod, target, self.store.clock())
         return new if dry_run else self.store.update(PODS, new)
 
     def evict(
@@ -166,20 +170,21 @@ class ApiServer:
         *,
         dry_run: bool = False,
     ) -> None:
-        """Delete a pod if its disruption budget can spare it; raises TooManyRequests."""
+        """Delete a pod if its disruption budget allows it; raises TooManyRequestsError."""
         pod = self.store.get(PODS, namespace, name)
-        delete.delete_object(PODS, pod, options or DeleteOptions(), self.now())  # for its refusals
-        verdict = eviction.judge(self.store, pod)
+        # Raises what the deletion below would raise, before the budget is charged.
+        delete.delete_object(PODS, pod, options or DeleteOptions(), self.now())
+        budget = eviction.charged_budget(self.store, pod)
         if dry_run:
             return
-        if verdict.budget is not None:
-            self.store.update(DISRUPTION_BUDGETS, verdict.budget)
-        if options is not None and (wanted := options.preconditions) is not None:
-            # The version was seen to above, and our own mark is about to change it.
-            wanted = replace(wanted, resource_version=None)
-            options = replace(options, preconditions=wanted)
+        if budget is not None:
+            self.store.update(DISRUPTION_BUDGETS, budget)
+        if options is not None and (expected := options.preconditions) is not None:
+            # The version was checked above, and the condition set below changes it.
+            expected = structs.replace(expected, resource_version=None)
+            options = structs.replace(options, preconditions=expected)
         if pod["spec"].get("nodeName"):
-            self.store.update(PODS, eviction.leaving(pod, self.store.clock()))
+            self.store.update(PODS, eviction.with_disruption_target(pod, self.store.clock()))
         self.delete(PODS, namespace, name, options)
 
     def _observe_definition(self, change: Change) -> None:
@@ -191,34 +196,18 @@ class ApiServer:
             self.registry.define(change.object)
 
     def _write(self, resource: Resource, new: Object) -> Object:
-        meta = new["metadata"]
         if update.is_finished(resource, new):
-            return self.store.delete(resource, meta.get("namespace", ""), meta["name"])
+            return self.store.delete(resource, *key_of(new))
         return self.store.update(resource, new)
 
-    def _delete_defined(self, definition: Object) -> None:
-        """What a definition defines goes with it, whatever its finalizers say."""
-        for resource in self.registry.defined_by(definition)[:1]:  # All versions share a shelf.
+    def _delete_custom_objects(self, definition: Object) -> None:
+        """Delete all objects of a definition, without regard to their finalizers."""
+        for resource in self.registry.defined_by(definition)[:1]:  # All versions share a storage.
             for each in list(self.store.each(resource)):
-                meta = each["metadata"]
-                self.store.delete(resource, meta.get("namespace", ""), meta["name"])
-
-    def _check_free(self, resource: Resource, obj: Object) -> None:
-        meta = obj["metadata"]
-        if self.store.find(resource, meta.get("namespace", ""), meta["name"]) is not None:
-            raise status_errors.already_exists(resource, meta["name"])
-
-    def _found(self) -> None:
-        for resource, objects in (
-            (NAMESPACES, create.initial_namespaces()),
-            (PRIORITY_CLASSES, create.initial_priority_classes()),
-        ):
-            for obj in objects:
-                if self.store.find(resource, "", obj["metadata"]["name"]) is None:
-                    self.create(resource, obj)
+                self.store.delete(resource, *key_of(each))
 
 
-def own_copy(obj: Object) -> Object:
-    """A copy to fill defaults into; the fields of a template may be shared with many others."""
+def deep_copy(obj: Object) -> Object:
+    """A copy to fill defaults into; parts of a template may be shared with other objects."""
     copy: Object = msgspec.json.decode(encode(obj))
     return copy

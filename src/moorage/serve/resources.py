@@ -1,23 +1,23 @@
 """The resources that the API serves: one row per built-in kind, and the registry of all of them.
 
 A resource is an endpoint of the API (`apps/v1 deployments`); a kind is the type of its objects
-(`Deployment`). To serve another built-in kind, add a row and list it in `BUILT_IN`. A
-CustomResourceDefinition adds rows at run time, one per served version. All versions share one
-storage; the only conversion between them is the `apiVersion`.
+(`Deployment`). To serve another built-in kind, add a row. A CustomResourceDefinition adds rows at
+run time, one per served version. All versions share one storage; the only conversion between them
+is the `apiVersion`.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from moorage.serve.controllers.objects import Object
 
-NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the words of CustomResourceDefinitions
+NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the scopes of CustomResourceDefinitions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """One place in the API. Compared by identity: there is one of each."""
+    """One endpoint of the API. Compared by identity: there is one instance of each."""
 
     group: str
     version: str
@@ -27,7 +27,7 @@ class Resource:
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    # Events are seen through two groups and kept once, under this key.
+    # Events are served by two groups and stored once, under this key.
     stored_as: str = ""
     custom: bool = False
 
@@ -37,22 +37,22 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """As objects state it: `v1`, `apps/v1`."""
+        """The `apiVersion` of its objects: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def key(self) -> str:
-        """As the API server's messages name it: `pods`, `deployments.apps`."""
+        """Its name in messages of the API server: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def qualified_kind(self) -> str:
-        """As the API server's complaints name it: `Pod`, `Deployment.apps`."""
+        """Its kind in validation errors: `Pod`, `Deployment.apps`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     @property
     def storage_key(self) -> str:
-        """The shelf of the store on which its objects lie."""
+        """The key of its objects in the store."""
         return self.stored_as or self.key
 
     @property
@@ -60,81 +60,97 @@ class Resource:
         return self.kind.lower()
 
 
+class ResourcePath(NamedTuple):
+    """The resource, object or subresource that a URL names; without a name, a collection."""
+
+    resource: Resource
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of the object in the store."""
+        return self.namespace or "", self.name
+
+
+# In the order in which an API server lists them: groups by importance, then by name.
+BUILT_IN: list[Resource] = []
+
+
+def _row(
+    group: str,
+    kind: str,
+    plural: str,
+    scope: str,
+    short_names: tuple[str, ...] = (),
+    subresources: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    stored_as: str = "",
+) -> Resource:
+    names = (short_names, subresources, categories)
+    resource = Resource(group, "v1", kind, plural, scope, *names, stored_as=stored_as)
+    BUILT_IN.append(resource)
+    return resource
+
+
 _ALL = ("all",)
 _STATUS = ("status",)
 _SCALED = ("status", "scale")
+_POD = ("status", "binding", "eviction", "resize")
 
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", CLUSTER, ("ns",), ("status", "finalize"))
-NODES = Resource("", "v1", "Node", "nodes", CLUSTER, ("no",), _STATUS)
-PODS = Resource(
-    "", "v1", "Pod", "pods", NAMESPACED, ("po",), ("status", "binding", "eviction", "resize"), _ALL
+NAMESPACES = _row("", "Namespace", "namespaces", CLUSTER, ("ns",), ("status", "finalize"))
+NODES = _row("", "Node", "nodes", CLUSTER, ("no",), _STATUS)
+PODS = _row("", "Pod", "pods", NAMESPACED, ("po",), _POD, _ALL)
+SERVICES = _row("", "Service", "services", NAMESPACED, ("svc",), _STATUS, _ALL)
+ENDPOINTS = _row("", "Endpoints", "endpoints", NAMESPACED, ("ep",))
+CONFIG_MAPS = _row("", "ConfigMap", "configmaps", NAMESPACED, ("cm",))
+SECRETS = _row("", "Secret", "secrets", NAMESPACED)
+SERVICE_ACCOUNTS = _row("", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",))
+PERSISTENT_VOLUMES = _row("", "PersistentVolume", "persistentvolumes", CLUSTER, ("pv",), _STATUS)
+PERSISTENT_VOLUME_CLAIMS = _row(
+    "", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED, ("pvc",), _STATUS
 )
-SERVICES = Resource("", "v1", "Service", "services", NAMESPACED, ("svc",), _STATUS, _ALL)
-ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints", NAMESPACED, ("ep",))
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", NAMESPACED, ("cm",))
-SECRETS = Resource("", "v1", "Secret", "secrets", NAMESPACED)
-SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",))
-PERSISTENT_VOLUMES = Resource(
-    "", "v1", "PersistentVolume", "persistentvolumes", CLUSTER, ("pv",), _STATUS
+RESOURCE_QUOTAS = _row("", "ResourceQuota", "resourcequotas", NAMESPACED, ("quota",), _STATUS)
+LIMIT_RANGES = _row("", "LimitRange", "limitranges", NAMESPACED, ("limits",))
+REPLICATION_CONTROLLERS = _row(
+    "", "ReplicationController", "replicationcontrollers", NAMESPACED, ("rc",), _SCALED, _ALL
 )
-PERSISTENT_VOLUME_CLAIMS = Resource(
-    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED, ("pvc",), _STATUS
+EVENTS = _row("", "Event", "events", NAMESPACED, ("ev",))
+DEPLOYMENTS = _row("apps", "Deployment", "deployments", NAMESPACED, ("deploy",), _SCALED, _ALL)
+REPLICA_SETS = _row("apps", "ReplicaSet", "replicasets", NAMESPACED, ("rs",), _SCALED, _ALL)
+STATEFUL_SETS = _row("apps", "StatefulSet", "statefulsets", NAMESPACED, ("sts",), _SCALED, _ALL)
+DAEMON_SETS = _row("apps", "DaemonSet", "daemonsets", NAMESPACED, ("ds",), _STATUS, _ALL)
+CONTROLLER_REVISIONS = _row("apps", "ControllerRevision", "controllerrevisions", NAMESPACED)
+EVENTS_V1 = _row(
+    "events.k8s.io", "Event", "events", NAMESPACED, ("ev",), stored_as=EVENTS.storage_key
 )
-RESOURCE_QUOTAS = Resource(
-    "", "v1", "ResourceQuota", "resourcequotas", NAMESPACED, ("quota",), _STATUS
+JOBS = _row("batch", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
+CRON_JOBS = _row("batch", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)
+DISRUPTION_BUDGETS = _row(
+    "policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, ("pdb",), _STATUS
 )
-LIMIT_RANGES = Resource("", "v1", "LimitRange", "limitranges", NAMESPACED, ("limits",))
-REPLICATION_CONTROLLERS = Resource(
-    "", "v1", "ReplicationController", "replicationcontrollers", NAMESPACED, ("rc",), _SCALED, _ALL
+STORAGE_CLASSES = _row("storage.k8s.io", "StorageClass", "storageclasses", CLUSTER, ("sc",))
+CSI_NODES = _row("storage.k8s.io", "CSINode", "csinodes", CLUSTER)
+CSI_DRIVERS = _row("storage.k8s.io", "CSIDriver", "csidrivers", CLUSTER)
+CSI_STORAGE_CAPACITIES = _row(
+    "storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities", NAMESPACED
 )
-EVENTS = Resource("", "v1", "Event", "events", NAMESPACED, ("ev",))
-EVENTS_V1 = Resource(
-    "events.k8s.io", "v1", "Event", "events", NAMESPACED, ("ev",), stored_as=EVENTS.storage_key
+VOLUME_ATTACHMENTS = _row(
+    "storage.k8s.io", "VolumeAttachment", "volumeattachments", CLUSTER, (), _STATUS
 )
-DEPLOYMENTS = Resource(
-    "apps", "v1", "Deployment", "deployments", NAMESPACED, ("deploy",), _SCALED, _ALL
+PRIORITY_CLASSES = _row("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, ("pc",))
+LEASES = _row("coordination.k8s.io", "Lease", "leases", NAMESPACED)
+RESOURCE_CLAIMS = _row(
+    "resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS
 )
-REPLICA_SETS = Resource(
-    "apps", "v1", "ReplicaSet", "replicasets", NAMESPACED, ("rs",), _SCALED, _ALL
+RESOURCE_CLAIM_TEMPLATES = _row(
+    "resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates", NAMESPACED
 )
-STATEFUL_SETS = Resource(
-    "apps", "v1", "StatefulSet", "statefulsets", NAMESPACED, ("sts",), _SCALED, _ALL
-)
-DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", NAMESPACED, ("ds",), _STATUS, _ALL)
-CONTROLLER_REVISIONS = Resource(
-    "apps", "v1", "ControllerRevision", "controllerrevisions", NAMESPACED
-)
-JOBS = Resource("batch", "v1", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
-CRON_JOBS = Resource("batch", "v1", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)
-DISRUPTION_BUDGETS = Resource(
-    "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, ("pdb",), _STATUS
-)
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", CLUSTER, ("pc",)
-)
-LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases", NAMESPACED)
-STORAGE_CLASSES = Resource(
-    "storage.k8s.io", "v1", "StorageClass", "storageclasses", CLUSTER, ("sc",)
-)
-CSI_NODES = Resource("storage.k8s.io", "v1", "CSINode", "csinodes", CLUSTER)
-CSI_DRIVERS = Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", CLUSTER)
-CSI_STORAGE_CAPACITIES = Resource(
-    "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", NAMESPACED
-)
-VOLUME_ATTACHMENTS = Resource(
-    "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", CLUSTER, (), _STATUS
-)
-RESOURCE_CLAIMS = Resource(
-    "resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS
-)
-RESOURCE_CLAIM_TEMPLATES = Resource(
-    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", NAMESPACED
-)
-RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", CLUSTER)
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", CLUSTER)
-DEFINITIONS = Resource(
+RESOURCE_SLICES = _row("resource.k8s.io", "ResourceSlice", "resourceslices", CLUSTER)
+DEVICE_CLASSES = _row("resource.k8s.io", "DeviceClass", "deviceclasses", CLUSTER)
+DEFINITIONS = _row(
     "apiextensions.k8s.io",
-    "v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
     CLUSTER,
@@ -143,54 +159,14 @@ DEFINITIONS = Resource(
     ("api-extensions",),
 )
 
-# In the order in which an API server lists them: groups by importance, then by name.
-BUILT_IN: tuple[Resource, ...] = (
-    NAMESPACES,
-    NODES,
-    PODS,
-    SERVICES,
-    ENDPOINTS,
-    CONFIG_MAPS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    PERSISTENT_VOLUMES,
-    PERSISTENT_VOLUME_CLAIMS,
-    RESOURCE_QUOTAS,
-    LIMIT_RANGES,
-    REPLICATION_CONTROLLERS,
-    EVENTS,
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    DAEMON_SETS,
-    CONTROLLER_REVISIONS,
-    EVENTS_V1,
-    JOBS,
-    CRON_JOBS,
-    DISRUPTION_BUDGETS,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    CSI_STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    PRIORITY_CLASSES,
-    LEASES,
-    RESOURCE_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_SLICES,
-    DEVICE_CLASSES,
-    DEFINITIONS,
-)
-
-
 GroupVersion = tuple[str, str]
 
 
 class ResourceRegistry:
-    """Resources by place and by kind."""
+    """All served resources, built-in and custom, by path and by kind."""
 
     def __init__(self, definitions: Iterable[Object] = ()) -> None:
-        self._by_place: dict[tuple[str, str, str], Resource] = {}
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_kind: dict[tuple[str, str], Resource] = {}
         self._custom: dict[str, list[Resource]] = {}
         for resource in BUILT_IN:
@@ -199,14 +175,14 @@ class ResourceRegistry:
             self.define(definition)
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._by_place.values())
+        return iter(self._by_path.values())
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource at a place of the API."""
-        return self._by_place.get((group, version, plural))
+        """The resource of a path."""
+        return self._by_path.get((group, version, plural))
 
     def of(self, obj: Object) -> Resource | None:
-        """The resource of an object."""
+        """The resource of an object, by its apiVersion and kind."""
         return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))
 
     def defined_by(self, definition: Object) -> list[Resource]:
@@ -214,34 +190,35 @@ class ResourceRegistry:
         return self._custom.get(definition["metadata"]["name"], [])
 
     def versions(self) -> dict[GroupVersion, list[Resource]]:
-        """All group versions with their resources, in the order of their coming."""
+        """All group versions with their resources, in the order of their registration."""
         found: dict[GroupVersion, list[Resource]] = {}
         for resource in self:
             found.setdefault((resource.group, resource.version), []).append(resource)
         return found
 
-    def _add(self, resource: Resource) -> None:
-        self._by_place[resource.group, resource.version, resource.plural] = resource
-        self._by_kind[resource.api_version, resource.kind] = resource
-
-    def forget(self, name: str) -> None:
-        for resource in self._custom.pop(name, ()):
-            self._by_place.pop((resource.group, resource.version, resource.plural), None)
-            self._by_kind.pop((resource.api_version, resource.kind), None)
-
     def define(self, definition: Object) -> None:
         """Serve the resources of a new or changed definition."""
-        self.forget(definition["metadata"]["name"])
-        rows = list(_rows(definition))
+        name = definition["metadata"]["name"]
+        self.forget(name)
         built_in = {resource.api_version for resource in BUILT_IN}
-        rows = [row for row in rows if row.api_version not in built_in]
-        self._custom[definition["metadata"]["name"]] = rows
+        rows = [row for row in _custom_rows(definition) if row.api_version not in built_in]
+        self._custom[name] = rows
         for row in rows:
             self._add(row)
 
+    def forget(self, name: str) -> None:
+        """Stop serving the resources of a definition."""
+        for resource in self._custom.pop(name, ()):
+            self._by_path.pop((resource.group, resource.version, resource.plural), None)
+            self._by_kind.pop((resource.api_version, resource.kind), None)
 
-def _rows(definition: Object) -> Iterator[Resource]:
-    """The resources that a definition, already checked, describes."""
+    def _add(self, resource: Resource) -> None:
+        self._by_path[resource.group, resource.version, resource.plural] = resource
+        self._by_kind[resource.api_version, resource.kind] = resource
+
+
+def _custom_rows(definition: Object) -> Iterator[Resource]:
+    """The resources that a validated definition describes."""
     spec = definition["spec"]
     names = spec["names"]
     for version in spec["versions"]:
@@ -253,14 +230,8 @@ def _rows(definition: Object) -> Iterator[Resource]:
                 names["plural"],
                 NAMESPACED if spec["scope"] == NAMESPACED else CLUSTER,
                 tuple(names.get("shortNames", ())),
-                tuple(_subresources(version)),
+                _STATUS if "status" in (version.get("subresources") or {}) else (),
                 tuple(names.get("categories", ())),
                 stored_as=f"{names['plural']}.{spec['group']}",
                 custom=True,
             )
-
-
-def _subresources(version: dict[str, Any]) -> Iterator[str]:
-    declared = version.get("subresources") or {}
-    if "status" in declared:
-        yield "status"

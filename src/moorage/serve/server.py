@@ -61,7 +61,7 @@ async def serve(plan: ServeOptions, say: Callable[[str], None]) -> None:
         await runner.setup()
         _fill(api, plan)
         playground = ControlPlane(api, scheduler(plan), stopwatch=time.perf_counter)
-        await api.store.settled()
+        await api.store.wait_until_durable()
         port = await _listen(runner, access)
         url = access.url(port)
         config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)

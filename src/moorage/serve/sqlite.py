@@ -115,7 +115,7 @@ class SqliteJournal:
         with self._database:
             self._database.execute("BEGIN")
             # Only the last change of each object matters, and its deletion must not be undone.
-            latest = {(row.shelf, row.namespace, row.name): row for row in rows}
+            latest = {(row.storage_key, row.namespace, row.name): row for row in rows}
             put = [
                 (*place, row.version, row.body)
                 for place, row in latest.items()

@@ -8,18 +8,24 @@ from moorage.serve.resources import Resource
 
 
 class StatusCause(NamedTuple):
-    """One thing that is wrong: what sort, which text, and where."""
+    """One reason for an error, perhaps with the field that it concerns."""
 
     reason: str
     message: str
     field: str = ""
 
+    def to_dict(self) -> dict[str, str]:
+        return {key: value for key, value in self._asdict().items() if value or key != "field"}
+
 
 class StatusError(InputError):
-    """A request that was turned down; nothing changed."""
+    """A request that failed without any change."""
 
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
+
+    def __init_subclass__(cls, code: int = 400, reason: str = "BadRequest") -> None:
+        cls.code, cls.reason = code, reason
 
     def __init__(
         self,
@@ -40,18 +46,18 @@ class StatusError(InputError):
         self.status_code = code or self.code
 
     def to_status(self) -> dict[str, Any]:
-        """The answer's body."""
+        """The body of the response."""
         details: dict[str, Any] = {}
         if self.name:
             details["name"] = self.name
         if self.resource is not None:
             if self.resource.group:
                 details["group"] = self.resource.group
-            # An API server names the kind here for invalid objects, else the resource.
+            # As an API server does: the kind for invalid objects, else the resource.
             invalid = self.reason == "Invalid"
             details["kind"] = self.resource.kind if invalid else self.resource.plural
         if self.causes:
-            details["causes"] = [_cause(each) for each in self.causes]
+            details["causes"] = [each.to_dict() for each in self.causes]
         if self.retry_after_seconds:
             details["retryAfterSeconds"] = self.retry_after_seconds
         status: dict[str, Any] = {
@@ -68,124 +74,84 @@ class StatusError(InputError):
         return status
 
 
-def _cause(cause: StatusCause) -> dict[str, str]:
-    told = {"reason": cause.reason, "message": cause.message}
-    return told | {"field": cause.field} if cause.field else told
-
-
 class BadRequestError(StatusError):
-    """A request that cannot be understood."""
+    """The request cannot be parsed, or does not fit its URL."""
 
 
-class UnauthorizedError(StatusError):
-    """No token, or a wrong one."""
-
-    code = 401
-    reason = "Unauthorized"
+class UnauthorizedError(StatusError, code=401, reason="Unauthorized"):
+    """The bearer token is missing or wrong."""
 
 
-class ForbiddenError(StatusError):
-    """Admission is against it."""
-
-    code = 403
-    reason = "Forbidden"
+class ForbiddenError(StatusError, code=403, reason="Forbidden"):
+    """Admission rejects the object."""
 
 
-class NotFoundError(StatusError):
-    """There is no such object, or no such place."""
-
-    code = 404
-    reason = "NotFound"
+class NotFoundError(StatusError, code=404, reason="NotFound"):
+    """The object or the path does not exist."""
 
 
-class MethodNotAllowedError(StatusError):
-    """The place is there, but not for this verb."""
-
-    code = 405
-    reason = "MethodNotAllowed"
+class MethodNotAllowedError(StatusError, code=405, reason="MethodNotAllowed"):
+    """The path does not support this verb."""
 
 
-class NotAcceptableError(StatusError):
-    """The client takes no format that is spoken here."""
-
-    code = 406
-    reason = "NotAcceptable"
+class NotAcceptableError(StatusError, code=406, reason="NotAcceptable"):
+    """The server supports no format of the Accept header."""
 
 
-class AlreadyExistsError(StatusError):
-    """There is one by that name."""
-
-    code = 409
-    reason = "AlreadyExists"
+class AlreadyExistsError(StatusError, code=409, reason="AlreadyExists"):
+    """An object of this name exists."""
 
 
-class ConflictError(StatusError):
-    """The object is not, or no longer, what the request takes it for."""
-
-    code = 409
-    reason = "Conflict"
+class ConflictError(StatusError, code=409, reason="Conflict"):
+    """The object differs from what the request expects."""
 
 
-class ExpiredError(StatusError):
-    """The version asked for is no longer remembered; list again."""
-
-    code = 410
-    reason = "Expired"
+class ExpiredError(StatusError, code=410, reason="Expired"):
+    """The requested version is no longer in the log; the client has to list again."""
 
 
-class TooLargeError(StatusError):
-    """More than anybody needs to send."""
-
-    code = 413
-    reason = "RequestEntityTooLarge"
+class TooLargeError(StatusError, code=413, reason="RequestEntityTooLarge"):
+    """The request or the object exceeds the size limit."""
 
 
-class UnsupportedMediaTypeError(StatusError):
-    """A body in a format that is not read here."""
-
-    code = 415
-    reason = "UnsupportedMediaType"
+class UnsupportedMediaTypeError(StatusError, code=415, reason="UnsupportedMediaType"):
+    """The format of the body is not supported."""
 
 
-class InvalidError(StatusError):
-    """A field that does not hold."""
-
-    code = 422
-    reason = "Invalid"
+class InvalidError(StatusError, code=422, reason="Invalid"):
+    """A field has an invalid value."""
 
 
-class TooManyRequestsError(StatusError):
-    """Not now: a disruption budget is in the way."""
-
-    code = 429
-    reason = "TooManyRequests"
+class TooManyRequestsError(StatusError, code=429, reason="TooManyRequests"):
+    """A disruption budget does not allow the eviction now."""
 
 
-class UnavailableError(StatusError):
-    """The journal cannot be written: nothing can be acknowledged any more."""
+class InternalError(StatusError, code=500, reason="InternalError"):
+    """A bug, or what an API server reports as an internal error."""
 
-    code = 503
-    reason = "ServiceUnavailable"
+
+class UnavailableError(StatusError, code=503, reason="ServiceUnavailable"):
+    """The journal cannot be written: no write can be acknowledged."""
 
 
 def not_found(resource: Resource, name: str) -> NotFoundError:
-    """As kubectl prints it."""
+    """The object does not exist."""
     return NotFoundError(f'{resource.key} "{name}" not found', resource, name)
 
 
 def already_exists(resource: Resource, name: str) -> AlreadyExistsError:
-    """As kubectl prints it."""
+    """An object of this name exists."""
     return AlreadyExistsError(f'{resource.key} "{name}" already exists', resource, name)
 
 
 def conflict(resource: Resource, name: str, why: str) -> ConflictError:
-    """As the API server words every conflict."""
+    """A conflict in the API server's words."""
     text = f'Operation cannot be fulfilled on {resource.key} "{name}": {why}'
     return ConflictError(text, resource, name)
 
 
 def modified(resource: Resource, name: str) -> ConflictError:
-    """Somebody else was quicker."""
+    """The object changed since the client read it."""
     return conflict(
         resource,
         name,
@@ -194,17 +160,17 @@ def modified(resource: Resource, name: str) -> ConflictError:
     )
 
 
-def uid_differs(resource: Resource, name: str, wanted: str, found: str) -> ConflictError:
-    """A namesake is meant."""
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+def uid_differs(resource: Resource, name: str, expected: str, found: str) -> ConflictError:
+    """The object has another UID than expected."""
+    why = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {found}"
     return conflict(resource, name, why)
 
 
 def forbidden(resource: Resource, name: str, why: str) -> ForbiddenError:
-    """As admission words it."""
+    """Admission rejects the object."""
     return ForbiddenError(f'{resource.key} "{name}" is forbidden: {why}', resource, name)
 
 
 def too_old(version: int, oldest: int) -> ExpiredError:
-    """As the API server's watches say it."""
+    """The version is no longer in the log."""
     return ExpiredError(f"too old resource version: {version} ({oldest})")

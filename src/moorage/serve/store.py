@@ -9,8 +9,10 @@ The store does not validate objects: `verbs/` implements the API server's rules.
 """
 
 import asyncio
+import bisect
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -22,6 +24,20 @@ from moorage.serve.status_errors import TooLargeError, UnavailableError
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
+LOG_SIZE = 16_384
+OBJECT_LIMIT = 1_500_000
+"""Bytes of JSON: the limit of etcd."""
+
+ObjectKey = tuple[str, str]
+"""Namespace (empty for cluster-scoped objects) and name."""
+
+encode = msgspec.json.Encoder().encode
+
+
+def key_of(obj: Object) -> ObjectKey:
+    meta = obj["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
 
 class StoredObject(NamedTuple):
     """An object, its JSON, and the version of its last change."""
@@ -32,88 +48,75 @@ class StoredObject(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One thing that happened. A deletion's object is the last one, under the new version."""
+    """One change. The object of a deletion is the last one, with the version of the deletion."""
 
     type: str
     resource: Resource
-    object: Object
-    before: Object | None
-    version: int
     stored: StoredObject
     stored_before: StoredObject | None
 
+    @property
+    def object(self) -> Object:
+        return self.stored.object
+
+    @property
+    def before(self) -> Object | None:
+        return None if self.stored_before is None else self.stored_before.object
+
+    @property
+    def version(self) -> int:
+        return self.stored.version
+
 
 class ChangeLog:
-    """Changes in order of version; old ones are forgotten."""
+    """The latest changes of one resource in order of version; the oldest are dropped."""
 
     def __init__(self, size: int, floor: int) -> None:
-        self.floor = floor  # changes up to this version are no longer here
-        self.first = 0  # the position of the oldest change, counted from the beginning of time
+        self.floor = floor  # changes up to this version were dropped
+        self.first = 0  # the position of the oldest change; positions are never reused
         self._size = size
         self._changes: list[Change] = []
 
-    @property
-    def end(self) -> int:
-        """The position that the next change will have."""
-        return self.first + len(self._changes)
-
     def append(self, change: Change) -> None:
         self._changes.append(change)
-        if len(self._changes) > 2 * self._size:  # In bulk: a list's head is costly to cut.
+        if len(self._changes) > 2 * self._size:  # In bulk: removing a list's head is slow.
             self.floor = self._changes[self._size - 1].version
             self.first += self._size
             del self._changes[: self._size]
 
     def position_after(self, version: int) -> int:
-        """Where the changes after that version begin; raises Gone if some are forgotten."""
+        """The position of the first change after a version; raises ExpiredError if dropped."""
         if version < self.floor:
             raise status_errors.too_old(version, self.floor)
-        low, high = 0, len(self._changes)
-        while low < high:
-            middle = (low + high) // 2
-            if self._changes[middle].version <= version:
-                low = middle + 1
-            else:
-                high = middle
-        return self.first + low
+        return self.first + bisect.bisect_right(self._changes, version, key=attrgetter("version"))
 
     def at(self, position: int) -> Change | None:
-        """The change at a position; None if that is not there yet. Forgotten ones raise Gone."""
+        """The change at a position; None if it is in the future. Raises ExpiredError."""
         index = position - self.first
         if index < 0:
             raise status_errors.too_old(0, self.floor)
         return self._changes[index] if index < len(self._changes) else None
 
     def since(self, version: int) -> list[Change]:
-        """The changes after that version."""
+        """The changes after that version, oldest first; raises ExpiredError."""
         return self._changes[self.position_after(version) - self.first :]
 
 
-ObjectKey = tuple[str, str]
-"""Namespace (empty for cluster-wide objects) and name."""
-
-LOG_SIZE = 16_384
-OBJECT_LIMIT = 1_500_000
-"""Bytes of JSON: as much as etcd would take."""
-
-encode = msgspec.json.Encoder().encode
-
-
 class JournalRow(NamedTuple):
-    """One change as a journal keeps it; no body means that the object is gone."""
+    """One change in a journal; a deletion has no body."""
 
     version: int
-    shelf: str
+    storage_key: str
     namespace: str
     name: str
     body: bytes | None
 
 
 class StoreJournal(Protocol):
-    """Where changes become durable; `notify(version, failure)` may come from another thread."""
+    """Makes changes durable; calls `notify(version, failure)`, perhaps from another thread."""
 
     def load(self) -> tuple[list[JournalRow], int, int]:
-        """All objects, the last version written, and the first that may be given out now."""
+        """All objects, the last version written, and the version to continue from."""
 
     def start(self, notify: Callable[[int, Exception | None], None]) -> None: ...
     def write(self, row: JournalRow) -> None: ...
@@ -121,7 +124,7 @@ class StoreJournal(Protocol):
 
 
 class Store:
-    """Every object there is, and the latest changes."""
+    """All objects, and the latest changes."""
 
     def __init__(
         self,
@@ -131,12 +134,12 @@ class Store:
         journal: StoreJournal | None = None,
         log_size: int = LOG_SIZE,
     ) -> None:
-        self.clock = clock  # the time as objects state it: 2026-01-31T12:00:00Z
+        self.clock = clock  # the time as a timestamp of objects: 2026-01-31T12:00:00Z
         self.uid = uid
         self.version = 1
         self.durable_version = 1
         self.failure: UnavailableError | None = None
-        self._shelves: dict[str, dict[ObjectKey, StoredObject]] = {}
+        self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}  # by storage key
         self._logs: dict[str, ChangeLog] = {}
         self._log_size = log_size
         self._floor = 1
@@ -150,126 +153,103 @@ class Store:
     # Reading.
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """The object; raises NotFound."""
+        """The object; raises NotFoundError."""
         return self.stored(resource, namespace, name).object
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """The object, or None."""
-        found = self._shelf(resource).get((namespace, name))
+        found = self._objects_of(resource).get((namespace, name))
         return None if found is None else found.object
 
     def stored(self, resource: Resource, namespace: str, name: str) -> StoredObject:
-        """The object with its JSON; raises NotFound."""
-        found = self._shelf(resource).get((namespace, name))
+        """The object with its JSON; raises NotFoundError."""
+        found = self._objects_of(resource).get((namespace, name))
         if found is None:
             raise status_errors.not_found(resource, name)
         return found
 
-    def list(self, resource: Resource, namespace: str | None = None) -> tuple[list[Object], int]:
-        """All objects, or those of a namespace, by namespace and name; and the version."""
-        found = self.snapshot(resource, namespace)
-        return [each.object for _, each in found], self.version
-
     def each(self, resource: Resource) -> Iterator[Object]:
         """All objects in no particular order; don't change the store meanwhile."""
-        for stored in self._shelf(resource).values():
+        for stored in self._objects_of(resource).values():
             yield stored.object
 
     def count(self, resource: Resource) -> int:
-        return len(self._shelf(resource))
+        return len(self._objects_of(resource))
 
     def snapshot(
         self, resource: Resource, namespace: str | None = None, at_version: int | None = None
     ) -> Sequence[tuple[ObjectKey, StoredObject]]:
-        """What there is, or was at a version that is still remembered, in order of place."""
-        shelf = self._shelf(resource)
+        """The objects now, or at a version that is still in the log, in order of their keys."""
+        found = self._objects_of(resource)
         if at_version is not None and at_version < self.version:
-            shelf = dict(shelf)
+            found = dict(found)
             for change in reversed(self.log(resource).since(at_version)):
-                _undo(shelf, change)
-        if namespace is None:
-            return sorted(shelf.items(), key=_by_place)
-        return sorted(
-            [(place, each) for place, each in shelf.items() if place[0] == namespace],
-            key=_by_place,
-        )
+                _undo(found, change)
+        items = found.items()
+        if namespace is not None:
+            return sorted((i for i in items if i[0][0] == namespace), key=itemgetter(0))
+        return sorted(items, key=itemgetter(0))
 
     # Changing.
 
+    def with_identity(self, obj: Object) -> Object:
+        """The object with a new UID and a creation timestamp."""
+        new = {"uid": self.uid(), "creationTimestamp": self.clock()}
+        return {**obj, "metadata": {**obj["metadata"], **new}}
+
     def create(self, resource: Resource, obj: Object) -> Object:
-        """Put a new object in, under a new UID; raises AlreadyExists."""
-        meta = obj["metadata"]
-        place = (meta.get("namespace", ""), meta["name"])
-        if place in self._shelf(resource):
-            raise status_errors.already_exists(resource, meta["name"])
-        born = {"uid": self.uid(), "creationTimestamp": self.clock()}
-        return self._put(resource, place, {**obj, "metadata": {**meta, **born}}, None)
+        """Add an object with a new UID; raises AlreadyExistsError."""
+        key = key_of(obj)
+        if key in self._objects_of(resource):
+            raise status_errors.already_exists(resource, key[1])
+        return self._put(resource, key, self.with_identity(obj), None)
 
-    def update(
-        self, resource: Resource, obj: Object, *, expect_version: str | int | None = None
-    ) -> Object:
-        """Put an object in another's place; raises NotFound, or Conflict if it has changed.
+    def update(self, resource: Resource, obj: Object) -> Object:
+        """Replace an object; raises NotFoundError.
 
-        A change that changes nothing gets no version, and nobody hears of it.
+        An update without any difference gets no version and no event.
         """
-        meta = obj["metadata"]
-        place = (meta.get("namespace", ""), meta["name"])
-        before = self.stored(resource, *place)
-        _check_version(resource, before, expect_version)
+        key = key_of(obj)
+        before = self.stored(resource, *key)
         if _same(obj, before.object):
             return before.object
-        return self._put(resource, place, obj, before)
+        return self._put(resource, key, obj, before)
 
-    def delete(
-        self,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        expect_version: str | int | None = None,
-    ) -> Object:
-        """Take an object out for good, whatever its finalizers say; raises NotFound, Conflict."""
+    def delete(self, resource: Resource, namespace: str, name: str) -> Object:
+        """Remove an object without regard to finalizers; raises NotFoundError."""
         before = self.stored(resource, namespace, name)
-        found = before.object["metadata"]["uid"]
-        if uid is not None and uid != found:
-            raise status_errors.uid_differs(resource, name, uid, found)
-        _check_version(resource, before, expect_version)
         self.version += 1
-        last = _at_version(before.object, self.version)
-        del self._shelf(resource)[namespace, name]
-        self._tell(DELETED, resource, StoredObject(last, encode(last), self.version), before)
+        last = _with_version(before.object, self.version)
+        del self._objects_of(resource)[namespace, name]
+        stored = StoredObject(last, encode(last), self.version)
+        self._publish(Change(DELETED, resource, stored, before))
         return last
 
-    # Hearing of changes.
+    # Changes and durability.
 
     def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
-        """Be called after each change, at once; returns what ends it.
+        """Call back after each change; returns the function that unsubscribes.
 
-        Whoever changes the store from a callback is told of that change inside the call, before
-        others have heard of the first: note what happened and act on it later.
+        A callback that changes the store is called again inside that change, before other
+        subscribers see the first one: record the change and act on it later.
         """
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
-    def changes_since(self, resource: Resource, version: int) -> Sequence[Change]:
-        """What happened after that version, oldest first; raises Gone if it is too long ago."""
-        return self.log(resource).since(version)
-
     def log(self, resource: Resource) -> ChangeLog:
         """The latest changes of one resource."""
-        shelf = resource.storage_key
-        log = self._logs.get(shelf)
+        key = resource.storage_key
+        log = self._logs.get(key)
         if log is None:
-            log = self._logs[shelf] = ChangeLog(self._log_size, self._floor)
+            log = self._logs[key] = ChangeLog(self._log_size, self._floor)
         return log
 
     def on_durable(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Be called whenever more has become durable; returns what ends it."""
+        """Call back whenever more is durable; returns the function that unsubscribes."""
         self._on_durable.append(callback)
         return lambda: self._on_durable.remove(callback)
 
-    async def settled(self) -> None:
+    async def wait_until_durable(self) -> None:
         """Wait until all changes so far are durable; raises UnavailableError."""
         if self.failure is not None:
             raise self.failure
@@ -279,22 +259,20 @@ class Store:
             await future
 
     def start(self) -> None:
-        """Begin to write the journal, if there is one; from inside the event loop."""
+        """Start the journal, if there is one; call it inside the event loop."""
         if self._journal is not None:
             loop = asyncio.get_running_loop()
 
             def notify(version: int, failure: Exception | None) -> None:
-                with contextlib.suppress(RuntimeError):  # The loop ended: nobody is waiting.
-                    loop.call_soon_threadsafe(self._settle, version, failure)
+                with contextlib.suppress(RuntimeError):  # The loop was closed.
+                    loop.call_soon_threadsafe(self._set_durable, version, failure)
 
             self._journal.start(notify)
 
     def close(self) -> None:
-        """Write what is not written yet, and let go of the journal."""
+        """Write all changes and close the journal."""
         if self._journal is not None:
             self._journal.close()
-
-    # Inside.
 
     def _load(self, journal: StoreJournal) -> None:
         rows, self._floor, self.version = journal.load()
@@ -302,102 +280,77 @@ class Store:
         for row in rows:
             assert row.body is not None
             stored = StoredObject(msgspec.json.decode(row.body), row.body, row.version)
-            self._shelves.setdefault(row.shelf, {})[row.namespace, row.name] = stored
+            self._objects.setdefault(row.storage_key, {})[row.namespace, row.name] = stored
 
-    def _shelf(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
-        return self._shelves.setdefault(resource.storage_key, {})
+    def _objects_of(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
+        return self._objects.setdefault(resource.storage_key, {})
 
     def _put(
-        self, resource: Resource, place: ObjectKey, obj: Object, before: StoredObject | None
+        self, resource: Resource, key: ObjectKey, obj: Object, before: StoredObject | None
     ) -> Object:
-        obj = _at_version(obj, self.version + 1)
+        obj = _with_version(obj, self.version + 1)
         stored = StoredObject(obj, encode(obj), self.version + 1)
         if len(stored.body) > OBJECT_LIMIT:
             raise TooLargeError(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
         self.version += 1
-        self._shelf(resource)[place] = stored
-        self._tell(ADDED if before is None else MODIFIED, resource, stored, before)
+        self._objects_of(resource)[key] = stored
+        self._publish(Change(ADDED if before is None else MODIFIED, resource, stored, before))
         return obj
 
-    def _tell(
-        self, type_: str, resource: Resource, after: StoredObject, before: StoredObject | None
-    ) -> None:
-        change = Change(
-            type_,
-            resource,
-            after.object,
-            None if before is None else before.object,
-            after.version,
-            after,
-            before,
-        )
-        self.log(resource).append(change)
+    def _publish(self, change: Change) -> None:
+        self.log(change.resource).append(change)
         if self._journal is None:
             self.durable_version = self.version
         else:
-            body = None if type_ == DELETED else after.body
-            meta = after.object["metadata"]
-            namespace, name = meta.get("namespace", ""), meta["name"]
-            self._journal.write(
-                JournalRow(self.version, resource.storage_key, namespace, name, body)
-            )
+            body = None if change.type == DELETED else change.stored.body
+            key = key_of(change.object)
+            self._journal.write(JournalRow(self.version, change.resource.storage_key, *key, body))
         for subscriber in tuple(self._subscribers):
             subscriber(change)
         if self._journal is None:
-            self._announce()
+            self._notify_durable()
 
-    def _settle(self, version: int, failure: Exception | None) -> None:
+    def _set_durable(self, version: int, failure: Exception | None) -> None:
         if failure is not None:
             self.failure = UnavailableError(f"the journal cannot be written: {failure}")
         self.durable_version = max(version, self.durable_version)
         still_waiting = []
-        for wanted, future in self._waiting:
+        for awaited, future in self._waiting:
             if future.done():
                 continue
             if self.failure is not None:
                 future.set_exception(self.failure)
-            elif wanted <= self.durable_version:
+            elif awaited <= self.durable_version:
                 future.set_result(None)
             else:
-                still_waiting.append((wanted, future))
+                still_waiting.append((awaited, future))
         self._waiting = still_waiting
-        self._announce()
+        self._notify_durable()
 
-    def _announce(self) -> None:
+    def _notify_durable(self) -> None:
         for callback in tuple(self._on_durable):
             callback()
 
 
-def _by_place(item: tuple[ObjectKey, StoredObject]) -> ObjectKey:
-    return item[0]
-
-
-def _at_version(obj: Object, version: int) -> Object:
+def _with_version(obj: Object, version: int) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
 
 
-def _check_version(resource: Resource, before: StoredObject, expected: str | int | None) -> None:
-    if expected is not None and str(expected) != str(before.version):
-        raise status_errors.modified(resource, before.object["metadata"]["name"])
-
-
 def _same(new: Object, old: Object) -> bool:
-    """Whether nothing differs but the version."""
+    """Whether the objects differ in their version at most."""
     if new is old:
         return True
     if new.keys() != old.keys() or any(new[k] != old[k] for k in new if k != "metadata"):
         return False
-    return _telling(new["metadata"]) == _telling(old["metadata"])
+    return _without_version(new["metadata"]) == _without_version(old["metadata"])
 
 
-def _telling(meta: dict[str, Any]) -> dict[str, Any]:
+def _without_version(meta: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in meta.items() if k != "resourceVersion"}
 
 
-def _undo(shelf: dict[ObjectKey, StoredObject], change: Change) -> None:
-    meta = change.object["metadata"]
-    place = (meta.get("namespace", ""), meta["name"])
+def _undo(found: dict[ObjectKey, StoredObject], change: Change) -> None:
     if change.stored_before is None:
-        del shelf[place]
+        del found[key_of(change.object)]
     else:
-        shelf[place] = change.stored_before
+        found[key_of(change.object)] = change.stored_before

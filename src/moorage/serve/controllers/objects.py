@@ -121,6 +121,13 @@ def status_number(obj: Object, field: str) -> int:
     return int(status(obj).get(field) or 0)
 
 
+def value_at(obj: Any, *path: str) -> Any:
+    """The value at a path of fields, or None."""
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
 # Changed copies --------------------------------------------------------------------------------
 
 

@@ -12,14 +12,15 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage.serve.api_server import ApiServer
-from moorage.serve.resources import PODS
+from moorage.serve.resources import PODS, ResourcePath
 from moorage.serve.rest import discovery, requests, responses
 from moorage.serve.rest.reads import ReadRequests
-from moorage.serve.rest.requests import DISCOVERY_V2, RequestPath
+from moorage.serve.rest.requests import DISCOVERY_V2
 from moorage.serve.rest.writes import WriteRequests
 from moorage.serve.status_errors import (
     BadRequestError,
     ForbiddenError,
+    InternalError,
     MethodNotAllowedError,
     StatusError,
     UnauthorizedError,
@@ -33,39 +34,29 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """How the application is to behave."""
+    """The bearer token, if one is required, and the size limit of requests."""
 
-    token: str = ""  # of the bearer; none is asked for without one
+    token: str = ""
     request_limit: int = 3 * 1024 * 1024
 
 
-class Unexpected(StatusError):
-    """A mistake of ours."""
-
-    code = 500
-    reason = "InternalError"
-
-
 def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Application:
-    """The application that serves an API server's verbs over HTTP."""
+    """The application that serves an API server over HTTP."""
     settings = settings or AppSettings()
     app = web.Application(
         client_max_size=settings.request_limit,
-        middlewares=[_refusals, _origin, _bearer(settings.token)],
+        middlewares=[_error_responses, _check_origin, _check_token(settings.token)],
     )
-    server = RequestRouter(api)
-    app.router.add_route("*", "/{path:.*}", server.answer)
+    router = RequestRouter(api)
+    app.router.add_route("*", "/{path:.*}", router.handle)
 
-    async def start(app: web.Application) -> None:
-        del app
+    async def start(_app: web.Application) -> None:
         api.store.start()
 
-    async def shut_down(app: web.Application) -> None:
-        del app
-        server.close()
+    async def shut_down(_app: web.Application) -> None:
+        router.close()
 
-    async def stop(app: web.Application) -> None:
-        del app
+    async def stop(_app: web.Application) -> None:
         api.store.close()
 
     app.on_startup.append(start)
@@ -75,7 +66,7 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
 
 
 @web.middleware
-async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _error_responses(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except StatusError as error:
@@ -92,15 +83,15 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         raise
     except Exception:
         _log.exception("%s %s", request.method, request.path)
-        return responses.error(Unexpected("an internal error; the server's log has more"))
+        return responses.error(InternalError("an internal error; the server's log has more"))
 
 
 @web.middleware
-async def _origin(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Keep out pages of other sites, which a browser on this machine may be showing.
+async def _check_origin(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Reject requests of other web sites from a browser on this machine.
 
-    No client but a browser says where it comes from. A page can claim our address for its own
-    name, but then that name stands in the request.
+    Only browsers send an Origin. A site can resolve its own name to our address (DNS rebinding),
+    but then its name is in the request, and only addresses are accepted.
     """
     origin = request.headers.get("Origin")
     if origin is not None:
@@ -121,7 +112,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _bearer(token: str) -> Middleware:
+def _check_token(token: str) -> Middleware:
     expected = f"Bearer {token}".encode()
 
     @web.middleware
@@ -135,7 +126,7 @@ def _bearer(token: str) -> Middleware:
 
 
 class RequestRouter:
-    """Sends each request where it belongs."""
+    """Passes each request to its handler."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
@@ -143,32 +134,32 @@ class RequestRouter:
         self._writes = WriteRequests(api)
 
     def close(self) -> None:
-        """End what would go on for long."""
+        """End all watches."""
         self._reads.watches.close()
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer any request."""
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Handle any request."""
         path = request.path
-        if request.method == "GET" and (told := self._tell(request, path)) is not None:
-            return told
+        if request.method == "GET" and (response := self._discovery(request, path)) is not None:
+            return response
         if path.rstrip("/").endswith("/bindings") and request.method == "POST":
             return await self._bindings(request, path)
-        place = requests.parse_path(self._api.registry, path)
+        parsed = requests.parse_path(self._api.registry, path)
         match request.method:
             case "GET" | "HEAD":
-                return await self._reads.get(request, place)
+                return await self._reads.get(request, parsed)
             case "POST":
-                return await self._writes.post(request, place)
+                return await self._writes.post(request, parsed)
             case "PUT":
-                return await self._writes.put(request, place)
+                return await self._writes.put(request, parsed)
             case "PATCH":
-                return await self._writes.patch(request, place)
+                return await self._writes.patch(request, parsed)
             case "DELETE":
-                return await self._writes.delete(request, place)
+                return await self._writes.delete(request, parsed)
         raise MethodNotAllowedError(f"the server does not know the method {request.method[:20]!r}")
 
     async def _bindings(self, request: web.Request, path: str) -> web.StreamResponse:
-        """The old way to bind: the pod's name is in the body."""
+        """The deprecated way to bind: the pod's name is in the body."""
         match path.strip("/").split("/"):
             case ["api", "v1", "namespaces", namespace, "bindings"]:
                 body = await requests.read_value(request)
@@ -176,13 +167,14 @@ class RequestRouter:
                     raise BadRequestError("a Binding has to be an object")
                 requests.check_metadata(body.get("metadata", {}))
                 name = body.get("metadata", {}).get("name", "")
-                place = RequestPath(PODS, namespace, name, "binding")
-                return await self._writes.post(request, place)
+                return await self._writes.post(
+                    request, ResourcePath(PODS, namespace, name, "binding")
+                )
         raise requests.unknown_path()
 
-    def _tell(self, request: web.Request, path: str) -> web.Response | None:
-        """What can be told without looking at any object."""
-        registry = self._api.registry
+    def _discovery(self, request: web.Request, path: str) -> web.Response | None:
+        """Health, version, discovery and OpenAPI; None for any other path."""
+        registry, accept = self._api.registry, request.headers.get("Accept", "")
         match path.strip("/").split("/"):
             case ["healthz" | "livez" | "readyz"]:
                 if self._api.store.failure is not None:
@@ -191,13 +183,12 @@ class RequestRouter:
             case ["version"]:
                 return responses.json(version())
             case ["api" | "apis" as root]:
-                accept = request.headers.get("Accept", "")
                 if requests.accepted_format(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
-                    shown = responses.json(discovery.aggregated(registry, core=root == "api"))
-                    shown.headers["Content-Type"] = (
+                    response = responses.json(discovery.aggregated(registry, core=root == "api"))
+                    response.headers["Content-Type"] = (
                         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
                     )
-                    return shown
+                    return response
                 if root == "api":
                     return responses.json(discovery.api_versions())
                 return responses.json(discovery.groups(registry))
@@ -208,10 +199,10 @@ class RequestRouter:
             case ["apis", group, name]:
                 return responses.json(discovery.resources(registry, group, name))
             case ["openapi", "v2"]:
-                if discovery.PROTOBUF in request.headers.get("Accept", ""):
-                    found = discovery.openapi_protobuf()
-                    return web.Response(body=found, content_type=discovery.PROTOBUF_RESPONSE)
-                requests.accepted_format(request.headers.get("Accept", ""), ())
+                if discovery.PROTOBUF in accept:
+                    body = discovery.openapi_protobuf()
+                    return web.Response(body=body, content_type=discovery.PROTOBUF_RESPONSE)
+                requests.accepted_format(accept, ())
                 return responses.json(discovery.openapi_v2(registry))
             case ["openapi", "v3"]:
                 return responses.json(discovery.openapi_index(registry))
@@ -223,7 +214,7 @@ class RequestRouter:
 
 
 def version() -> dict[str, str]:
-    """`/version`: the Kubernetes that clients may take this for."""
+    """`/version`: the version of Kubernetes that this API is compatible with."""
     return {
         "major": "1",
         "minor": "36",

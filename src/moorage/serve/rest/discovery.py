@@ -9,6 +9,8 @@ from typing import Any
 from moorage.serve.resources import Resource, ResourceRegistry
 from moorage.serve.rest import requests
 
+Json = dict[str, Any]
+
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_VERBS = {
     "status": ["get", "patch", "update"],
@@ -18,13 +20,11 @@ _SUBRESOURCE_VERBS = {
     "binding": ["create"],
     "eviction": ["create"],
 }
-_KIND_OF = {
+_SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
 }
-
-Json = dict[str, Any]
 
 
 def api_versions() -> Json:
@@ -51,12 +51,17 @@ def group(registry: ResourceRegistry, name: str) -> Json:
 
 def resources(registry: ResourceRegistry, name: str, version: str) -> Json:
     """`/api/v1` and `/apis/GROUP/VERSION`."""
-    found = registry.versions().get((name, version))
-    if found is None:
-        raise requests.unknown_path()
-    listed = [row for resource in found for row in _rows(resource)]
+    listed = [row for resource in _served(registry, name, version) for row in _rows(resource)]
     if not name:
-        listed.append(_row_of_bindings())
+        listed.append(
+            {
+                "name": "bindings",
+                "singularName": "binding",
+                "namespaced": True,
+                "kind": "Binding",
+                "verbs": ["create"],
+            }
+        )
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -66,7 +71,7 @@ def resources(registry: ResourceRegistry, name: str, version: str) -> Json:
 
 
 def aggregated(registry: ResourceRegistry, *, core: bool) -> Json:
-    """`/api` and `/apis` for clients that want everything at once."""
+    """`/api` and `/apis` with all resources in one response."""
     items: dict[str, Json] = {}
     for (name, version), found in registry.versions().items():
         if core == (not name):
@@ -86,6 +91,13 @@ def aggregated(registry: ResourceRegistry, *, core: bool) -> Json:
     }
 
 
+def _served(registry: ResourceRegistry, group: str, version: str) -> list[Resource]:
+    found = registry.versions().get((group, version))
+    if found is None:
+        raise requests.unknown_path()
+    return found
+
+
 def _groups(registry: ResourceRegistry) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, version in registry.versions():
@@ -100,17 +112,14 @@ def _group(name: str, versions: list[str]) -> Json:
 
 
 def _rows(resource: Resource) -> list[Json]:
-    row: Json = {
+    row = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": _verbs(resource),
+        **_names(resource),
     }
-    if resource.short_names:
-        row["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        row["categories"] = list(resource.categories)
     return [row, *(_subresource_row(resource, each) for each in resource.subresources)]
 
 
@@ -118,6 +127,11 @@ def _verbs(resource: Resource) -> list[str]:
     if resource.kind == "Namespace" and not resource.group:
         return [verb for verb in _VERBS if verb != "deletecollection"]
     return _VERBS
+
+
+def _names(resource: Resource) -> Json:
+    names = {"shortNames": resource.short_names, "categories": resource.categories}
+    return {field: list(values) for field, values in names.items() if values}
 
 
 def _subresource_row(resource: Resource, subresource: str) -> Json:
@@ -128,40 +142,25 @@ def _subresource_row(resource: Resource, subresource: str) -> Json:
         "kind": resource.kind,
         "verbs": _SUBRESOURCE_VERBS[subresource],
     }
-    if subresource in _KIND_OF:
-        row["group"], row["version"], row["kind"] = _KIND_OF[subresource]
+    if subresource in _SUBRESOURCE_KINDS:
+        row["group"], row["version"], row["kind"] = _SUBRESOURCE_KINDS[subresource]
     return row
 
 
-def _row_of_bindings() -> Json:
-    return {
-        "name": "bindings",
-        "singularName": "binding",
-        "namespaced": True,
-        "kind": "Binding",
-        "verbs": ["create"],
-    }
-
-
 def _aggregated_row(resource: Resource) -> Json:
-    row: Json = {
+    row = {
         "resource": resource.plural,
-        "responseKind": _kind(resource.group, resource.version, resource.kind),
+        "responseKind": _kind(resource),
         "scope": resource.scope,
         "singularResource": resource.singular,
         "verbs": _verbs(resource),
+        **_names(resource),
     }
-    if resource.short_names:
-        row["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        row["categories"] = list(resource.categories)
     if resource.subresources:
         row["subresources"] = [
             {
                 "subresource": each,
-                "responseKind": _kind(
-                    *_KIND_OF.get(each, (resource.group, resource.version, resource.kind))
-                ),
+                "responseKind": _kind(resource, each),
                 "verbs": _SUBRESOURCE_VERBS[each],
             }
             for each in resource.subresources
@@ -169,17 +168,22 @@ def _aggregated_row(resource: Resource) -> Json:
     return row
 
 
-def _kind(group_name: str, version: str, kind: str) -> Json:
-    return {"group": group_name, "version": version, "kind": kind}
+def _kind(resource: Resource, subresource: str = "") -> Json:
+    own = (resource.group, resource.version, resource.kind)
+    group, version, kind = _SUBRESOURCE_KINDS.get(subresource, own)
+    return {"group": group, "version": version, "kind": kind}
 
 
-# How kubectl asks for it, and how it is answered.
+# OpenAPI ---------------------------------------------------------------------------------------
+
+# The media types of kubectl's request, and of the response.
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF_RESPONSE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_INFO = {"title": "Moorage", "version": "v1"}
 
 
 def openapi_index(registry: ResourceRegistry) -> Json:
-    """`/openapi/v3`: where the documents are."""
+    """`/openapi/v3`: the URLs of the documents."""
     found = {}
     for group, version in registry.versions():
         path = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -196,14 +200,12 @@ def openapi_document(registry: ResourceRegistry, path: str) -> Json:
             pass
         case _:
             raise requests.unknown_path()
-    resources = registry.versions().get((group, version))
-    if resources is None:
-        raise requests.unknown_path()
+    found = _served(registry, group, version)
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Moorage", "version": "v1"},
-        "paths": {_path(each): _operations(each) for each in resources},
-        "components": {"schemas": {_name(each): _schema(each) for each in resources}},
+        "info": _INFO,
+        "paths": {_path(each): _operations(each) for each in found},
+        "components": {"schemas": {_schema_name(each): _schema(each) for each in found}},
     }
 
 
@@ -211,17 +213,17 @@ def openapi_v2(registry: ResourceRegistry) -> Json:
     """`/openapi/v2`."""
     return {
         "swagger": "2.0",
-        "info": {"title": "Moorage", "version": "v1"},
+        "info": _INFO,
         "paths": {},
-        "definitions": {_name(each): _schema(each) for each in registry},
+        "definitions": {_schema_name(each): _schema(each) for each in registry},
     }
 
 
 def openapi_protobuf() -> bytes:
-    """The same for kubectl, which reads this form only: a document without any schema.
+    """`/openapi/v2` for kubectl, which accepts protobuf only: a document without schemas.
 
-    kubectl looks here for kinds that no API has, such as List, and checks nothing where it
-    finds nothing. Fields 1, 2 and 8 are the version, the title and the paths.
+    kubectl looks here for kinds that no API serves, such as List, and validates nothing if it
+    finds no schema. Fields 1, 2 and 8 are the version, the title and the paths.
     """
     info = _field(1, b"moorage") + _field(2, b"v1")
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
@@ -233,17 +235,16 @@ def _field(number: int, value: bytes) -> bytes:
 
 def _path(resource: Resource) -> str:
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else "/api/v1"
-    place = "/namespaces/{namespace}" if resource.namespaced else ""
-    return f"{root}{place}/{resource.plural}/{{name}}"
+    namespace = "/namespaces/{namespace}" if resource.namespaced else ""
+    return f"{root}{namespace}/{resource.plural}/{{name}}"
 
 
 def _operations(resource: Resource) -> Json:
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     names = ("dryRun", "fieldManager", "fieldValidation", "force")
     return {
         "patch": {
             "x-kubernetes-action": "patch",
-            "x-kubernetes-group-version-kind": kind,
+            "x-kubernetes-group-version-kind": _kind(resource),
             "parameters": [
                 {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
                 for name in names
@@ -253,24 +254,25 @@ def _operations(resource: Resource) -> Json:
     }
 
 
-def _name(resource: Resource) -> str:
+def _schema_name(resource: Resource) -> str:
     group = resource.group.partition(".")[0] or "core"
     return f"io.k8s.api.{group}.{resource.version}.{resource.kind}"
 
 
+_FIELDS = {
+    "apiVersion": {"type": "string", "description": "The version of the kind."},
+    "kind": {"type": "string", "description": "The kind of the object."},
+    "metadata": {"type": "object", "description": "Name, labels, versions and times."},
+    "spec": {"type": "object", "description": "What is wanted."},
+    "status": {"type": "object", "description": "What is."},
+}
+
+
 def _schema(resource: Resource) -> Json:
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    fields: Json = {
-        "apiVersion": {"type": "string", "description": "The version of the kind."},
-        "kind": {"type": "string", "description": "The kind of the object."},
-        "metadata": {"type": "object", "description": "Name, labels, versions and times."},
-        "spec": {"type": "object", "description": "What is wanted."},
-        "status": {"type": "object", "description": "What is."},
-    }
     return {
         "type": "object",
         "description": f"{resource.kind}. Moorage keeps no descriptions of fields.",
-        "properties": fields,
+        "properties": _FIELDS,
         "x-kubernetes-preserve-unknown-fields": True,
-        "x-kubernetes-group-version-kind": [kind],
+        "x-kubernetes-group-version-kind": [_kind(resource)],
     }

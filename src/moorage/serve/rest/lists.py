@@ -2,20 +2,22 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from moorage.api import selectors
 from moorage.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import EVENTS, EVENTS_V1, Resource
 from moorage.serve.rest.requests import ListOptions
 from moorage.serve.status_errors import BadRequestError, ExpiredError
-from moorage.serve.store import ObjectKey, Store, StoredObject
+from moorage.serve.store import Store, StoredObject
 
-_ALWAYS = ("metadata.name", "metadata.namespace")
-_OBJECT_FIELDS = (
+# The fields that field selectors support, for all kinds and per kind.
+_COMMON_FIELDS = ("metadata.name", "metadata.namespace")
+_REFERENCE_FIELDS = (
     "kind",
     "namespace",
     "name",
@@ -42,7 +44,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "ReplicationController": ("status.replicas",),
     "Job": ("status.successful",),
     "Event": (
-        *(f"involvedObject.{field}" for field in _OBJECT_FIELDS),
+        *(f"involvedObject.{field}" for field in _REFERENCE_FIELDS),
         "reason",
         "reportingComponent",
         "source",
@@ -54,12 +56,12 @@ _ZERO_IF_ABSENT = ("status.replicas", "status.successful")
 
 
 class ObjectSelector:
-    """A label and a field selector together."""
+    """A label selector and a field selector; raises BadRequestError for an unknown field."""
 
     def __init__(self, resource: Resource, labels: Selector, fields: FieldSelector) -> None:
         self._labels = labels
         self._all_labels = labels.is_empty
-        supported = (*_ALWAYS, *(() if resource.custom else _FIELDS.get(resource.kind, ())))
+        supported = _COMMON_FIELDS + (() if resource.custom else _FIELDS.get(resource.kind, ()))
         self._fields: list[tuple[str, Callable[[str | None], bool]]] = []
         for requirement in fields.requirements:
             key = requirement.key
@@ -71,26 +73,22 @@ class ObjectSelector:
             self._fields.append((key, requirement.accepts))
 
     @property
-    def is_everything(self) -> bool:
+    def selects_all(self) -> bool:
         return self._all_labels and not self._fields
 
     def matches(self, obj: Object) -> bool:
-        """Whether an object is selected."""
-        if not self._all_labels:
-            labels = obj["metadata"].get("labels") or {}
-            if not self._labels.matches(labels):
-                return False
-        # A plain loop: watches ask this for every change.
+        if not self._all_labels and not self._labels.matches(objects.labels(obj)):
+            return False
+        # A plain loop is faster than all(): watches call this for every change.
         for key, accepts in self._fields:  # noqa: SIM110
             if not accepts(field_value(obj, key)):
                 return False
         return True
 
 
-def object_selector(
-    resource: Resource, label_text: str, field_text: str, name: str = ""
-) -> ObjectSelector:
-    """The selectors of a request; raises BadRequestError."""
+def object_selector(resource: Resource, options: ListOptions, name: str = "") -> ObjectSelector:
+    """The selectors of a request, and the name in its URL; raises BadRequestError."""
+    label_text, field_text = options.label_selector, options.field_selector
     try:
         labels = selectors.parse_label_selector(label_text) if label_text else EVERYTHING
         fields = selectors.parse_field_selector(field_text) if field_text else FieldSelector()
@@ -103,10 +101,8 @@ def object_selector(
 
 
 def field_value(obj: Object, path: str) -> str:
-    """A field as text; an absent one reads as the empty string."""
-    value: Any = obj
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, dict) else None
+    """A field as a string; an absent one is empty, false or 0."""
+    value = objects.value_at(obj, *path.split("."))
     if path == "source" and obj.get("kind") == EVENTS.kind:
         value = (obj.get("source") or {}).get("component") or obj.get("reportingComponent")
     if value is None:
@@ -119,16 +115,16 @@ def field_value(obj: Object, path: str) -> str:
 
 
 class ListPage(NamedTuple):
-    """What a list shows, and how it goes on."""
+    """The objects of a list, or of one page of it."""
 
     items: Sequence[StoredObject]
     version: int
-    token: str = ""
+    continue_token: str = ""
     remaining: int | None = None
 
 
 class ContinueToken(msgspec.Struct, array_like=True, frozen=True):
-    """Where the next page begins, and at which version."""
+    """The version of a list, and the key of the last object of a page."""
 
     version: int
     namespace: str
@@ -139,39 +135,32 @@ def read_page(
     store: Store,
     resource: Resource,
     namespace: str | None,
-    reading: ListOptions,
-    *,
-    shown_as: Resource,
+    selector: ObjectSelector,
+    options: ListOptions,
 ) -> ListPage:
-    """The page that is asked for; raises BadRequestError or ExpiredError."""
-    choice = object_selector(shown_as, reading.label_selector, reading.field_selector)
+    """The requested page of a list; raises BadRequestError or ExpiredError."""
     version, after = store.version, None
-    if reading.token:
-        token = _decode_token(reading.token)
+    if options.continue_token:
+        token = _decode_token(options.continue_token)
         version, after = token.version, (token.namespace, token.name)
-    elif reading.match == "Exact":
-        assert reading.version is not None
-        version = reading.version
-    if max(version, reading.version or 0) > store.version:
-        # An API server would wait, and then call it a timeout. Clients take both as "list anew".
+    elif options.match == "Exact":
+        assert options.version is not None
+        version = options.version
+    if max(version, options.version or 0) > store.version:
+        # An API server waits and responds with a timeout. Clients list again in both cases.
         raise ExpiredError(f"Too large resource version: {version}, current: {store.version}")
     items = store.snapshot(resource, namespace, version)
     if after is not None:
         items = [item for item in items if item[0] > after]
-    if not choice.is_everything:
-        items = [item for item in items if choice.matches(item[1].object)]
-    return _first_page(items, version, reading.limit, whole=choice.is_everything)
-
-
-def _first_page(
-    items: Sequence[tuple[ObjectKey, StoredObject]], version: int, limit: int, *, whole: bool
-) -> ListPage:
+    if not selector.selects_all:
+        items = [item for item in items if selector.matches(item[1].object)]
+    limit = options.limit
     if not limit or len(items) <= limit:
         return ListPage([stored for _, stored in items], version)
-    shown = items[:limit]
-    token = _encode_token(ContinueToken(version, *shown[-1][0]))
-    left = len(items) - limit if whole else None
-    return ListPage([stored for _, stored in shown], version, token, left)
+    page = items[:limit]
+    next_token = _encode_token(ContinueToken(version, *page[-1][0]))
+    remaining = len(items) - limit if selector.selects_all else None
+    return ListPage([stored for _, stored in page], version, next_token, remaining)
 
 
 def _encode_token(token: ContinueToken) -> str:
@@ -181,8 +170,7 @@ def _encode_token(token: ContinueToken) -> str:
 def _decode_token(text: str) -> ContinueToken:
     try:
         padded = text + "=" * (-len(text) % 4)
-        return msgspec.json.decode(
-            base64.b64decode(padded, b"-_", validate=True), type=ContinueToken
-        )
+        body = base64.b64decode(padded, b"-_", validate=True)
+        return msgspec.json.decode(body, type=ContinueToken)
     except (ValueError, msgspec.MsgspecError):
         raise BadRequestError("continue key is not valid: it is not one that a list gave") from None

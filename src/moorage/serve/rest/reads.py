@@ -6,6 +6,7 @@ from aiohttp import web
 
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.objects import Object
+from moorage.serve.resources import ResourcePath
 from moorage.serve.rest import lists, requests, responses
 from moorage.serve.rest.requests import (
     PARTIAL,
@@ -13,7 +14,6 @@ from moorage.serve.rest.requests import (
     PLAIN_JSON,
     TABLE,
     ListOptions,
-    RequestPath,
     ResponseFormat,
 )
 from moorage.serve.rest.tables.table import render_table
@@ -21,97 +21,108 @@ from moorage.serve.rest.watches import Render, Watches, WatchRequest
 from moorage.serve.store import StoredObject, encode
 from moorage.serve.verbs import scale
 
-_SHORTEST_WATCH_SECONDS = 1800.0
+_MIN_WATCH_SECONDS = 1800.0
 
 
 class ReadRequests:
-    """What answers GET requests."""
+    """Handles GET requests."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
         self._random = Random(api.random.random())
         self.watches = Watches(api.store)
 
-    async def get(self, request: web.Request, place: RequestPath) -> web.StreamResponse:
-        """Answer a GET of a resource, an object or a part of one."""
-        form = requests.accepted_format(request.headers.get("Accept", ""), requests.OBJECT_FORMS)
-        reading = requests.list_options(request.query)
-        if reading.watch and not place.subresource:
-            return await self._watch(request, place, reading, form)
-        if place.name:
-            return await self._one(place, reading, form)
-        return await self._list(place, reading, form)
+    async def get(self, request: web.Request, path: ResourcePath) -> web.StreamResponse:
+        """Handle a GET of a collection, an object or a subresource."""
+        accept = request.headers.get("Accept", "")
+        format_ = requests.accepted_format(accept, requests.OBJECT_FORMATS)
+        options = requests.list_options(request.query)
+        if options.watch and not path.subresource:
+            return await self._watch(request, path, options, format_)
+        if path.name:
+            return await self._get(path, options, format_)
+        return await self._list(path, options, format_)
 
-    async def _one(
-        self, place: RequestPath, reading: ListOptions, form: ResponseFormat
+    async def _get(
+        self, path: ResourcePath, options: ListOptions, format_: ResponseFormat
     ) -> web.Response:
-        store, kept = self._api.store, responses.storage_resource(place.resource)
-        stored = store.stored(kept, place.namespace or "", place.name)
-        await store.settled()
-        if place.subresource == "scale":
-            return responses.json(scale.of(stored.object))
-        return responses.raw_json(self._render(place, reading, form, one=True)(stored))
+        store = self._api.store
+        stored = store.stored(responses.storage_resource(path.resource), *path.key)
+        await store.wait_until_durable()
+        if path.subresource == "scale":
+            return responses.json(scale.scale_of(stored.object))
+        render = self._render(path, options, format_, single=True)
+        return responses.raw_json(render(stored))
 
     async def _list(
-        self, place: RequestPath, reading: ListOptions, form: ResponseFormat
+        self, path: ResourcePath, options: ListOptions, format_: ResponseFormat
     ) -> web.Response:
-        store, kept = self._api.store, responses.storage_resource(place.resource)
-        page = lists.read_page(store, kept, place.namespace, reading, shown_as=place.resource)
-        await store.settled()
-        if form == TABLE:
-            objects = [responses.from_storage(place.resource, each.object) for each in page.items]
-            shown = self._table(place, reading, objects)
-            return responses.json({**shown, "metadata": responses.list_metadata(page)})
-        if form in (PARTIAL, PARTIAL_LIST):
-            return responses.json(responses.partial_list(place.resource, page))
-        return responses.raw_json(responses.list_body(place.resource, page))
+        store, resource = self._api.store, path.resource
+        stored_as = responses.storage_resource(resource)
+        selector = lists.object_selector(resource, options)
+        page = lists.read_page(store, stored_as, path.namespace, selector, options)
+        await store.wait_until_durable()
+        if format_ == TABLE:
+            objects = [responses.from_storage(resource, each.object) for each in page.items]
+            table = self._table(path, options, objects)
+            return responses.json({**table, "metadata": responses.list_metadata(page)})
+        if format_ in (PARTIAL, PARTIAL_LIST):
+            return responses.json(responses.partial_list(resource, page))
+        return responses.raw_json(responses.list_body(resource, page))
 
     async def _watch(
-        self, request: web.Request, place: RequestPath, reading: ListOptions, form: ResponseFormat
+        self,
+        request: web.Request,
+        path: ResourcePath,
+        options: ListOptions,
+        format_: ResponseFormat,
     ) -> web.StreamResponse:
-        choice = lists.object_selector(
-            place.resource, reading.label_selector, reading.field_selector, place.name
-        )
-        timeout = reading.timeout_seconds
-        if timeout is None:  # Not all at the same moment.
-            timeout = _SHORTEST_WATCH_SECONDS * (1 + self._random.random())
+        selector = lists.object_selector(path.resource, options, path.name)
+        timeout = options.timeout_seconds
+        if timeout is None:  # Random, so that not all watches end at the same time.
+            timeout = _MIN_WATCH_SECONDS * (1 + self._random.random())
         watch = WatchRequest(
-            resource=responses.storage_resource(place.resource),
-            namespace=place.namespace,
-            choice=choice,
-            version=reading.version,
-            bookmarks=reading.bookmarks,
-            initial_events=bool(reading.initial_events),
+            resource=responses.storage_resource(path.resource),
+            namespace=path.namespace,
+            selector=selector,
+            version=options.version,
+            bookmarks=options.bookmarks,
+            initial_events=bool(options.initial_events),
             timeout_seconds=timeout,
-            render=self._render(place, reading, form),
+            render=self._render(path, options, format_),
         )
         return await self.watches.stream(request, watch)
 
     def _render(
-        self, place: RequestPath, reading: ListOptions, form: ResponseFormat, *, one: bool = False
+        self,
+        path: ResourcePath,
+        options: ListOptions,
+        format_: ResponseFormat,
+        *,
+        single: bool = False,
     ) -> Render:
-        resource = place.resource
-        if form == PLAIN_JSON:
+        resource = path.resource
+        if format_ == PLAIN_JSON:
             return lambda stored: responses.object_body(resource, stored)
-        if form == TABLE:
+        if format_ == TABLE:
             first = True
 
             def as_table(stored: StoredObject) -> bytes:
                 nonlocal first
-                shown = self._table(
-                    place, reading, [responses.from_storage(resource, stored.object)]
+                table = self._table(
+                    path, options, [responses.from_storage(resource, stored.object)]
                 )
-                if not first:  # Columns are told once; then they are known.
-                    shown["columnDefinitions"] = None
-                first = one
+                if not first:  # A watch sends the column definitions once.
+                    table["columnDefinitions"] = None
+                first = single
                 meta = {"resourceVersion": str(stored.version)}
-                return encode({**shown, "metadata": meta})
+                return encode({**table, "metadata": meta})
 
             return as_table
         return lambda stored: encode(
             responses.partial_metadata(responses.from_storage(resource, stored.object))
         )
 
-    def _table(self, place: RequestPath, reading: ListOptions, objects: list[Object]) -> Object:
+    def _table(self, path: ResourcePath, options: ListOptions, objects: list[Object]) -> Object:
         api = self._api
-        return render_table(place.resource, objects, api.store, api.now(), reading.include_object)
+        return render_table(path.resource, objects, api.store, api.now(), options.include_object)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from aiohttp import web
-from multidict import CIMultiDictProxy
 
 from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import decoding, protobuf
-from moorage.serve.resources import NAMESPACES, PODS, Resource, ResourceRegistry
+from moorage.serve.resources import NAMESPACES, PODS, Resource, ResourcePath, ResourceRegistry
 from moorage.serve.status_errors import (
     BadRequestError,
     InvalidError,
@@ -17,22 +16,17 @@ from moorage.serve.status_errors import (
     TooLargeError,
     UnsupportedMediaTypeError,
 )
+from moorage.serve.verbs import delete
+from moorage.serve.verbs.delete import DeleteOptions
 
-# Parts of a pod that a kubelet would have to answer for.
-_RUNNING = ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers")
+# The path --------------------------------------------------------------------------------------
 
-
-class RequestPath(NamedTuple):
-    """What a URL names; without a name it is the whole collection."""
-
-    resource: Resource
-    namespace: str | None = None
-    name: str = ""
-    subresource: str = ""
+# Subresources of a pod that only a kubelet with containers can serve.
+_KUBELET_SUBRESOURCES = ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers")
 
 
-def parse_path(registry: ResourceRegistry, path: str) -> RequestPath:
-    """The place that a path below `/api/` or `/apis/` leads to; raises NotFoundError."""
+def parse_path(registry: ResourceRegistry, path: str) -> ResourcePath:
+    """The resource of a path below `/api/` or `/apis/`; raises NotFoundError."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2 and parts[1] == "v1":
         group, version, rest = "", "v1", parts[2:]
@@ -43,7 +37,7 @@ def parse_path(registry: ResourceRegistry, path: str) -> RequestPath:
     if "" in rest:
         raise unknown_path()
     namespace = None
-    # `namespaces/a/status` is a part of a namespace, `namespaces/a/pods` are pods in it.
+    # `namespaces/a/status` is a subresource of a namespace, `namespaces/a/pods` are pods in it.
     if rest[0] == "namespaces" and len(rest) > 2:
         own = not group and len(rest) == 3 and rest[2] in NAMESPACES.subresources
         if not own:
@@ -51,39 +45,40 @@ def parse_path(registry: ResourceRegistry, path: str) -> RequestPath:
     resource = registry.find(group, version, rest[0])
     if resource is None or len(rest) > 3:
         raise unknown_path()
-    place = RequestPath(resource, namespace, *rest[1:])
-    _check_path(place)
-    return place
+    parsed = ResourcePath(resource, namespace, *rest[1:])
+    _check_path(parsed)
+    return parsed
 
 
 def unknown_path() -> NotFoundError:
-    """As the API server says it of a URL that it does not know."""
+    """The error for a URL that the API does not serve."""
     return NotFoundError("the server could not find the requested resource")
 
 
-def _check_path(place: RequestPath) -> None:
-    resource = place.resource
-    if resource is PODS and place.subresource in _RUNNING:
+def _check_path(path: ResourcePath) -> None:
+    resource = path.resource
+    if resource is PODS and path.subresource in _KUBELET_SUBRESOURCES:
         why = "nothing runs here: pods of this server have no containers"
-        raise BadRequestError(f"no {place.subresource}, because {why}", resource, place.name)
-    if place.subresource and place.subresource not in resource.subresources:
-        raise unknown_path()
-    if place.namespace is not None and not resource.namespaced:
-        raise unknown_path()
-    if place.name and resource.namespaced and place.namespace is None:
+        raise BadRequestError(f"no {path.subresource}, because {why}", resource, path.name)
+    unknown_subresource = path.subresource and path.subresource not in resource.subresources
+    needless_namespace = path.namespace is not None and not resource.namespaced
+    missing_namespace = path.name and resource.namespaced and path.namespace is None
+    if unknown_subresource or needless_namespace or missing_namespace:
         raise unknown_path()
 
 
-_INT64 = 2**63
+# Query parameters ------------------------------------------------------------------------------
+
+_MAX_INTEGER = 2**63
 
 
 class ListOptions(NamedTuple):
-    """How a collection is to be read."""
+    """The options of a list or a watch."""
 
     label_selector: str
     field_selector: str
     limit: int
-    token: str
+    continue_token: str
     version: int | None
     match: str
     watch: bool
@@ -95,11 +90,11 @@ class ListOptions(NamedTuple):
 
 def list_options(query: Mapping[str, str]) -> ListOptions:
     """The options of a list or a watch; raises BadRequestError."""
-    reading = ListOptions(
+    options = ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
         limit=_integer(query, "limit"),
-        token=query.get("continue", ""),
+        continue_token=query.get("continue", ""),
         version=_version(query),
         match=query.get("resourceVersionMatch", ""),
         watch=flag(query, "watch"),
@@ -108,12 +103,36 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
         timeout_seconds=_integer(query, "timeoutSeconds") if query.get("timeoutSeconds") else None,
         include_object=query.get("includeObject", "Metadata") or "Metadata",
     )
-    _check_list_options(reading)
-    return reading
+    _check_list_options(options)
+    return options
 
 
-def dry_run(query: Mapping[str, str]) -> bool:
-    """Whether nothing is to be kept; raises InvalidError for what is not understood."""
+def _check_list_options(options: ListOptions) -> None:
+    if options.match not in ("", "Exact", "NotOlderThan"):
+        raise BadRequestError(f'resourceVersionMatch: Unsupported value: "{options.match[:60]}"')
+    if options.match and options.version is None and options.initial_events is None:
+        raise BadRequestError(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
+            "resourceVersion is provided"
+        )
+    if options.match == "Exact" and (options.watch or options.version == 0):
+        raise BadRequestError(
+            "resourceVersionMatch: Forbidden: an exact version is for lists, and not 0"
+        )
+    if options.initial_events is not None and (
+        not options.watch or options.match != "NotOlderThan"
+    ):
+        raise BadRequestError(
+            "sendInitialEvents: Forbidden: it is for watches with resourceVersionMatch=NotOlderThan"
+        )
+    if options.include_object not in ("None", "Metadata", "Object"):
+        raise BadRequestError(f'includeObject: Unsupported value: "{options.include_object[:60]}"')
+    if options.continue_token and options.version:
+        raise BadRequestError("specifying resource version is not allowed when using continue")
+
+
+def is_dry_run(query: Mapping[str, str]) -> bool:
+    """Whether the request must not change anything; raises InvalidError."""
     value = query.get("dryRun", "")
     if value not in ("", "All"):
         raise InvalidError(f'dryRun: Unsupported value: "{value[:60]}": supported values: "All"')
@@ -121,59 +140,35 @@ def dry_run(query: Mapping[str, str]) -> bool:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """A yes or no; as with an API server, a name without a value is a yes."""
-    if name not in query:
-        return False
-    return query[name].lower() not in ("0", "f", "false")
+    """A boolean parameter; as in an API server, a name without a value is true."""
+    return name in query and query[name].lower() not in ("0", "f", "false")
 
 
-def _check_list_options(reading: ListOptions) -> None:
-    if reading.match not in ("", "Exact", "NotOlderThan"):
-        raise BadRequestError(f'resourceVersionMatch: Unsupported value: "{reading.match[:60]}"')
-    if reading.match and reading.version is None and reading.initial_events is None:
-        raise BadRequestError(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
-            "resourceVersion is provided"
-        )
-    if reading.match == "Exact" and (reading.watch or reading.version == 0):
-        raise BadRequestError(
-            "resourceVersionMatch: Forbidden: an exact version is for lists, and not 0"
-        )
-    if reading.initial_events is not None and (
-        not reading.watch or reading.match != "NotOlderThan"
-    ):
-        raise BadRequestError(
-            "sendInitialEvents: Forbidden: it is for watches with resourceVersionMatch=NotOlderThan"
-        )
-    if reading.include_object not in ("None", "Metadata", "Object"):
-        raise BadRequestError(f'includeObject: Unsupported value: "{reading.include_object[:60]}"')
-    if reading.token and reading.version:
-        raise BadRequestError("specifying resource version is not allowed when using continue")
+def _is_integer(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < _MAX_INTEGER
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:
     text = query.get(name, "")
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < _INT64):
+    if text and not _is_integer(text):
         raise BadRequestError(f"{name}: has to be a whole number, is {text[:60]!r}")
-    return int(text)
+    return int(text or 0)
 
 
 def _version(query: Mapping[str, str]) -> int | None:
     text = query.get("resourceVersion", "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < _INT64):
+    if text and not _is_integer(text):
         raise BadRequestError(f'resourceVersion: Invalid value: "{text[:60]}"')
-    return int(text)
+    return int(text) if text else None
 
+
+# The Accept header -----------------------------------------------------------------------------
 
 _JSON_ACCEPTED = ("application/json", "application/*", "*/*")
 
 
 class ResponseFormat(NamedTuple):
-    """A form of an answer; `as_` is empty for the plain one."""
+    """A format of the response; `as_` is empty for plain JSON."""
 
     as_: str = ""
     group: str = ""
@@ -181,10 +176,15 @@ class ResponseFormat(NamedTuple):
 
 
 PLAIN_JSON = ResponseFormat()
+TABLE = ResponseFormat("Table", "meta.k8s.io", "v1")
+PARTIAL = ResponseFormat("PartialObjectMetadata", "meta.k8s.io", "v1")
+PARTIAL_LIST = ResponseFormat("PartialObjectMetadataList", "meta.k8s.io", "v1")
+OBJECT_FORMATS = (TABLE, PARTIAL, PARTIAL_LIST)
+DISCOVERY_V2 = ResponseFormat("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 
 
 def accepted_format(accept: str, offered: tuple[ResponseFormat, ...]) -> ResponseFormat:
-    """The first form in an Accept header that is offered; plain JSON always is."""
+    """The first offered format of an Accept header; plain JSON is always offered."""
     if not accept:
         return PLAIN_JSON
     for clause in accept.split(","):
@@ -192,35 +192,30 @@ def accepted_format(accept: str, offered: tuple[ResponseFormat, ...]) -> Respons
         if media not in _JSON_ACCEPTED:
             continue
         given = dict(part.split("=", 1) for part in parameters if "=" in part)
-        form = ResponseFormat(given.get("as", ""), given.get("g", ""), given.get("v", ""))
-        if not form.as_:
+        format_ = ResponseFormat(given.get("as", ""), given.get("g", ""), given.get("v", ""))
+        if not format_.as_:
             return PLAIN_JSON
-        if form in offered:
-            return form
+        if format_ in offered:
+            return format_
     raise NotAcceptableError(
         "only the following media types are accepted: application/json (without protobuf, CBOR)"
     )
 
 
-TABLE = ResponseFormat("Table", "meta.k8s.io", "v1")
-PARTIAL = ResponseFormat("PartialObjectMetadata", "meta.k8s.io", "v1")
-PARTIAL_LIST = ResponseFormat("PartialObjectMetadataList", "meta.k8s.io", "v1")
-OBJECT_FORMS = (TABLE, PARTIAL, PARTIAL_LIST)
-DISCOVERY_V2 = ResponseFormat("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
-
+# The body --------------------------------------------------------------------------------------
 
 _JSON_BODIES = ("application/json", "")
 _YAML_BODIES = ("application/yaml", "application/apply-patch+yaml")
 _STRING_FIELDS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 
 
-def media_type(headers: CIMultiDictProxy[str]) -> str:
-    """The format of a body, without its parameters."""
-    return headers.get("Content-Type", "").partition(";")[0].strip().lower()
+def media_type(request: web.Request) -> str:
+    """The media type of a body, without its parameters."""
+    header: str = request.headers.get("Content-Type", "")
+    return header.partition(";")[0].strip().lower()
 
 
-async def read_bytes(request: web.Request) -> bytes:
-    """The bytes of a body; raises TooLargeError."""
+async def _read_bytes(request: web.Request) -> bytes:
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge:
@@ -228,8 +223,8 @@ async def read_bytes(request: web.Request) -> bytes:
 
 
 async def read_value(request: web.Request) -> Any:
-    """A body as a value, nulls left out; raises BadRequestError or UnsupportedMediaTypeError."""
-    media, body = media_type(request.headers), await read_bytes(request)
+    """A body as a value without nulls; raises BadRequestError or UnsupportedMediaTypeError."""
+    media, body = media_type(request), await _read_bytes(request)
     if media in _YAML_BODIES:
         return decoding.without_nulls(decoding.decode_yaml(body))
     if media == protobuf.MEDIA_TYPE:
@@ -244,18 +239,18 @@ async def read_value(request: web.Request) -> Any:
 
 
 async def read_patch(request: web.Request) -> Any:
-    """A patch as a value, with its nulls: they mean something."""
-    body = await read_bytes(request)
+    """A patch as a value with its nulls, which remove fields."""
+    body = await _read_bytes(request)
     try:
         return decoding.decode_json(body)
     except BadRequestError:
-        if media_type(request.headers) not in _YAML_BODIES:
+        if media_type(request) not in _YAML_BODIES:
             raise
     return decoding.decode_yaml(body)
 
 
-async def read_options(request: web.Request) -> Any:
-    """The body of a deletion, which may be missing."""
+async def read_options(request: web.Request) -> dict[str, Any]:
+    """The body of a deletion or an eviction, which may be missing."""
     found = await read_value(request)
     if found is None:
         return {}
@@ -264,30 +259,52 @@ async def read_options(request: web.Request) -> Any:
     return found
 
 
-async def read_object(request: web.Request, place: RequestPath) -> Object:
-    """An object that belongs where it was sent."""
+async def read_delete_options(request: web.Request) -> DeleteOptions:
+    """The options of a deletion: those of the body, else those of the query."""
+    given = dict(await read_options(request))
+    for field in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
+        if field in request.query and field not in given:
+            given[field] = _query_option(request.query[field], field)
+    return delete.read_options(given)
+
+
+def _query_option(text: str, field: str) -> Any:
+    if field == "gracePeriodSeconds":
+        try:
+            return int(text[:20])
+        except ValueError:
+            raise BadRequestError(
+                f"gracePeriodSeconds: has to be a number, is {text[:60]!r}"
+            ) from None
+    if field == "orphanDependents":
+        return text.lower() in ("1", "t", "true", "")
+    return text
+
+
+async def read_object(request: web.Request, path: ResourcePath) -> Object:
+    """An object that fits the URL of the request."""
     found: Object = await read_value(request)
-    check_object(place.resource, found)
+    _check_object(path.resource, found)
     meta = found["metadata"] = {**found.get("metadata", {})}
-    meta["namespace"] = meta.get("namespace") or place.namespace or ""
-    if place.resource.namespaced and meta["namespace"] != (place.namespace or ""):
+    meta["namespace"] = meta.get("namespace") or path.namespace or ""
+    if path.resource.namespaced and meta["namespace"] != (path.namespace or ""):
         raise BadRequestError(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if not place.resource.namespaced:
+    if not path.resource.namespaced:
         del meta["namespace"]
-    if place.name and (meta.get("name") or place.name) != place.name:
+    if path.name and (meta.get("name") or path.name) != path.name:
         raise BadRequestError(
             f"the name of the object ({meta['name'][:100]}) does not match the name on the URL "
-            f"({place.name[:100]})"
+            f"({path.name[:100]})"
         )
-    if place.name:
-        meta["name"] = place.name
+    if path.name:
+        meta["name"] = path.name
     return found
 
 
-def check_object(resource: Resource, found: Any) -> None:
-    """Refuse what is no object of this resource."""
+def _check_object(resource: Resource, found: Any) -> None:
+    """Reject a value that is not an object of this resource."""
     if not isinstance(found, dict):
         raise BadRequestError(
             f"the body of the request has to be an object of kind {resource.kind}"
@@ -306,7 +323,7 @@ def check_object(resource: Resource, found: Any) -> None:
 
 
 def check_metadata(meta: Any) -> None:
-    """Refuse metadata that cannot be looked into."""
+    """Reject metadata of wrong types."""
     if not isinstance(meta, dict):
         raise BadRequestError("metadata has to be an object")
     for field in _STRING_FIELDS:

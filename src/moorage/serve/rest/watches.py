@@ -1,7 +1,7 @@
-"""Watches: every change once, in order, from a version on, until the client has enough.
+"""Watches: every durable change once, in order, from a version on.
 
-A watch reads the resource's log from a position of its own, as far as changes are durable. A
-client that is too slow for the log is told so, and lists again; it never holds memory here.
+Each watch has its own position in the change log of the resource. A client that is slower than
+the log gets an Expired error and lists again; a slow client uses no memory here.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from moorage.serve.store import ADDED, DELETED, MODIFIED, Change, Store, StoredO
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 BOOKMARK_SECONDS = 60.0
-CROWD_SECONDS = 0.002
-LOOK_AGAIN_SECONDS = 10.0  # whether the client is still there
-_BATCH = 256  # changes per write: large enough to be cheap, small enough to let others in
+BATCH_SECONDS = 0.002
+CONNECTION_CHECK_SECONDS = 10.0
+_MAX_BATCH = 256  # changes per write: few enough to let other requests in
 
 Render = Callable[[StoredObject], bytes]
-"""How an object looks to this client: as it is, as a Table, as metadata alone."""
+"""Encodes an object in the format of the client: plain, as a Table, as metadata only."""
 
 
 class WatchRequest(NamedTuple):
-    """What somebody wants to hear of."""
+    """The resource, selector and options of a watch."""
 
     resource: Resource
     namespace: str | None
-    choice: ObjectSelector
+    selector: ObjectSelector
     version: int | None
     bookmarks: bool
     initial_events: bool
@@ -49,18 +49,18 @@ class Watches:
         self._closing = False
 
     def close(self) -> None:
-        """End them all: the server goes."""
+        """End all watches, before the server stops."""
         self._closing = True
         for woken in self._woken:
             woken.set()
 
     async def stream(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
-        """Answer a watch for as long as it lasts."""
+        """Stream the changes of a watch until it ends."""
         store = self._store
-        await store.settled()
+        await store.wait_until_durable()
         position: int | None = None
         try:
-            lines, position = _beginning(store, watch)
+            lines, position = _initial_lines(store, watch)
         except ExpiredError as error:
             lines = [_line(ERROR, encode(error.to_status()))]
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -76,7 +76,7 @@ class Watches:
                 await self._follow(request, response, watch, position, woken)
             await response.write_eof()
         except ConnectionError:
-            pass  # The client has enough.
+            pass  # The client closed the connection.
         finally:
             unsubscribe()
             self._woken.discard(woken)
@@ -97,65 +97,65 @@ class Watches:
         while not self._closing:
             woken.clear()
             lines: list[bytes] = []
-            upto = store.durable_version
+            durable = store.durable_version
             try:
-                while len(lines) < _BATCH and (change := log.at(position)) is not None:
-                    if change.version > upto:
+                while len(lines) < _MAX_BATCH and (change := log.at(position)) is not None:
+                    if change.version > durable:
                         break
                     position += 1
-                    lines += _lines(watch, change)
-            except ExpiredError as error:  # Too slow for the log.
+                    lines += _change_lines(watch, change)
+            except ExpiredError as error:  # The client is slower than the log.
                 await response.write(_line(ERROR, encode(error.to_status())))
                 return
             if lines:
                 await response.write(b"".join(lines))
-                # Changes often come in crowds: those of a moment share a write.
-                await asyncio.sleep(0 if len(lines) >= _BATCH else CROWD_SECONDS)
+                # Changes often come in bursts: wait a little to send them in one write.
+                await asyncio.sleep(0 if len(lines) >= _MAX_BATCH else BATCH_SECONDS)
                 continue
             now = clock()
             if now >= ends_at or request.transport is None or request.transport.is_closing():
                 return
             if watch.bookmarks and now >= bookmark_at:
-                await response.write(_bookmark(watch, upto))
+                await response.write(_bookmark(watch, durable))
                 bookmark_at = now + BOOKMARK_SECONDS
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(ends_at - now, LOOK_AGAIN_SECONDS)):
+                async with asyncio.timeout(min(ends_at - now, CONNECTION_CHECK_SECONDS)):
                     await woken.wait()
 
 
-def _beginning(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
-    """What is sent at once, and the position in the log to go on from; raises ExpiredError."""
-    log, upto = store.log(watch.resource), store.durable_version
-    wanted = watch.version or 0
-    if wanted > upto:
-        raise ExpiredError(f"Too large resource version: {wanted}, current: {upto}")
-    if wanted and not watch.initial_events:
-        return [], log.position_after(wanted)
+def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
+    """The lines to send at once, and the log position after them; raises ExpiredError."""
+    log, durable = store.log(watch.resource), store.durable_version
+    version = watch.version or 0
+    if version > durable:
+        raise ExpiredError(f"Too large resource version: {version}, current: {durable}")
+    if version and not watch.initial_events:
+        return [], log.position_after(version)
     lines = [
         _line(ADDED, watch.render(stored))
-        for _, stored in store.snapshot(watch.resource, watch.namespace, upto)
-        if watch.choice.matches(stored.object)
+        for _, stored in store.snapshot(watch.resource, watch.namespace, durable)
+        if watch.selector.matches(stored.object)
     ]
     if watch.initial_events:
-        lines.append(_bookmark(watch, upto, INITIAL_EVENTS_END))
-    return lines, log.position_after(upto)
+        lines.append(_bookmark(watch, durable, INITIAL_EVENTS_END))
+    return lines, log.position_after(durable)
 
 
-def _lines(watch: WatchRequest, change: Change) -> Iterator[bytes]:
-    """What one change looks like from here: objects come into view and leave it."""
+def _change_lines(watch: WatchRequest, change: Change) -> Iterator[bytes]:
+    """The lines of one change; a changed object may start or stop to match the selector."""
     meta = change.object["metadata"]
     if watch.namespace is not None and meta.get("namespace") != watch.namespace:
         return
-    if watch.choice.is_everything:
+    if watch.selector.selects_all:
         yield _line(change.type, watch.render(change.stored))
         return
-    seen = change.before is not None and watch.choice.matches(change.before)
+    matched = change.before is not None and watch.selector.matches(change.before)
     if change.type == DELETED:
-        if seen:
+        if matched:
             yield _line(DELETED, watch.render(change.stored))
-    elif watch.choice.matches(change.object):
-        yield _line(MODIFIED if seen else ADDED, watch.render(change.stored))
-    elif seen:
+    elif watch.selector.matches(change.object):
+        yield _line(MODIFIED if matched else ADDED, watch.render(change.stored))
+    elif matched:
         assert change.before is not None
         last = {**change.before, "metadata": {**change.before["metadata"]}}
         last["metadata"]["resourceVersion"] = meta["resourceVersion"]

@@ -1,184 +1,156 @@
 """POST, PUT, PATCH and DELETE."""
 
-from typing import Any
-
 from aiohttp import web
 
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import NAMESPACES, PODS, Resource
+from moorage.serve.resources import NAMESPACES, PODS, Resource, ResourcePath
 from moorage.serve.rest import lists, requests, responses
-from moorage.serve.rest.requests import RequestPath
 from moorage.serve.status_errors import BadRequestError, MethodNotAllowedError
+from moorage.serve.store import key_of
 from moorage.serve.verbs import binding, delete, patch, scale
 from moorage.serve.verbs.delete import DeleteOptions
-from moorage.serve.verbs.patch import Patch, PatchTarget
+from moorage.serve.verbs.patch import Patch
 
-_LONGEST_MANAGER = 128
+_MAX_MANAGER = 128
 
 
 class WriteRequests:
-    """What answers requests that change something. Each answers when the change is durable."""
+    """Handles requests that change objects; responds once the change is durable."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
 
-    async def post(self, request: web.Request, place: RequestPath) -> web.Response:
-        """Create an object, or ask something of one."""
-        dry_run = requests.dry_run(request.query)
-        match place.subresource:
+    async def post(self, request: web.Request, path: ResourcePath) -> web.Response:
+        """Create an object, bind or evict a pod."""
+        dry_run = requests.is_dry_run(request.query)
+        match path.subresource:
             case "binding":
-                return await self._bind(request, place, dry_run=dry_run)
+                return await self._bind(request, path, dry_run=dry_run)
             case "eviction":
-                return await self._evict(request, place, dry_run=dry_run)
-        if place.name:
+                return await self._evict(request, path, dry_run=dry_run)
+        if path.name:
             raise not_allowed()
-        if place.resource.namespaced and place.namespace is None:
+        if path.resource.namespaced and path.namespace is None:
             raise BadRequestError(
                 "an empty namespace may not be set during creation: name one in the URL"
             )
-        kept = responses.storage_resource(place.resource)
-        obj = responses.to_storage(place.resource, await requests.read_object(request, place))
-        created = self._api.create(kept, obj, dry_run=dry_run)
-        return await self._shown(place.resource, created, 201)
+        obj = responses.to_storage(path.resource, await requests.read_object(request, path))
+        created = self._api.create(responses.storage_resource(path.resource), obj, dry_run=dry_run)
+        return await self._respond(path.resource, created, 201)
 
-    async def put(self, request: web.Request, place: RequestPath) -> web.Response:
-        """Replace an object, or a part of one."""
-        if not place.name or place.subresource in ("binding", "eviction"):
-            raise not_allowed()
-        dry_run, manager = requests.dry_run(request.query), _manager(request)
-        kept = responses.storage_resource(place.resource)
-        if place.subresource == "scale":
-            return await self._scale(request, place, manager, dry_run=dry_run)
-        obj = responses.to_storage(place.resource, await requests.read_object(request, place))
+    async def put(self, request: web.Request, path: ResourcePath) -> web.Response:
+        """Replace an object or a subresource."""
+        _check_object_path(path)
+        dry_run, manager = requests.is_dry_run(request.query), _manager(request)
+        if path.subresource == "scale":
+            return await self._scale(request, path, manager, dry_run=dry_run)
+        obj = responses.to_storage(path.resource, await requests.read_object(request, path))
         new = self._api.update(
-            kept, obj, subresource=place.subresource, manager=manager, dry_run=dry_run
+            responses.storage_resource(path.resource),
+            obj,
+            subresource=path.subresource,
+            manager=manager,
+            dry_run=dry_run,
         )
-        return await self._shown(place.resource, new)
+        return await self._respond(path.resource, new)
 
-    async def patch(self, request: web.Request, place: RequestPath) -> web.Response:
-        """Change an object, or a part of one, as a patch says."""
-        if not place.name or place.subresource in ("binding", "eviction"):
-            raise not_allowed()
+    async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
+        """Patch an object or a subresource."""
+        _check_object_path(path)
         wanted = Patch(
-            media_type=requests.media_type(request.headers),
+            media_type=requests.media_type(request),
             body=await requests.read_patch(request),
             manager=_manager(request),
             force=requests.flag(request.query, "force"),
-            dry_run=requests.dry_run(request.query),
+            dry_run=requests.is_dry_run(request.query),
         )
-        kept = responses.storage_resource(place.resource)
-        if kept is not place.resource and isinstance(wanted.body, dict):
-            wanted = wanted._replace(body=responses.to_storage(place.resource, wanted.body))
-        target = PatchTarget(kept, place.namespace or "", place.name, place.subresource)
-        new, created = patch.patch(self._api, target, wanted)
-        return await self._shown(place.resource, new, 201 if created else 200)
+        stored_as = responses.storage_resource(path.resource)
+        if stored_as is not path.resource and isinstance(wanted.body, dict):
+            wanted = wanted._replace(body=responses.to_storage(path.resource, wanted.body))
+        new, created = patch.patch(self._api, path._replace(resource=stored_as), wanted)
+        return await self._respond(path.resource, new, 201 if created else 200)
 
-    async def delete(self, request: web.Request, place: RequestPath) -> web.Response:
-        """Delete an object, or all that a selector chooses."""
-        if place.subresource:
+    async def delete(self, request: web.Request, path: ResourcePath) -> web.Response:
+        """Delete an object, or all objects that a selector matches."""
+        if path.subresource:
             raise not_allowed()
-        dry_run = requests.dry_run(request.query)
-        options = await self._options(request)
+        dry_run = requests.is_dry_run(request.query)
+        options = await requests.read_delete_options(request)
         dry_run = dry_run or "All" in options.dry_run
-        if not place.name:
-            return await self._delete_collection(request, place, options, dry_run=dry_run)
-        kept = responses.storage_resource(place.resource)
-        namespace = place.namespace or ""
-        last, gone = self._api.delete(kept, namespace, place.name, options, dry_run=dry_run)
-        if gone and place.resource is not PODS:
-            await self._api.store.settled()
-            return responses.deleted(place.resource, last["metadata"])
-        return await self._shown(place.resource, last)
+        if not path.name:
+            return await self._delete_collection(request, path, options, dry_run=dry_run)
+        stored_as = responses.storage_resource(path.resource)
+        last, gone = self._api.delete(stored_as, *path.key, options, dry_run=dry_run)
+        if gone and path.resource is not PODS:
+            await self._api.store.wait_until_durable()
+            return responses.deleted(path.resource, last["metadata"])
+        return await self._respond(path.resource, last)
 
     async def _delete_collection(
-        self, request: web.Request, place: RequestPath, options: DeleteOptions, *, dry_run: bool
+        self, request: web.Request, path: ResourcePath, options: DeleteOptions, *, dry_run: bool
     ) -> web.Response:
-        if place.resource is NAMESPACES:
+        all_namespaces = path.resource.namespaced and path.namespace is None
+        if path.resource is NAMESPACES or all_namespaces:
             raise not_allowed()
-        if place.resource.namespaced and place.namespace is None:
-            raise not_allowed()
-        reading = requests.list_options(request.query)
-        choice = lists.object_selector(
-            place.resource, reading.label_selector, reading.field_selector
-        )
-        kept, store = responses.storage_resource(place.resource), self._api.store
-        found = store.snapshot(kept, place.namespace)
-        chosen = [each for _, each in found if choice.matches(each.object)]
-        for each in chosen:
-            meta = each.object["metadata"]
-            namespace = meta.get("namespace", "")
-            self._api.delete(kept, namespace, meta["name"], options, dry_run=dry_run)
-        await store.settled()
-        return responses.json(responses.success())
+        selector = lists.object_selector(path.resource, requests.list_options(request.query))
+        stored_as, store = responses.storage_resource(path.resource), self._api.store
+        found = [each.object for _, each in store.snapshot(stored_as, path.namespace)]
+        for obj in [obj for obj in found if selector.matches(obj)]:
+            self._api.delete(stored_as, *key_of(obj), options, dry_run=dry_run)
+        await store.wait_until_durable()
+        return responses.success()
 
     async def _bind(
-        self, request: web.Request, place: RequestPath, *, dry_run: bool
+        self, request: web.Request, path: ResourcePath, *, dry_run: bool
     ) -> web.Response:
-        wanted = binding.read(await requests.read_value(request) or {}, place.name)
-        self._api.bind(place.namespace or "", place.name, wanted, dry_run=dry_run)
-        await self._api.store.settled()
-        return responses.json(responses.success() | {"code": 201}, 201)
+        target = binding.read_binding(await requests.read_value(request) or {}, path.name)
+        self._api.bind(*path.key, target, dry_run=dry_run)
+        await self._api.store.wait_until_durable()
+        return responses.success(201)
 
     async def _evict(
-        self, request: web.Request, place: RequestPath, *, dry_run: bool
+        self, request: web.Request, path: ResourcePath, *, dry_run: bool
     ) -> web.Response:
         body = await requests.read_options(request)
         requests.check_metadata(body.get("metadata", {}))
         options = delete.read_options(body.get("deleteOptions", {}))
-        dry_run = dry_run or "All" in options.dry_run
-        self._api.evict(place.namespace or "", place.name, options, dry_run=dry_run)
-        await self._api.store.settled()
-        return responses.json(responses.success() | {"code": 201}, 201)
+        self._api.evict(*path.key, options, dry_run=dry_run or "All" in options.dry_run)
+        await self._api.store.wait_until_durable()
+        return responses.success(201)
 
     async def _scale(
-        self, request: web.Request, place: RequestPath, manager: str, *, dry_run: bool
+        self, request: web.Request, path: ResourcePath, manager: str, *, dry_run: bool
     ) -> web.Response:
         body = await requests.read_value(request)
-        current = self._api.store.get(place.resource, place.namespace or "", place.name)
-        wanted = scale.scaled(place.resource, current, body)
-        new = self._api.update(place.resource, wanted, manager=manager, dry_run=dry_run)
-        await self._api.store.settled()
-        return responses.json(scale.of(new))
+        current = self._api.store.get(path.resource, *path.key)
+        changed = scale.scaled(path.resource, current, body)
+        new = self._api.update(path.resource, changed, manager=manager, dry_run=dry_run)
+        await self._api.store.wait_until_durable()
+        return responses.json(scale.scale_of(new))
 
-    async def _options(self, request: web.Request) -> DeleteOptions:
-        body: dict[str, Any] = await requests.read_options(request)
-        given = dict(body)
-        for field in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
-            if field in request.query and field not in given:
-                given[field] = _plain(request.query[field], field)
-        return delete.read_options(given)
-
-    async def _shown(self, resource: Resource, obj: Object, code: int = 200) -> web.Response:
-        await self._api.store.settled()
-        return responses.json(responses.from_storage(resource, obj), code)
+    async def _respond(self, resource: Resource, obj: Object, status: int = 200) -> web.Response:
+        await self._api.store.wait_until_durable()
+        return responses.json(responses.from_storage(resource, obj), status)
 
 
 def not_allowed() -> MethodNotAllowedError:
-    """As the API server says it."""
+    """The error of a verb that the path does not support."""
     return MethodNotAllowedError("the server does not allow this method on the requested resource")
 
 
-def _plain(text: str, field: str) -> Any:
-    if field == "gracePeriodSeconds":
-        try:
-            return int(text[:20])
-        except ValueError:
-            raise BadRequestError(
-                f"gracePeriodSeconds: has to be a number, is {text[:60]!r}"
-            ) from None
-    if field == "orphanDependents":
-        return text.lower() in ("1", "t", "true", "")
-    return text
+def _check_object_path(path: ResourcePath) -> None:
+    if not path.name or path.subresource in ("binding", "eviction"):
+        raise not_allowed()
 
 
 def _manager(request: web.Request) -> str:
-    """Who writes: what the request says, else the first word of the client's name."""
+    """The field manager: the query parameter, else the first part of the user agent."""
     manager: str = request.query.get("fieldManager", "")
-    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+    if len(manager) > _MAX_MANAGER or not manager.isprintable():
         raise BadRequestError(
-            f"fieldManager: has to be at most {_LONGEST_MANAGER} printable characters"
+            f"fieldManager: has to be at most {_MAX_MANAGER} printable characters"
         )
-    if manager or requests.media_type(request.headers) == patch.APPLY:
+    if manager or requests.media_type(request) == patch.APPLY:
         return manager
-    return request.headers.get("User-Agent", "").partition("/")[0][:_LONGEST_MANAGER]
+    return request.headers.get("User-Agent", "").partition("/")[0][:_MAX_MANAGER]

@@ -1,4 +1,4 @@
-"""What other objects have to say about a new one: priority classes, default storage classes."""
+"""Admission: checks and fields of a new object that depend on other objects."""
 
 from collections.abc import Iterator
 
@@ -17,58 +17,57 @@ from moorage.serve.resources import PODS, PRIORITY_CLASSES, STORAGE_CLASSES
 from moorage.serve.store import Store
 
 
-def pod(store: Store, obj: Object, read: KubeObject) -> None:
-    """Fill in priority, class and preemption policy, and resources of the pod as a whole."""
-    assert isinstance(read, Pod)
+def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
+    """Set priority, priority class, preemption policy and the resources of the whole pod."""
+    assert isinstance(typed, Pod)
     spec = obj["spec"]
-    if read.spec.priority is not None and not read.spec.priority_class_name:
-        default = _classes(store).default
-        computed = default.value if default else 0
-        if read.spec.priority != computed:
+    classes = PriorityClasses(_priority_classes(store))
+    class_name = typed.spec.priority_class_name
+    if typed.spec.priority is not None and not class_name:
+        computed = classes.default.value if classes.default else 0
+        if typed.spec.priority != computed:
             raise status_errors.forbidden(
                 PODS,
-                read.name,
-                f"the integer value of priority ({read.spec.priority}) must not be provided in pod "
-                f"spec; priority admission controller computed {computed} from the given "
+                typed.name,
+                f"the integer value of priority ({typed.spec.priority}) must not be provided in "
+                f"pod spec; priority admission controller computed {computed} from the given "
                 "PriorityClass name",
             )
-    classes = _classes(store)
-    wanted = read.spec.priority_class_name
-    if wanted and wanted not in classes.by_name:
-        why = f"no PriorityClass with name {wanted} was found"
-        raise status_errors.forbidden(PODS, read.name, why)
+    if class_name and class_name not in classes.by_name:
+        why = f"no PriorityClass with name {class_name} was found"
+        raise status_errors.forbidden(PODS, typed.name, why)
     try:
-        name, priority, policy = admission.priority(read, classes)
+        name, priority, policy = admission.priority(typed, classes)
     except ManifestError as error:
         why = str(error).partition("spec.priorityClassName: ")[2]
-        raise status_errors.forbidden(PODS, read.name, why) from None
+        raise status_errors.forbidden(PODS, typed.name, why) from None
     if name:
         spec["priorityClassName"] = name
     spec["priority"] = priority
     spec["preemptionPolicy"] = policy
-    if read.spec.resources is not None:
-        whole = defaults.pod(read, classes).spec.resources
-        spec["resources"] = {**spec["resources"], **msgspec.to_builtins(whole)}
+    if typed.spec.resources is not None:
+        resources = defaults.pod(typed, classes).spec.resources
+        spec["resources"] = {**spec["resources"], **msgspec.to_builtins(resources)}
 
 
-def priority_class(store: Store, read: KubeObject) -> None:
-    """Refuse a class with a reserved name, or a second default."""
-    assert isinstance(read, PriorityClass)
+def admit_priority_class(store: Store, typed: KubeObject) -> None:
+    """Reject a class with a reserved name, or a second default."""
+    assert isinstance(typed, PriorityClass)
     try:
-        admission.check_priority_class(read)
+        admission.check_priority_class(typed)
     except ManifestError as error:
         why = str(error).partition(", ")[2]
-        raise status_errors.forbidden(PRIORITY_CLASSES, read.name, why) from None
-    if read.global_default:
+        raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why) from None
+    if typed.global_default:
         for other in _priority_classes(store):
-            if other.global_default and other.name != read.name:
+            if other.global_default and other.name != typed.name:
                 why = f"PriorityClass {other.name} is already marked as default. "
                 why += "Only one default can exist"
-                raise status_errors.forbidden(PRIORITY_CLASSES, read.name, why)
+                raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why)
 
 
-def claim(store: Store, obj: Object) -> None:
-    """Give a claim that names no class the default one."""
+def set_default_storage_class(store: Store, obj: Object) -> None:
+    """Set the default storage class of a claim that names none."""
     spec = obj["spec"]
     annotated = defaults.CLAIM_CLASS_ANNOTATION in obj["metadata"].get("annotations", {})
     if "storageClassName" not in spec and not annotated:
@@ -77,10 +76,6 @@ def claim(store: Store, obj: Object) -> None:
         )
         if found is not None:
             spec["storageClassName"] = found
-
-
-def _classes(store: Store) -> PriorityClasses:
-    return PriorityClasses(_priority_classes(store))
 
 
 def _priority_classes(store: Store) -> Iterator[PriorityClass]:

@@ -1,4 +1,4 @@
-"""How a pod gets its node: refused if bound, being deleted, gated, or another pod is meant."""
+"""Binding: assign a pod to a node, unless it is bound, being deleted or gated."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import validation
 from moorage.serve.resources import PODS, Resource
-from moorage.serve.status_errors import BadRequestError
+from moorage.serve.status_errors import BadRequestError, ConflictError
 
 BINDINGS = Resource("", "v1", "Binding", "bindings", "Namespaced")
 
@@ -21,14 +21,14 @@ class BindingTarget(msgspec.Struct, frozen=True):
 
 
 class Binding(msgspec.Struct, frozen=True, rename="camel"):
-    """Which pod goes to which node."""
+    """The node of a pod; the metadata may have the pod's UID and annotations to add."""
 
     target: BindingTarget = BindingTarget()
     metadata: ObjectMeta = ObjectMeta()
 
 
-def read(body: Any, name: str = "") -> Binding:
-    """The binding that a request asks for; raises BadRequestError or Invalid."""
+def read_binding(body: Any, name: str = "") -> Binding:
+    """The Binding of a request; raises BadRequestError or InvalidError."""
     try:
         binding = msgspec.convert(body, Binding)
     except msgspec.ValidationError as error:
@@ -41,28 +41,27 @@ def read(body: Any, name: str = "") -> Binding:
     return binding
 
 
-def bound(pod: Object, binding: Binding, at: str) -> Object:
-    """The pod on its node; raises Conflict."""
+def bound_pod(pod: Object, binding: Binding, at: str) -> Object:
+    """The pod on its node; raises ConflictError."""
     meta, spec = pod["metadata"], pod["spec"]
     name = meta["name"]
     if binding.metadata.uid and binding.metadata.uid != meta["uid"]:
         raise status_errors.uid_differs(PODS, name, binding.metadata.uid, meta["uid"])
     why = ""
-    if "deletionTimestamp" in meta:
+    if objects.is_terminating(pod):
         why = f"pod {name} is being deleted, cannot be assigned to a host"
     elif spec.get("nodeName"):
         why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
     elif spec.get("schedulingGates"):
         why = f"pod {name} has non-empty .spec.schedulingGates"
     if why:
-        raise status_errors.ConflictError(
-            f'Operation cannot be fulfilled on pods/binding "{name}": {why}', PODS, name
-        )
+        text = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+        raise ConflictError(text, PODS, name)
     status = {key: value for key, value in pod["status"].items() if key != "nominatedNodeName"}
     scheduled = {"type": "PodScheduled", "status": "True"}
     status["conditions"] = objects.set_condition(status.get("conditions", []), scheduled, at)
     new = {**pod, "spec": {**spec, "nodeName": binding.target.name}, "status": status}
     if binding.metadata.annotations:
-        annotations = {**meta.get("annotations", {}), **binding.metadata.annotations}
+        annotations = {**objects.annotations(pod), **binding.metadata.annotations}
         new["metadata"] = {**meta, "annotations": annotations}
     return new

@@ -32,9 +32,9 @@ _GATED = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_TRIES = 100  # of an address
-# What only the server decides, whatever a request says.
-_SERVERS_OWN = (
+_ADDRESS_ATTEMPTS = 100
+# Metadata that only the server sets: the values of a request are dropped.
+_SERVER_FIELDS = (
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -46,59 +46,54 @@ _SERVERS_OWN = (
 
 
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
-    """The object as it will be stored, but for its version; `obj` is used up."""
+    """The object to store, without its version; modifies `obj`."""
     meta = obj["metadata"] = _metadata(resource, obj)
     validation.validate_name(resource, meta["name"])
     if resource.namespaced:
         check_namespace(store, resource, meta)
     if resource is SECRETS:
-        _secret(resource, obj)
-    read = validation.validate(resource, obj)
+        _encode_string_data(resource, obj)
+    typed = validation.validate(resource, obj)
     if "status" in resource.subresources and resource is not NODES:
-        # An API server drops what a node brings, too. Here nobody else would say what it has.
+        # An API server drops the status of a node too. Here it is the only source of its capacity.
         obj.pop("status", None)
     defaults.fill(resource, obj)
     if "status" in resource.subresources and not resource.custom:
         obj.setdefault("status", {})
     meta["generation"] = 1
     if resource is PODS:
-        admission.pod(store, obj, read)
-        _pod(store, obj)
+        admission.admit_pod(store, obj, typed)
+        _complete_pod(store, obj)
     elif resource is PRIORITY_CLASSES:
-        admission.priority_class(store, read)
+        admission.admit_priority_class(store, typed)
     elif resource is PERSISTENT_VOLUME_CLAIMS:
-        admission.claim(store, obj)
+        admission.set_default_storage_class(store, obj)
     elif resource is SERVICES:
-        _service(store, random, obj)
+        _allocate_cluster_ip(store, random, obj)
     elif resource is JOBS:
-        _job(random, obj)
+        _generate_selector(random, obj)
     return obj
 
 
 def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> None:
-    """Refuse an object in a namespace that is not there, or on its way out."""
-    namespace = store.find(NAMESPACES, "", meta["namespace"])
+    """Reject an object in a namespace that does not exist or is being deleted."""
+    name, namespace_name = meta["name"], meta["namespace"]
+    namespace = store.find(NAMESPACES, "", namespace_name)
     if namespace is None:
-        raise status_errors.not_found(NAMESPACES, meta["namespace"])
-    if "deletionTimestamp" in namespace["metadata"]:
-        place, name = meta["namespace"], meta["name"]
+        raise status_errors.not_found(NAMESPACES, namespace_name)
+    if objects.is_terminating(namespace):
+        text = f"namespace {namespace_name} is being terminated"
         raise ForbiddenError(
             f'{resource.key} "{name}" is forbidden: unable to create new content in namespace '
-            f"{place} because it is being terminated",
+            f"{namespace_name} because it is being terminated",
             resource,
             name,
-            causes=[
-                StatusCause(
-                    "NamespaceTerminating",
-                    f"namespace {place} is being terminated",
-                    "metadata.namespace",
-                )
-            ],
+            causes=[StatusCause("NamespaceTerminating", text, "metadata.namespace")],
         )
 
 
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
-    meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS_OWN}
+    meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_FIELDS}
     if not meta.get("name"):
         raise validation.required(resource, "", "metadata.name", "name or generateName is required")
     if not resource.namespaced:
@@ -106,31 +101,29 @@ def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
     return meta
 
 
-def _pod(store: Store, obj: Object) -> None:
+def _complete_pod(store: Store, obj: Object) -> None:
     spec = obj["spec"]
     defaults.fill_created_pod(obj)
-    conditions = []
+    obj["status"] = {"phase": "Pending", "qosClass": defaults.qos_class(spec)}
     if spec.get("schedulingGates") and not spec.get("nodeName"):
-        conditions = [{**_GATED, "lastTransitionTime": store.clock()}]
-    status = {"phase": "Pending", "qosClass": defaults.qos_class(spec)}
-    obj["status"] = {**status, "conditions": conditions} if conditions else status
+        obj["status"]["conditions"] = objects.set_condition([], _GATED, store.clock())
 
 
-def _service(store: Store, random: Random, obj: Object) -> None:
-    """An address that nobody answers at, so that the service looks like one."""
+def _allocate_cluster_ip(store: Store, random: Random, obj: Object) -> None:
+    """Give a service a free address, as clients expect; nothing listens there."""
     spec = obj["spec"]
     if spec.get("type") == "ExternalName" or spec.get("clusterIP"):
         return
     taken = {each["spec"].get("clusterIP") for each in store.each(SERVICES)}
-    for _ in range(_TRIES):  # A service goes without one rather than for ever without an answer.
+    for _ in range(_ADDRESS_ATTEMPTS):  # If all are taken, the service has no address.
         address = f"10.96.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
         if address not in taken:
             spec["clusterIP"], spec["clusterIPs"] = address, [address]
             return
 
 
-def _job(random: Random, obj: Object) -> None:
-    """Without a selector of its own, a job finds its pods by a label with a name of its own."""
+def _generate_selector(random: Random, obj: Object) -> None:
+    """Give a job without a selector one by a generated label."""
     spec = obj["spec"]
     if "selector" in spec or spec.get("manualSelector"):
         return
@@ -143,11 +136,10 @@ def _job(random: Random, obj: Object) -> None:
     }
     template = spec["template"]["metadata"]
     template["labels"] = {**template.get("labels", {}), **labels}
-    key = "batch.kubernetes.io/controller-uid"
-    spec["selector"] = {"matchLabels": {key: own}}
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": own}}
 
 
-def _secret(resource: Resource, obj: Object) -> None:
+def _encode_string_data(resource: Resource, obj: Object) -> None:
     plain = obj.pop("stringData", None)
     if plain is None:
         return
@@ -157,7 +149,9 @@ def _secret(resource: Resource, obj: Object) -> None:
     obj["data"] = {**obj.get("data", {}), **encoded}
 
 
-_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+# Objects of every cluster, and fields set after creation ---------------------------------------
+
+_INITIAL_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
     "system-node-critical": (
         "Used for system critical pods that must not be moved from their current node."
@@ -169,35 +163,28 @@ _DESCRIPTIONS = {
 }
 
 
-def initial_namespaces() -> Iterator[Object]:
-    """The namespaces of every cluster."""
-    for name in _NAMESPACES:
-        yield {"metadata": {"name": name}}
-
-
-def initial_priority_classes() -> Iterator[Object]:
-    """The priority classes of every cluster."""
+def initial_objects() -> Iterator[tuple[Resource, Object]]:
+    """The namespaces and priority classes that every cluster has."""
+    for name in _INITIAL_NAMESPACES:
+        yield NAMESPACES, {"metadata": {"name": name}}
     for name, value in SYSTEM_PRIORITIES.items():
-        yield {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
+        meta = {"name": name}
+        yield (
+            PRIORITY_CLASSES,
+            {"metadata": meta, "value": value, "description": _DESCRIPTIONS[name]},
+        )
 
 
 def establish_definition(store: Store, definition: Object) -> Object:
-    """A definition with the conditions that clients wait for: its kind is served at once."""
-    at = store.clock()
-    found: list[Object] = []
+    """Set the conditions of a definition that clients wait for: its kind is served at once."""
+    conditions: list[Object] = []
     for type_, reason in (
         ("NamesAccepted", "NoConflicts"),
         ("Established", "InitialNamesAccepted"),
     ):
         condition = {"type": type_, "status": "True", "reason": reason, "message": ""}
-        found = objects.set_condition(found, condition, at)
+        conditions = objects.set_condition(conditions, condition, store.clock())
     names = definition["spec"]["names"]
     versions = [each["name"] for each in definition["spec"]["versions"] if each.get("storage")]
-    status = {"conditions": found, "acceptedNames": names, "storedVersions": versions}
+    status = {"conditions": conditions, "acceptedNames": names, "storedVersions": versions}
     return store.update(DEFINITIONS, {**definition, "status": status})
-
-
-def with_identity(store: Store, obj: Object) -> Object:
-    """The object that a dry run answers with."""
-    born = {"uid": store.uid(), "creationTimestamp": store.clock()}
-    return {**obj, "metadata": {**obj["metadata"], **born}}

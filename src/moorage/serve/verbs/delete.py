@@ -6,27 +6,28 @@ import msgspec
 
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.serve import status_errors, timestamps
+from moorage.serve.controllers.garbage_collection import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.writes import BACKGROUND, FOREGROUND, ORPHAN
 from moorage.serve.objects import validation
 from moorage.serve.resources import NAMESPACES, PODS, PRIORITY_CLASSES, Resource
 from moorage.serve.status_errors import BadRequestError
 from moorage.serve.verbs import update
 
-BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
-_FINALIZER_OF = {FOREGROUND: "foregroundDeletion", ORPHAN: "orphan"}
-_NAMESPACES_THAT_STAY = ("default", "kube-system", "kube-public")
+_FINALIZERS = {FOREGROUND: FOREGROUND_FINALIZER, ORPHAN: ORPHAN_FINALIZER}
+_PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
 _DEFAULT_GRACE_SECONDS = 30
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
-    """Which object is meant."""
+    """The UID and version that the object must have."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """What a client may say about how an object should end."""
+    """The options of a deletion."""
 
     grace_period_seconds: int | None = None
     preconditions: Preconditions | None = None
@@ -60,7 +61,7 @@ def read_options(body: Any) -> DeleteOptions:
 
 
 class DeleteResult(NamedTuple):
-    """What a deletion comes to: gone at once, or marked like this for now."""
+    """Whether the object is removed now, and the object as it is marked until then."""
 
     gone: bool
     marked: Object
@@ -69,50 +70,35 @@ class DeleteResult(NamedTuple):
 def delete_object(
     resource: Resource, obj: Object, options: DeleteOptions, now: float
 ) -> DeleteResult:
-    """What becomes of an object that somebody wants deleted."""
-    meta = obj["metadata"]
-    _check(resource, meta, options)
-    meta = _with_propagation(meta, options.propagation)
+    """The result of a deletion; raises ConflictError, ForbiddenError or InvalidError."""
+    _check(resource, obj["metadata"], options)
+    meta = _with_propagation(obj["metadata"], options.propagation)
     grace = _grace_seconds(resource, obj, options.grace_period_seconds)
+    deadline = {
+        "deletionTimestamp": timestamps.to_text(now + grace),
+        "deletionGracePeriodSeconds": grace,
+    }
     if "deletionTimestamp" in meta:
-        return _shorten(resource, {**obj, "metadata": meta}, grace, now)
+        # A second deletion may shorten the grace period, but not extend it.
+        if grace < meta.get("deletionGracePeriodSeconds", 0):
+            meta = {**meta, **deadline}
+        marked = {**obj, "metadata": meta}
+        return DeleteResult(gone=update.is_finished(resource, marked), marked=marked)
     if grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
         return DeleteResult(gone=True, marked=obj)
-    marked: Object = {
-        **obj,
-        "metadata": {
-            **meta,
-            "deletionTimestamp": timestamps.to_text(now + grace),
-            "deletionGracePeriodSeconds": grace,
-            "generation": meta.get("generation", 0) + 1,
-        },
-    }
+    generation = meta.get("generation", 0) + 1
+    marked = {**obj, "metadata": {**meta, **deadline, "generation": generation}}
     if resource is NAMESPACES:
         marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
     return DeleteResult(gone=update.is_finished(resource, marked), marked=marked)
 
 
-def _shorten(resource: Resource, obj: Object, grace: int, now: float) -> DeleteResult:
-    """Deleted again: the end may come sooner than it was going to, never later."""
-    meta = obj["metadata"]
-    if grace < meta.get("deletionGracePeriodSeconds", 0):
-        obj = {
-            **obj,
-            "metadata": {
-                **meta,
-                "deletionTimestamp": timestamps.to_text(now + grace),
-                "deletionGracePeriodSeconds": grace,
-            },
-        }
-    return DeleteResult(gone=update.is_finished(resource, obj), marked=obj)
-
-
 def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
     name = meta["name"]
-    wanted = options.preconditions or Preconditions()
-    if wanted.uid is not None and wanted.uid != meta["uid"]:
-        raise status_errors.uid_differs(resource, name, wanted.uid, meta["uid"])
-    version = wanted.resource_version
+    expected = options.preconditions or Preconditions()
+    if expected.uid is not None and expected.uid != meta["uid"]:
+        raise status_errors.uid_differs(resource, name, expected.uid, meta["uid"])
+    version = expected.resource_version
     if version is not None and version != meta["resourceVersion"]:
         why = f"Precondition failed: ResourceVersion in precondition: {version}, "
         why += f"ResourceVersion in object meta: {meta['resourceVersion']}"
@@ -120,38 +106,33 @@ def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> 
     if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
         why = "this is a system priority class and cannot be deleted"
         raise status_errors.forbidden(resource, name, why)
-    if resource is NAMESPACES and name in _NAMESPACES_THAT_STAY:
+    if resource is NAMESPACES and name in _PERMANENT_NAMESPACES:
         raise status_errors.forbidden(resource, name, "this namespace may not be deleted")
-    if (options.grace_period_seconds or 0) < -1:
-        raise validation.invalid(
-            resource,
-            name,
-            "gracePeriodSeconds",
-            options.grace_period_seconds,
-            "must be greater than or equal to 0",
-        )
+    grace = options.grace_period_seconds
+    if (grace or 0) < -1:
+        rule = "must be greater than or equal to 0"
+        raise validation.invalid(resource, name, "gracePeriodSeconds", grace, rule)
 
 
 def _with_propagation(meta: dict[str, Any], propagation: str | None) -> dict[str, Any]:
+    """The metadata with the finalizer of the propagation policy, and without the others."""
     if propagation is None:
         return meta
-    ours = _FINALIZER_OF.values()
-    others = [each for each in meta.get("finalizers", ()) if each not in ours]
-    wanted = [_FINALIZER_OF[propagation]] if propagation in _FINALIZER_OF else []
-    finalizers = others + wanted
+    others = [each for each in meta.get("finalizers", ()) if each not in _FINALIZERS.values()]
+    finalizers = others + ([_FINALIZERS[propagation]] if propagation in _FINALIZERS else [])
     if finalizers == meta.get("finalizers", []):
         return meta
     rest = {key: value for key, value in meta.items() if key != "finalizers"}
     return {**rest, "finalizers": finalizers} if finalizers else rest
 
 
-def _grace_seconds(resource: Resource, obj: Object, asked: int | None) -> int:
-    """How long the end may take; 0 where no kubelet has anything to wind down."""
+def _grace_seconds(resource: Resource, obj: Object, requested: int | None) -> int:
+    """The grace period; 0 if no kubelet has to stop anything."""
     if resource is not PODS:
         return 0
     spec, phase = obj["spec"], obj.get("status", {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
     own = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
-    grace = own if asked is None else asked
+    grace = own if requested is None else requested
     return 1 if grace < 0 else int(grace)

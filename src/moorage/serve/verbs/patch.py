@@ -7,7 +7,7 @@ from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import decoding
 from moorage.serve.patches import apply, json_patch, strategic_merge
 from moorage.serve.patches.apply import FieldManager
-from moorage.serve.resources import Resource
+from moorage.serve.resources import Resource, ResourcePath
 from moorage.serve.status_errors import BadRequestError, UnsupportedMediaTypeError
 from moorage.serve.verbs import scale
 
@@ -18,7 +18,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Patch(NamedTuple):
-    """What is to change, in which language, and in whose name."""
+    """A patch: its format, its content, and the field manager."""
 
     media_type: str
     body: Any
@@ -27,44 +27,40 @@ class Patch(NamedTuple):
     dry_run: bool = False
 
 
-class PatchTarget(NamedTuple):
-    """What is to be changed."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    subresource: str = ""
-
-
-def patch(api: ApiServer, target: PatchTarget, wanted: Patch) -> tuple[Object, bool]:
-    """The object after the patch, and whether it is new: apply creates what is not there."""
-    resource = target.resource
-    found = api.store.find(resource, target.namespace, target.name)
-    if wanted.media_type == APPLY:
-        return _apply(api, target, wanted, found)
-    current = api.store.get(resource, target.namespace, target.name)
-    if target.subresource == "scale":
-        changed = scale.scaled(resource, current, apply_patch(resource, scale.of(current), wanted))
-        new = _update(api, target._replace(subresource=""), wanted, changed)
-        return scale.of(new), False
-    changed = apply_patch(resource, current, wanted)
-    return _update(api, target, wanted, changed), False
+def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, bool]:
+    """The patched object, and whether it is new: server-side apply creates missing objects."""
+    if request.media_type == APPLY:
+        return _apply(api, path, request)
+    current = api.store.get(path.resource, *path.key)
+    if path.subresource == "scale":
+        patched = apply_patch(path.resource, scale.scale_of(current), request)
+        changed = scale.scaled(path.resource, current, patched)
+    else:
+        changed = apply_patch(path.resource, current, request)
+    new = api.update(
+        path.resource,
+        changed,
+        subresource="" if path.subresource == "scale" else path.subresource,
+        manager=request.manager,
+        dry_run=request.dry_run,
+    )
+    return scale.scale_of(new) if path.subresource == "scale" else new, False
 
 
-def apply_patch(resource: Resource, obj: Object, wanted: Patch) -> Object:
-    """An object with a patch in it, not yet checked."""
-    match wanted.media_type:
+def apply_patch(resource: Resource, obj: Object, request: Patch) -> Object:
+    """The object with the patch applied, not yet validated."""
+    match request.media_type:
         case "application/json-patch+json":
-            result = json_patch.apply_json_patch(obj, wanted.body)
+            result = json_patch.apply_json_patch(obj, request.body)
         case "application/merge-patch+json":
-            result = json_patch.apply_merge_patch(obj, wanted.body)
+            result = json_patch.apply_merge_patch(obj, request.body)
         case "application/strategic-merge-patch+json":
             if resource.custom:
                 raise UnsupportedMediaTypeError(
                     "the body of the request was in an unknown format - accepted media types "
                     f"include: {JSON}, {MERGE}, {APPLY}"
                 )
-            result = strategic_merge.apply(obj, wanted.body)
+            result = strategic_merge.apply(obj, request.body)
         case other:
             raise UnsupportedMediaTypeError(
                 "the body of the request was in an unknown format - accepted media types include: "
@@ -90,58 +86,43 @@ def _check_identity(before: Object, after: Object) -> None:
             raise BadRequestError(f"metadata.{field} has to be a text")
 
 
-def _update(api: ApiServer, target: PatchTarget, wanted: Patch, changed: Object) -> Object:
-    return api.update(
-        target.resource,
-        changed,
-        subresource=target.subresource,
-        manager=wanted.manager,
-        dry_run=wanted.dry_run,
-    )
-
-
-def _apply(
-    api: ApiServer, target: PatchTarget, wanted: Patch, found: Object | None
-) -> tuple[Object, bool]:
-    resource = target.resource
-    if not wanted.manager:
+def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, bool]:
+    resource = path.resource
+    if not request.manager:
         raise BadRequestError(
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value'
         )
-    if target.subresource == "scale":
+    if path.subresource == "scale":
         raise UnsupportedMediaTypeError("scale cannot be applied; patch it")
-    body = decoding.without_nulls(wanted.body)
+    body = decoding.without_nulls(request.body)
     if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
         raise BadRequestError("an applied configuration is an object with metadata")
-    meta = {**body.get("metadata", {}), "name": target.name}
+    meta = {**body.get("metadata", {}), "name": path.name}
     if resource.namespaced:
-        meta["namespace"] = target.namespace
-    uid = meta.pop("uid", None)
-    version = meta.pop("resourceVersion", None)
-    for value in (uid, version):
-        if value is not None and not isinstance(value, str):
-            raise BadRequestError("metadata.uid and metadata.resourceVersion have to be texts")
+        meta["namespace"] = path.namespace or ""
+    preconditions = {
+        field: meta.pop(field) for field in ("resourceVersion", "uid") if field in meta
+    }
+    if not all(isinstance(value, str) for value in preconditions.values()):
+        raise BadRequestError("metadata.uid and metadata.resourceVersion have to be texts")
     stated = {"apiVersion": resource.api_version, "kind": resource.kind}
     body = {**stated, **body, "metadata": meta}
     if {key: body[key] for key in stated} != stated:
         raise BadRequestError("apiVersion and kind of the configuration do not fit the URL")
-    who = FieldManager(wanted.manager, "Apply", target.subresource)
-    result = apply.apply(found, body, who, at=api.store.clock(), force=wanted.force)
+    found = api.store.find(resource, *path.key)
+    manager = FieldManager(request.manager, "Apply", path.subresource)
+    result = apply.apply(found, body, manager, at=api.store.clock(), force=request.force)
     managed = result["metadata"].pop("managedFields")
     if found is None:
-        if target.subresource:
-            api.store.get(resource, target.namespace, target.name)  # raises NotFound
-        created = api.create(resource, result, managed=managed, dry_run=wanted.dry_run)
-        return created, True
-    if version is not None:
-        result["metadata"]["resourceVersion"] = version
-    if uid is not None:
-        result["metadata"]["uid"] = uid
+        if path.subresource:
+            api.store.get(resource, *path.key)  # raises NotFoundError
+        return api.create(resource, result, managed=managed, dry_run=request.dry_run), True
+    result["metadata"].update(preconditions)
     new = api.update(
         resource,
         result,
-        subresource=target.subresource,
+        subresource=path.subresource,
         managed=managed,
-        dry_run=wanted.dry_run,
+        dry_run=request.dry_run,
     )
     return new, False

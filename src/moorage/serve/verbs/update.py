@@ -3,14 +3,15 @@
 from typing import Any
 
 from moorage.serve import status_errors
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import defaults, validation
 from moorage.serve.resources import NAMESPACES, NODES, PODS, Resource
 from moorage.serve.status_errors import InvalidError
 from moorage.serve.store import StoredObject
 
-# What only the server decides.
-_KEPT = (
+# Metadata that only the server sets.
+_SERVER_FIELDS = (
     "name",
     "namespace",
     "uid",
@@ -25,7 +26,7 @@ _KEPT = (
 
 
 def check_precondition(resource: Resource, before: StoredObject, obj: Object) -> None:
-    """Refuse an update that was made from another version, or is meant for a namesake."""
+    """Reject an update that was made from another version, or for an object of another UID."""
     meta, found = obj["metadata"], before.object["metadata"]
     if (uid := meta.get("uid")) and uid != found["uid"]:
         raise status_errors.uid_differs(resource, found["name"], uid, found["uid"])
@@ -35,14 +36,14 @@ def check_precondition(resource: Resource, before: StoredObject, obj: Object) ->
 
 
 def update_object(resource: Resource, before: Object, obj: Object) -> Object:
-    """An update of the object itself: its status stays, if that has a door of its own."""
+    """Update the object; its status stays if the resource has a status subresource."""
     obj = {**obj, "metadata": _metadata(before, obj)}
     if "status" in resource.subresources:
         obj.pop("status", None)
         if "status" in before:
             obj["status"] = before["status"]
     if resource is NAMESPACES and before.get("spec"):
-        obj["spec"] = before["spec"]  # Its finalizers leave through `finalize`.
+        obj["spec"] = before["spec"]  # The `finalize` subresource changes it.
     validation.validate(resource, obj)
     defaults.fill(resource, obj)
     check_immutable(resource, before, obj)
@@ -50,7 +51,7 @@ def update_object(resource: Resource, before: Object, obj: Object) -> Object:
 
 
 def update_status(resource: Resource, before: Object, obj: Object) -> Object:
-    """An update of the status; pods and nodes may change labels and annotations with it."""
+    """Update the status; pods and nodes may change labels and annotations with it."""
     new = {**before, "status": obj.get("status", {})}
     if resource in (PODS, NODES):
         meta = {**before["metadata"]}
@@ -63,7 +64,7 @@ def update_status(resource: Resource, before: Object, obj: Object) -> Object:
 
 
 def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object:
-    """The finalizers of a namespace's spec."""
+    """Update the finalizers in the spec of a namespace."""
     spec = obj.get("spec", {})
     if not isinstance(spec, dict) or not isinstance(spec.get("finalizers", []), list):
         raise validation.invalid(
@@ -73,15 +74,14 @@ def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object
     return {**before, "spec": spec}
 
 
-def update_resources(resource: Resource, before: Object, obj: Object) -> Object:
-    """The resources of a pod's containers, and nothing else."""
-    del resource
-    wanted = {
+def update_resources(before: Object, obj: Object) -> Object:
+    """Update the resources of a pod's containers, and no other field."""
+    resources = {
         each.get("name"): each.get("resources", {})
         for each in obj.get("spec", {}).get("containers", ())
     }
     containers = [
-        {**each, "resources": wanted.get(each["name"], each.get("resources", {}))}
+        {**each, "resources": resources.get(each["name"], each.get("resources", {}))}
         for each in before["spec"]["containers"]
     ]
     new = {**before, "spec": {**before["spec"], "containers": containers}}
@@ -90,12 +90,12 @@ def update_resources(resource: Resource, before: Object, obj: Object) -> Object:
 
 
 def replace_object(before: Object, obj: Object) -> Object:
-    """An update by a controller of ours: it knows what it does, spec and status alike."""
+    """Replace spec and status without validation, for the built-in controllers."""
     return with_generation(before, {**obj, "metadata": _metadata(before, obj)})
 
 
 def is_finished(resource: Resource, obj: Object) -> bool:
-    """Whether an object that was being deleted has nothing left to wait for."""
+    """Whether an object that is being deleted has no finalizers and no grace period left."""
     meta = obj["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
@@ -105,7 +105,7 @@ def is_finished(resource: Resource, obj: Object) -> bool:
 
 
 def with_generation(before: Object, obj: Object) -> Object:
-    """The object under the next generation if it wants something else than before."""
+    """The object with the next generation if anything but metadata and status changed."""
     if _spec_fields(before) == _spec_fields(obj):
         return obj
     meta = obj["metadata"]
@@ -118,8 +118,12 @@ def _spec_fields(obj: Object) -> dict[str, Any]:
 
 def _metadata(before: Object, obj: Object) -> dict[str, Any]:
     old, new = before["metadata"], obj["metadata"]
-    meta = {key: value for key, value in new.items() if key not in _KEPT and value not in ({}, [])}
-    return {**{key: old[key] for key in _KEPT if key in old}, **meta}
+    meta = {
+        key: value
+        for key, value in new.items()
+        if key not in _SERVER_FIELDS and value not in ({}, [])
+    }
+    return {**{key: old[key] for key in _SERVER_FIELDS if key in old}, **meta}
 
 
 _IMMUTABLE: dict[str, tuple[str, ...]] = {
@@ -140,7 +144,7 @@ _POD_MAY_CHANGE = (
 
 
 def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
-    """Refuse a change of what may not change."""
+    """Reject the change of an immutable field."""
     name = before["metadata"]["name"]
     if resource is PODS:
         _check_pod(name, before["spec"], obj["spec"])
@@ -148,23 +152,16 @@ def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
     if resource.custom:
         return
     for path in _IMMUTABLE.get(resource.kind, ()):
-        if _value_at(before, path) != _value_at(obj, path):
-            rule = "field is immutable"
-            if path == "value":
-                rule = "may not be changed in an update."
+        steps = path.split(".")
+        if objects.value_at(before, *steps) != objects.value_at(obj, *steps):
+            is_value = path == "value"
+            rule = "may not be changed in an update." if is_value else "field is immutable"
             raise validation.may_not_change(resource, name, path, rule)
     if resource.kind in ("ConfigMap", "Secret") and before.get("immutable") is True:
         fields = ("data", "binaryData", "immutable")
         if any(before.get(field) != obj.get(field) for field in fields):
             rule = "field is immutable when `immutable` is set"
             raise validation.may_not_change(resource, name, "data", rule)
-
-
-def _value_at(obj: Object, path: str) -> Any:
-    value: Any = obj
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
 
 
 def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -179,20 +176,20 @@ def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
     tolerations = new.get("tolerations", [])
     if any(each not in tolerations for each in old.get("tolerations", [])):
         raise _pod_change_error(name)
-    # While it is gated, a pod may be steered: where it may go can only get narrower, which is
-    # left to whoever does it.
-    steered = ("nodeSelector", "affinity") if gates else ()
-    free = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *steered)
-    if _fixed_fields(old, free) != _fixed_fields(new, free):
+    # Node selector and affinity of a gated pod may change. An API server also checks that they
+    # only get narrower; this one does not.
+    placement = ("nodeSelector", "affinity") if gates else ()
+    mutable = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *placement)
+    if _fixed_fields(old, mutable) != _fixed_fields(new, mutable):
         raise _pod_change_error(name)
 
 
-def _fixed_fields(spec: dict[str, Any], free: tuple[str, ...]) -> dict[str, Any]:
-    bare = {key: value for key, value in spec.items() if key not in free}
+def _fixed_fields(spec: dict[str, Any], mutable: tuple[str, ...]) -> dict[str, Any]:
+    fixed = {key: value for key, value in spec.items() if key not in mutable}
     for field in ("containers", "initContainers"):
-        if field in bare:
-            bare[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in bare[field]]
-    return bare
+        if field in fixed:
+            fixed[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in fixed[field]]
+    return fixed
 
 
 def _gate_names(gates: Any) -> list[str]:

@@ -8,34 +8,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.serve import timestamps
+from moorage.serve.controllers.objects import value_at
 
 Map = Mapping[str, Any]
 
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 
 
-def at(obj: Any, *path: str) -> Any:
-    """The value at a path, or None."""
-    for step in path:
-        obj = obj.get(step) if isinstance(obj, dict) else None
-    return obj
-
-
 def text(obj: Any, *path: str, default: str = "") -> str:
     """The value at a path as a string."""
-    value = at(obj, *path)
+    value = value_at(obj, *path)
     return default if value in (None, "") else str(value)
 
 
 def number(obj: Any, *path: str) -> int:
     """An integer at a path; 0 for anything else."""
-    value = at(obj, *path)
+    value = value_at(obj, *path)
     return value if isinstance(value, int) else 0
 
 
 def maps(obj: Any, *path: str) -> list[Map]:
     """The objects of a list at a path; empty for anything else."""
-    value = at(obj, *path)
+    value = value_at(obj, *path)
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from moorage.serve import timestamps
-from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.objects import Object, value_at
 from moorage.serve.rest.tables import cells
-from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, at, maps, number, text
+from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, maps, number, text
 
 Cell = Callable[[Object, float], Any]
 """Reads a cell from an object; the second argument is the time of the request."""
@@ -39,7 +39,7 @@ def _integer(name: str, path: str) -> TableColumn:
 
 
 def _boolean(name: str, path: str) -> TableColumn:
-    value = _path(path, at)
+    value = _path(path, value_at)
     return TableColumn(name, lambda obj, now: value(obj, now) is True, "boolean")
 
 
@@ -48,11 +48,11 @@ def _wide(column: TableColumn) -> TableColumn:
 
 
 def _age(obj: Object, now: float) -> str:
-    return cells.age(at(obj, "metadata", "creationTimestamp"), now)
+    return cells.age(value_at(obj, "metadata", "creationTimestamp"), now)
 
 
 def _phase(obj: Object, _now: float) -> str:
-    deleting = at(obj, "metadata", "deletionTimestamp")
+    deleting = value_at(obj, "metadata", "deletionTimestamp")
     return "Terminating" if deleting else text(obj, "status", "phase")
 
 
@@ -63,7 +63,7 @@ def _containers(field: str, *template: str) -> Cell:
 
 
 def _selector(path: str) -> Cell:
-    value = _path(path, at)
+    value = _path(path, value_at)
     return lambda obj, now: cells.selector(value(obj, now))
 
 
@@ -105,18 +105,18 @@ def pod_status(obj: Object, _now: float) -> str:
         reason = "SchedulingGated"
     running = False
     for each in reversed(maps(obj, "status", "containerStatuses")):
-        waiting, ended = at(each, "state", "waiting"), at(each, "state", "terminated")
+        waiting, ended = value_at(each, "state", "waiting"), value_at(each, "state", "terminated")
         if text(waiting, "reason"):
             reason = text(waiting, "reason")
         elif isinstance(ended, dict):
             code = f"ExitCode:{number(ended, 'exitCode')}"
             reason = text(ended, "reason", default=code)
-        elif each.get("ready") is True and at(each, "state", "running") is not None:
+        elif each.get("ready") is True and value_at(each, "state", "running") is not None:
             running = True
     if reason == "Completed" and running:
         ready = cells.condition(obj, "Ready").get("status") == "True"
         reason = "Running" if ready else "NotReady"
-    if at(obj, "metadata", "deletionTimestamp"):
+    if value_at(obj, "metadata", "deletionTimestamp"):
         if text(obj, "status", "reason") == "NodeLost":
             return "Unknown"
         if phase not in ("Succeeded", "Failed"):
@@ -127,12 +127,14 @@ def pod_status(obj: Object, _now: float) -> str:
 def _node_status(obj: Object, _now: float) -> str:
     ready = cells.condition(obj, "Ready").get("status")
     status = "Ready" if ready == "True" else "NotReady" if ready else "Unknown"
-    return f"{status},SchedulingDisabled" if at(obj, "spec", "unschedulable") is True else status
+    return (
+        f"{status},SchedulingDisabled" if value_at(obj, "spec", "unschedulable") is True else status
+    )
 
 
 def _node_roles(obj: Object, _now: float) -> str:
     prefix = "node-role.kubernetes.io/"
-    labels = at(obj, "metadata", "labels") or {}
+    labels = value_at(obj, "metadata", "labels") or {}
     roles = {key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
     roles |= {value for key, value in labels.items() if key == "kubernetes.io/role"}
     return ",".join(sorted(role for role in roles if role)) or NONE
@@ -159,11 +161,14 @@ def _job_status(obj: Object, _now: float) -> str:
     for type_ in ("Complete", "Failed", "Suspended"):
         if cells.condition(obj, type_).get("status") == "True":
             return type_
-    return "Terminating" if at(obj, "metadata", "deletionTimestamp") else "Running"
+    return "Terminating" if value_at(obj, "metadata", "deletionTimestamp") else "Running"
 
 
 def _job_completions(obj: Object, _now: float) -> str:
-    succeeded, completions = number(obj, "status", "succeeded"), at(obj, "spec", "completions")
+    succeeded, completions = (
+        number(obj, "status", "succeeded"),
+        value_at(obj, "spec", "completions"),
+    )
     if completions is not None:
         return f"{succeeded}/{completions}"
     parallelism = number(obj, "spec", "parallelism")
@@ -171,15 +176,15 @@ def _job_completions(obj: Object, _now: float) -> str:
 
 
 def _job_duration(obj: Object, now: float) -> str:
-    started = at(obj, "status", "startTime")
+    started = value_at(obj, "status", "startTime")
     if not started:
         return ""
-    ended = timestamps.to_seconds(at(obj, "status", "completionTime"), default=now)
+    ended = timestamps.to_seconds(value_at(obj, "status", "completionTime"), default=now)
     return cells.duration(ended - timestamps.to_seconds(started))
 
 
 def _last_schedule(obj: Object, now: float) -> str:
-    last = at(obj, "status", "lastScheduleTime")
+    last = value_at(obj, "status", "lastScheduleTime")
     return cells.age(last, now) if last else NONE
 
 
@@ -198,7 +203,7 @@ def _access_modes(value: Any) -> str:
 
 
 def _volume_claim(obj: Object, _now: float) -> str:
-    claim = at(obj, "spec", "claimRef")
+    claim = value_at(obj, "spec", "claimRef")
     return f"{text(claim, 'namespace')}/{text(claim, 'name')}" if isinstance(claim, dict) else ""
 
 
@@ -215,7 +220,7 @@ _VOLUME_MODE = _wide(_text("VolumeMode", "spec.volumeMode", UNSET))
 
 
 def _external_addresses(obj: Object, _now: float) -> str:
-    external = at(obj, "spec", "externalIPs")
+    external = value_at(obj, "spec", "externalIPs")
     if text(obj, "spec", "type") == "LoadBalancer" and not external:
         ingress = maps(obj, "status", "loadBalancer", "ingress")
         return ",".join(text(each, "ip") for each in ingress) or "<pending>"
@@ -241,7 +246,7 @@ def _endpoints(obj: Object, _now: float) -> str:
 
 
 def _data_count(obj: Object, _now: float) -> int:
-    values = (at(obj, field) for field in ("data", "binaryData"))
+    values = (value_at(obj, field) for field in ("data", "binaryData"))
     return sum(len(value) for value in values if isinstance(value, dict))
 
 
@@ -252,7 +257,7 @@ _DATA = TableColumn("Data", _data_count, "integer")
 
 
 def _event_object(obj: Object) -> Any:
-    return at(obj, "involvedObject") or at(obj, "regarding") or {}
+    return value_at(obj, "involvedObject") or value_at(obj, "regarding") or {}
 
 
 def _event_object_name(obj: Object, _now: float) -> str:
@@ -262,10 +267,10 @@ def _event_object_name(obj: Object, _now: float) -> str:
 
 def _event_ages(obj: Object, now: float) -> tuple[str, str]:
     """How long ago an event was seen first and last."""
-    first = at(obj, "firstTimestamp") or at(obj, "deprecatedFirstTimestamp")
-    last = at(obj, "lastTimestamp") or at(obj, "deprecatedLastTimestamp")
-    last = at(obj, "series", "lastObservedTime") or last
-    first_age = cells.age(first or at(obj, "eventTime"), now)
+    first = value_at(obj, "firstTimestamp") or value_at(obj, "deprecatedFirstTimestamp")
+    last = value_at(obj, "lastTimestamp") or value_at(obj, "deprecatedLastTimestamp")
+    last = value_at(obj, "series", "lastObservedTime") or last
+    first_age = cells.age(first or value_at(obj, "eventTime"), now)
     last_age = cells.age(last, now) if timestamps.to_seconds(last) else first_age
     return first_age if first_age != UNKNOWN else last_age, last_age
 
@@ -276,7 +281,7 @@ def _event_count(obj: Object, _now: float) -> str:
 
 
 def _event_source(obj: Object, _now: float) -> str:
-    source = at(obj, "source") or at(obj, "deprecatedSource") or {}
+    source = value_at(obj, "source") or value_at(obj, "deprecatedSource") or {}
     reporter = text(obj, "reportingComponent") or text(obj, "reportingController")
     parts = [text(source, "component", default=reporter), text(source, "host")]
     return ", ".join(part for part in parts if part)
@@ -376,7 +381,9 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     ),
     "PersistentVolume": (
         _text("Capacity", "spec.capacity.storage"),
-        TableColumn("Access Modes", lambda obj, now: _access_modes(at(obj, "spec", "accessModes"))),
+        TableColumn(
+            "Access Modes", lambda obj, now: _access_modes(value_at(obj, "spec", "accessModes"))
+        ),
         _text("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
         TableColumn("Status", _phase),
         TableColumn("Claim", _volume_claim),
@@ -392,7 +399,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("Capacity", _if_bound(_path("status.capacity.storage"))),
         TableColumn(
             "Access Modes",
-            _if_bound(lambda obj, now: _access_modes(at(obj, "status", "accessModes"))),
+            _if_bound(lambda obj, now: _access_modes(value_at(obj, "status", "accessModes"))),
         ),
         _text("StorageClass", "spec.storageClassName"),
         _ATTRIBUTES_CLASS,

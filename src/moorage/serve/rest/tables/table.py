@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.api.defaults import IS_DEFAULT_CLASS
-from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.objects import Object, value_at
 from moorage.serve.resources import DEFINITIONS, Resource
 from moorage.serve.rest import responses
 from moorage.serve.rest.tables import cells
@@ -42,7 +42,7 @@ def render_table(
 
 def object_name(obj: Object, _now: float) -> str:
     """The name of an object; a default class is marked."""
-    annotations = cells.at(obj, "metadata", "annotations") or {}
+    annotations = value_at(obj, "metadata", "annotations") or {}
     is_default = any(annotations.get(each) == "true" for each in IS_DEFAULT_CLASS)
     return cells.text(obj, "metadata", "name") + (" (default)" if is_default else "")
 
@@ -94,7 +94,7 @@ def _custom_cell(path: str, *, is_date: bool) -> Cell:
                 inside = isinstance(obj, list) and int(index[:9]) < len(obj)
                 obj = obj[int(index[:9])] if inside else None
             else:
-                obj = cells.at(obj, field or quoted)
+                obj = value_at(obj, field or quoted)
         value = str(obj) if isinstance(obj, dict | list) else obj
         return cells.age(value, now) if is_date else value
 
