@@ -21,7 +21,7 @@ _HOMES = {
     "Explanation": "moorage.explaining.explanation",
     "Scheduler": "moorage.core.scheduler",
     "Simulation": "moorage.sim.run",
-    "explain": "moorage.explaining.question",
+    "explain": "moorage.explaining.dry_run",
 }
 
 

@@ -1,15 +1,36 @@
-"""Explanation: one decision with all its reasons, as data (`to_dict`) and as text (`str`)."""
+"""Explanation: one decision with all its reasons, as data.
+
+`to_dict` is the JSON form. `text`, `html`, the terminal tables of `moorage explain` and the HTML
+report render the same properties and compute nothing themselves.
+"""
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from moorage.api.pod import Pod
-from moorage.core.cycle import Decision
-from moorage.explaining import advice
-from moorage.framework.post_filter import Candidate, PostFiltered
+from moorage.framework.post_filter import Candidate
 from moorage.framework.status import Status
+
+
+class Ranking(NamedTuple):
+    """The feasible nodes, best first, and the plugins whose scores differ between them."""
+
+    nodes: list[str]
+    plugins: list[str]
+    # Plugins with the same score for every node, which decide nothing.
+    equal: dict[str, int]
+
+    def shown(self, most: int | None) -> list[str]:
+        """The first nodes, or all if there is no limit."""
+        return self.nodes if most is None else self.nodes[:most]
+
+
+class RejectionGroup(NamedTuple):
+    """Nodes that the same plugin rejected for the same reason."""
+
+    reason: str
+    plugin: str
+    nodes: list[str]
 
 
 @dataclass(slots=True)
@@ -29,124 +50,110 @@ class Explanation:
     best: list[str] = field(default_factory=list)
     message: str = ""
     unschedulable_plugins: list[str] = field(default_factory=list)
-    # What came of asking whether others could make room, as post_filter plugins told it.
+    # The outcome of post_filter: preemption.
     preemption_message: str = ""
     candidates: list[Candidate] = field(default_factory=list)
     nominated: str = ""
     why_nominated: str = ""
-    # What lies behind the reasons, one line each; for people, so not part of `to_dict`.
+    # Details behind the reasons, one line each; for people, so not part of `to_dict`.
     advice: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, decision: Decision, runs_on: str = "") -> "Explanation":
-        """All that a decision can tell."""
-        told = cls(decision.pod, runs_on=runs_on, nodes=decision.nodes, picked=decision.node)
-        if decision.diagnosis is not None:
-            told.message = decision.diagnosis.message
-            told.unschedulable_plugins = sorted(decision.diagnosis.unschedulable_plugins)
-        elif not decision.status.is_success:
-            told.message = decision.status.message
-            told.error = decision.status
-        if told.error is None:
-            told._tell_nodes(decision)
-        if decision.post_filter is not None:
-            told._tell_preemption(decision.post_filter)
-        if not told.picked:
-            told.advice = advice.of(decision, told.rejected)
-        if not told.unschedulable_plugins:
-            told.unschedulable_plugins = sorted({s.plugin for s in told.rejected.values()} - {""})
-        return told
+    @property
+    def scored(self) -> list[str]:
+        """The feasible nodes that have a total score."""
+        return [name for name in self.feasible if self.totals.get(name, -1) >= 0]
 
-    def _tell_nodes(self, decision: Decision) -> None:
-        table = decision.state.table
-        for row in np.flatnonzero(table.active_rows).tolist():
-            status = _verdict(decision, row)
-            if status is None:
-                self.feasible.append(table.name(row))
-            else:
-                self.rejected[table.name(row)] = status
-        if decision.scored is not None:
-            for name in self.feasible:
-                row = table.row_of[name]
-                self.scores[name] = decision.scored.of(row)
-                self.totals[name] = int(decision.scored.totals[row])
-            top = max(self.totals.values())
-            self.best = [name for name in self.feasible if self.totals[name] == top]
-        elif decision.node:
-            self.best = [decision.node]
+    @property
+    def runner_up(self) -> str:
+        """The best scored node other than the picked one."""
+        others = (name for name in self.scored if name != self.picked)
+        return max(others, key=lambda name: self.totals[name])
 
-    def _tell_preemption(self, answer: PostFiltered) -> None:
-        self.preemption_message = answer.status.message
-        self.candidates = list(answer.candidates)
-        self.nominated = answer.nominated or ""
-        self.why_nominated = answer.why
+    @property
+    def deciding_plugin(self) -> str:
+        """The plugin that favours the picked node over the runner-up by the most points, if any."""
+        ours, theirs = self.scores[self.picked], self.scores[self.runner_up]
+        leads = {plugin: score - theirs.get(plugin, 0) for plugin, score in ours.items()}
+        plugin = max(leads, key=lambda name: leads[name], default="")
+        return plugin if plugin and leads[plugin] > 0 else ""
+
+    @property
+    def ranking(self) -> Ranking:
+        """The feasible nodes, best first."""
+        scored = self.scored
+        if not scored:
+            return Ranking(self.feasible, [], {})
+        # Sorting is stable: nodes with the same total stay in the order of the cluster.
+        nodes = sorted(scored, key=lambda name: (-self.totals[name], name != self.picked))
+        plugins = list(self.scores[nodes[0]])
+        given = {plugin: {self.scores[name][plugin] for name in nodes} for plugin in plugins}
+        equal = {plugin: min(given[plugin]) for plugin in plugins if len(given[plugin]) == 1}
+        return Ranking(nodes, [plugin for plugin in plugins if plugin not in equal], equal)
+
+    def score_rows(self, ranking: Ranking, most: int) -> list[list[str | int]]:
+        """Node, total and the scores of the ranking's plugins, for its first nodes."""
+        return [
+            [name, self.totals[name], *(self.scores[name][each] for each in ranking.plugins)]
+            for name in ranking.shown(most)
+        ]
+
+    @property
+    def rejection_groups(self) -> list[RejectionGroup]:
+        """The rejected nodes by reason, the most frequent reason first."""
+        nodes: dict[tuple[str, str], list[str]] = {}
+        for name, status in self.rejected.items():
+            nodes.setdefault((status.message, status.plugin), []).append(name)
+        found = [RejectionGroup(*key, names) for key, names in nodes.items()]
+        return sorted(found, key=lambda group: (-len(group.nodes), group.reason))
+
+    @property
+    def preemption_options(self) -> list[Candidate]:
+        """Every node on which preemption would help, the nominated one first."""
+        return sorted(self.candidates, key=lambda each: each.node != self.nominated)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
         if self.gate is not None:
-            return {"preEnqueue": _plain(self.gate)}
-        told: dict[str, Any] = {"feasible": list(self.feasible)}
+            return {"preEnqueue": _status(self.gate)}
+        plain: dict[str, Any] = {"feasible": list(self.feasible)}
         if self.rejected:
-            told["rejected"] = {node: _plain(status) for node, status in self.rejected.items()}
-            told["unschedulablePlugins"] = self.unschedulable_plugins
-        if self.scores:
-            told["scores"] = self.scores
-            told["totals"] = self.totals
-        if self.best:
-            told["best"] = self.best
-        if self.picked:
-            told["picked"] = self.picked
-        if self.message:
-            told["message"] = self.message
-        told |= self._preemption()
-        if self.error is not None:
-            told["error"] = _plain(self.error)
-        return told
-
-    def _preemption(self) -> dict[str, Any]:
-        told: dict[str, Any] = {}
-        if self.preemption_message:
-            told["preemptionMessage"] = self.preemption_message
-        if self.candidates:
-            told["candidates"] = {
-                each.node: {
-                    "victims": [victim.key for victim in each.victims],
-                    "pdbViolations": each.violations,
-                }
-                for each in self.candidates
+            plain["rejected"] = {node: _status(status) for node, status in self.rejected.items()}
+            plain["unschedulablePlugins"] = self.unschedulable_plugins
+        candidates = {
+            each.node: {
+                "victims": [victim.key for victim in each.victims],
+                "pdbViolations": each.violations,
             }
-        if self.nominated:
-            told["nominated"] = self.nominated
-        return told
+            for each in self.candidates
+        }
+        optional = {
+            "scores": self.scores,
+            "totals": self.totals if self.scores else None,
+            "best": self.best,
+            "picked": self.picked,
+            "message": self.message,
+            "preemptionMessage": self.preemption_message,
+            "candidates": candidates,
+            "nominated": self.nominated,
+        }
+        plain |= {name: value for name, value in optional.items() if value}
+        if self.error is not None:
+            plain["error"] = _status(self.error)
+        return plain
 
     def __str__(self) -> str:
-        from moorage.explaining.text import render
+        from moorage.explaining import text
 
-        return render(self)
+        return text.render(self)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from moorage.explaining.html import render
+        from moorage.explaining import html
 
-        return render(self)
-
-
-def _verdict(decision: Decision, row: int) -> Status | None:
-    """Why a row was refused; None if it fits."""
-    pre = decision.pre
-    if pre.rejected is not None:
-        return pre.rejected
-    filtered = decision.filtered
-    if filtered is None:
-        return decision.status
-    if pre.names is not None and decision.state.table.name(row) not in pre.names:
-        return pre.absent
-    if row in decision.overruled or not filtered.fits[row]:
-        return decision.verdict(row)
-    return None
+        return html.render(self)
 
 
-def _plain(status: Status) -> dict[str, Any]:
+def _status(status: Status) -> dict[str, Any]:
     return {
         "code": status.code.label,
         "plugin": status.plugin,

@@ -22,6 +22,7 @@ from moorage.core.observations import Added, Deleted, Listed, Observation, Updat
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import Explanation
+from moorage.explaining.dry_run import of_decision
 from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolume, Request
 from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends
@@ -174,7 +175,7 @@ class Packing:
         if profile is None:
             raise InputError(f"Pod {pod.key}: {reasons.why_pending(scheduler, pod)}")
         template = scheduler.templates.of(pod)
-        return Explanation.of(scheduler.cycle.decide(profile, pod, template, self.now))
+        return of_decision(scheduler.cycle.decide(profile, pod, template, self.now))
 
     def refusal(self, pod: Pod, nodes: Container[str]) -> str:
         """Why a pod fits none of these nodes, if no other pods or nodes could change that."""

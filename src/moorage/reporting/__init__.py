@@ -2,7 +2,6 @@
 
 page        the file: head, sections, style and script
 sections    what is told, in which order
-decisions   why chosen pods went where they are, or wait
 charts      lines, stacked areas and bars
 frame       a chart's paper: margins, axes, grid
 ticks       round numbers and times for axes

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from moorage.api import texts
 from moorage.api.requests import PODS
 from moorage.explaining import Explanation
-from moorage.reporting import charts, decisions, heat_map, html, ticks
+from moorage.explaining.text import headline
+from moorage.reporting import charts, heat_map, html, ticks
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
 from moorage.sim.results.result import WAIT_BOUNDS, Result
@@ -17,6 +18,8 @@ MOST_ROWS = 15
 MOST_EXAMPLES = 6
 MOST_BINS = 25
 MOST_RESOURCES = 6
+MOST_SCORED = 10
+NAMES_WIDTH = 120
 
 
 def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tuple[str, str]]:
@@ -34,7 +37,7 @@ def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tu
     if result.spread_violations:
         yield "Uneven spread", _spread(result)
     if explanations:
-        yield "Decisions", decisions.section(explanations)
+        yield "Decisions", "".join(_decision(each) for each in explanations)
 
 
 def tiles(result: Result) -> str:
@@ -202,3 +205,25 @@ def _spread(result: Result) -> str:
     ]
     heads = ["namespace", "selector", "topology key", "allowed skew", "skew", "pods"]
     return tag("p", said) + html.table(heads, rows, numbers=[3, 4, 5])
+
+
+def _decision(explained: Explanation) -> str:
+    """The verdicts and scores of one pod's decision."""
+    parts = [tag("h3", html.text(explained.pod.key)), tag("p", html.text(headline(explained)))]
+    if explained.scores:
+        ranking = explained.ranking
+        heads = ["node that fits", "points", *ranking.plugins]
+        rows = explained.score_rows(ranking, MOST_SCORED)
+        parts.append(html.table(heads, rows, numbers=range(1, len(heads))))
+        if (left := len(ranking.nodes) - MOST_SCORED) > 0:
+            parts.append(tag("p", f"and {left:,} more nodes that fit", class_="note"))
+    if explained.rejected:
+        rows = [
+            [len(group.nodes), group.reason, group.plugin, texts.listed(group.nodes, NAMES_WIDTH)]
+            for group in explained.rejection_groups
+        ]
+        table = html.table(["nodes", "refused because", "says", "which"], rows, numbers=[0])
+        parts.append(tag("div", table, class_="refusals"))
+    if explained.advice:
+        parts.append(tag("ul", *(tag("li", html.text(line)) for line in explained.advice)))
+    return tag("div", *parts, class_="decision")

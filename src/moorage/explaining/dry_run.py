@@ -1,0 +1,194 @@
+"""`explain`: one scheduling cycle for a pod of a cluster, with every verdict and score kept.
+
+Lines of advice come from the plugins that rejected the pod. A line states facts about the pod and
+the rejected nodes. It does not predict what a change would do: a node that rejects the pod for one
+reason may have another reason after that.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from moorage.api import config, defaults, manifests
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
+from moorage.core.cycle import Decision
+from moorage.core.observations import Added
+from moorage.core.scheduler import Scheduler
+from moorage.errors import InputError, PluginError
+from moorage.expansion import expand
+from moorage.explaining.explanation import Explanation
+from moorage.framework.declarations import Rejection
+from moorage.framework.profile import Profile
+from moorage.framework.status import Status
+
+
+def explain(
+    objects: Iterable[Mapping[str, Any] | KubeObject],
+    pod: str,
+    config: config.Source = None,
+    *,
+    seed: int = 0,
+) -> Explanation:
+    """What the scheduler decides for a pod (`namespace/name`, or a bare name) and why.
+
+    A pod that has a node already is looked at as if it were to be scheduled again.
+    """
+    completed = defaults.complete(expand(manifests.read(objects).everything))
+    given = find_pod(completed, pod)
+    scheduler = _scheduler(config, seed)
+    unbound = structs.replace(given, spec=structs.replace(given.spec, node_name=""))
+    for obj in completed:
+        scheduler.observe(Added(unbound if obj is given else obj), 0.0)
+    return _explain(scheduler, unbound, given.node_name)
+
+
+def _scheduler(source: config.Source, seed: int) -> Scheduler:
+    return Scheduler(config.load(source), seed=seed)
+
+
+def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
+    profile = scheduler.profiles.get(pod.spec.scheduler_name)
+    if profile is None:
+        profiles = ", ".join(sorted(scheduler.profiles))
+        return Explanation(
+            pod,
+            runs_on=runs_on,
+            nodes=scheduler.cluster.table.node_count,
+            message=f'no profile for scheduler "{pod.spec.scheduler_name}"',
+            advice=[
+                f"The pod asks for it in spec.schedulerName; the profiles here are: {profiles}."
+            ],
+        )
+    gate = profile.run_pre_enqueue(pod)
+    if gate is not None:
+        rejection = Rejection(gate.message, pod, [], profile.cluster)
+        line = _line(profile, gate.plugin, rejection)
+        return Explanation(pod, runs_on=runs_on, gate=gate, advice=[line] if line else [])
+    decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
+    return of_decision(decision, runs_on)
+
+
+def find_pod(objects: Iterable[KubeObject], name: str) -> Pod:
+    """The pod of that name; a bare name has to be unique, or in the namespace `default`."""
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    exact = [pod for pod in pods if pod.key == name]
+    found = exact or [pod for pod in pods if pod.name == name]
+    if len(found) > 1:
+        found = [pod for pod in found if pod.namespace == "default"] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(sorted(pod.key for pod in found))
+        raise InputError(f"pod {name!r} is not unique: say which of {keys}")
+    hint = (
+        f"did you mean {alike}?" if (alike := _alike(pods, name)) else "name it as namespace/name"
+    )
+    raise InputError(f"no pod {name!r} among the {len(pods)} given; {hint}")
+
+
+def _alike(pods: list[Pod], name: str) -> str:
+    """A pod of the workload of that name, or a pod with a similar name."""
+    _, _, last = name.rpartition("/")
+    made = (pod.key for pod in pods if last and pod.name.startswith(f"{last}-"))
+    if found := next(made, None):
+        return found
+    names = {pod.name: pod.key for pod in pods}
+    close = difflib.get_close_matches(last, names, n=1)
+    return names[close[0]] if close else ""
+
+
+def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
+    """The explanation of a decision."""
+    found = Explanation(decision.pod, runs_on=runs_on, nodes=decision.nodes, picked=decision.node)
+    if decision.diagnosis is not None:
+        found.message = decision.diagnosis.message
+        found.unschedulable_plugins = sorted(decision.diagnosis.unschedulable_plugins)
+    elif not decision.status.is_success:
+        found.message = decision.status.message
+        found.error = decision.status
+    if found.error is None:
+        _add_nodes(found, decision)
+    if (outcome := decision.post_filter) is not None:
+        found.preemption_message = outcome.status.message
+        found.candidates = list(outcome.candidates)
+        found.nominated = outcome.nominated or ""
+        found.why_nominated = outcome.why
+    if not found.picked:
+        found.advice = _advice(decision, found.rejected)
+    if not found.unschedulable_plugins:
+        found.unschedulable_plugins = sorted({s.plugin for s in found.rejected.values()} - {""})
+    return found
+
+
+def _add_nodes(found: Explanation, decision: Decision) -> None:
+    table = decision.state.table
+    for row in np.flatnonzero(table.active_rows).tolist():
+        status = _verdict(decision, row)
+        if status is None:
+            found.feasible.append(table.name(row))
+        else:
+            found.rejected[table.name(row)] = status
+    if decision.scored is not None:
+        for name in found.feasible:
+            row = table.row_of[name]
+            found.scores[name] = decision.scored.of(row)
+            found.totals[name] = int(decision.scored.totals[row])
+        top = max(found.totals.values())
+        found.best = [name for name in found.feasible if found.totals[name] == top]
+    elif decision.node:
+        found.best = [decision.node]
+
+
+def _verdict(decision: Decision, row: int) -> Status | None:
+    """Why a row was rejected; None if it is feasible."""
+    pre = decision.pre
+    if pre.rejected is not None:
+        return pre.rejected
+    filtered = decision.filtered
+    if filtered is None:
+        return decision.status
+    if pre.names is not None and decision.state.table.name(row) not in pre.names:
+        return pre.absent
+    if row in decision.overruled or not filtered.fits[row]:
+        return decision.verdict(row)
+    return None
+
+
+def _advice(decision: Decision, rejected: Mapping[str, Status]) -> list[str]:
+    """The lines for rejected nodes; the reason of most nodes comes first."""
+    cluster, pre = decision.state.cluster, decision.pre
+    table = cluster.table
+    if not table.node_count:
+        return ["There is no node among the objects that were given."]
+    # Nodes that a plugin excluded with `only_nodes` have a status that is not signed.
+    excluded_by = pre.narrowed_by[0] if len(pre.narrowed_by) == 1 else ""
+    given: dict[tuple[str, str], Rejection] = {}
+    for name, status in rejected.items():
+        plugin = status.plugin
+        if not plugin and status in (pre.rejected, pre.absent):
+            plugin = excluded_by
+        for reason in dict.fromkeys(status.reasons):
+            known = given.setdefault((reason, plugin), Rejection(reason, decision.pod, [], cluster))
+            known.nodes.append(table.info(table.row_of[name]))
+    lines = []
+    for (reason, plugin), each in sorted(given.items(), key=lambda i: (-len(i[1].nodes), i[0])):
+        line = _line(decision.profile, plugin, each)
+        if line:
+            lines.append(f"{reason}: {line}")
+    return lines
+
+
+def _line(profile: Profile, name: str, rejection: Rejection) -> str:
+    """What a plugin says about its rejection."""
+    for plugin in profile.plugins():
+        method = profile.method(plugin, "explain_rejection") if plugin.name == name else None
+        if method is not None:
+            try:
+                return str(method(rejection) or "")
+            except PluginError as failure:
+                return str(failure)
+    return ""
