@@ -8,7 +8,11 @@ from moorage.api.pod import PodAffinityTerm, PodStatus
 from moorage.framework.cluster import Cluster
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
-from moorage.plugins.inter_pod_affinity.filtering import FORBIDDEN, NO_COMPANY, REPELLED
+from moorage.plugins.inter_pod_affinity.filtering import (
+    AFFINITY_NOT_MET,
+    ANTI_AFFINITY_NOT_MET,
+    EXISTING_ANTI_AFFINITY,
+)
 from moorage.plugins.inter_pod_affinity.plugin import COUNTS
 from moorage.testing import check_plugin, make_node, make_pod, make_state, make_table
 from moorage.testing.neighbours import make_affinity, make_term
@@ -72,25 +76,25 @@ FAR = {"region": "r2", "zone": "z3"}
             pod("foo,service", near=["foo@zone", "service@zone"]),
             {"a": Z1, "b": FAR, "bare": {}},
             [pod("foo", node="a")],
-            [OK, OK, NO_COMPANY],
+            [OK, OK, AFFINITY_NOT_MET],
             id="who matches itself may be the first where no other matches all terms",
         ),
         pytest.param(
-            pod("foo", near=["foo@zone"]), {"a": {}, "b": {}}, [], [NO_COMPANY] * 2,
+            pod("foo", near=["foo@zone"]), {"a": {}, "b": {}}, [], [AFFINITY_NOT_MET] * 2,
             id="... but not on a node without the topology label",
         ),
         pytest.param(
             pod("foo", near=["foo@zone"]),
             {"a": Z1, "b": FAR},
             [pod("foo", node="a")],
-            [OK, NO_COMPANY],
+            [OK, AFFINITY_NOT_MET],
             id="... nor where another matches elsewhere",
         ),
         pytest.param(
             pod("foo", near=["foo@zone"]),
             {"a": Z1, "bare": {}},
             [pod("foo", node="bare")],
-            [OK, NO_COMPANY],
+            [OK, AFFINITY_NOT_MET],
             id="... though one on a node without the label does not count as another",
         ),
         pytest.param(
@@ -101,77 +105,77 @@ FAR = {"region": "r2", "zone": "z3"}
             id="... nor one whose node is not known",
         ),
         pytest.param(
-            pod(near=["foo@zone"]), {"a": Z1}, [], [NO_COMPANY],
+            pod(near=["foo@zone"]), {"a": Z1}, [], [AFFINITY_NOT_MET],
             id="who does not match itself cannot be the first",
         ),
         pytest.param(
             pod(near=["foo@region", "bar@zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo", node="a"), pod("bar", node="b")],
-            [NO_COMPANY] * 2,
+            [AFFINITY_NOT_MET] * 2,
             id="one pod has to match all terms",
         ),
         pytest.param(
             pod(near=["foo@region", "bar@zone"]),
             {"a": Z1, "b": Z1, "c": Z2},
             [pod("foo,bar", node="a")],
-            [OK, OK, NO_COMPANY],
+            [OK, OK, AFFINITY_NOT_MET],
             id="... and one that does serves all topology keys",
         ),
         pytest.param(
             pod(near=["foo@zone", "bar@zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo,bar", node="a")],
-            [OK, NO_COMPANY],
+            [OK, AFFINITY_NOT_MET],
             id="two terms with one key",
         ),
         pytest.param(
             pod(near=["foo@region", "foo@zone"]),
             {"a": {"region": "r1"}, "b": {"zone": "z1"}, "c": Z1},
             [pod("foo", node="a"), pod("foo", node="b")],
-            [NO_COMPANY, NO_COMPANY, OK],
+            [AFFINITY_NOT_MET, AFFINITY_NOT_MET, OK],
             id="different pods may serve different keys",
         ),
         pytest.param(
             pod(away=["foo@nowhere", "bar@zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo,bar", node="a")],
-            [FORBIDDEN, OK],
+            [ANTI_AFFINITY_NOT_MET, OK],
             id="anti-affinity by a key that no node has bites nobody",
         ),
         pytest.param(
             pod("foo,bar"),
             {"a": Z1, "b": Z2},
             [pod(away=["foo@nowhere", "bar@zone"], node="a")],
-            [REPELLED, OK],
+            [EXISTING_ANTI_AFFINITY, OK],
             id="... also when it is another's",
         ),
         pytest.param(
             pod("foo", away=["bar@zone"]),
             {"a": Z1},
             [pod("bar", away=["foo@zone"], node="a")],
-            [FORBIDDEN],
+            [ANTI_AFFINITY_NOT_MET],
             id="where both repel, the pod's own anti-affinity is reported",
         ),
         pytest.param(
             pod("foo", near=["bar@zone"], away=["bar@zone"]),
             {"a": Z1, "b": Z2},
             [pod("bar", node="a")],
-            [FORBIDDEN, NO_COMPANY],
+            [ANTI_AFFINITY_NOT_MET, AFFINITY_NOT_MET],
             id="... and its affinity before that",
         ),
         pytest.param(
             pod("security", away=["security@zone"]),
             {"a": Z1, "b": Z2},
             [pod("service", away=["service@zone", "security@zone"], node="a")],
-            [REPELLED, OK],
+            [EXISTING_ANTI_AFFINITY, OK],
             id="any of another's terms suffices",
         ),
         pytest.param(
             pod(away=["foo@region", "service@zone"]),
             {"a": Z1, "b": Z2, "c": FAR},
             [pod("foo,service", node="a")],
-            [FORBIDDEN, FORBIDDEN, OK],
+            [ANTI_AFFINITY_NOT_MET, ANTI_AFFINITY_NOT_MET, OK],
             id="any of one's own terms suffices",
         ),
         pytest.param(
@@ -185,32 +189,32 @@ FAR = {"region": "r2", "zone": "z3"}
             pod(away=["foo@zone"]),
             {"empty": {"zone": ""}, "bare": {}},
             [pod("foo", node="empty")],
-            [FORBIDDEN, OK],
+            [ANTI_AFFINITY_NOT_MET, OK],
             id="an empty label value is a domain",
         ),
         pytest.param(
-            pod("foo", near=["zone"]), {"a": Z1}, [pod("foo", node="a")], [NO_COMPANY],
+            pod("foo", near=["zone"]), {"a": Z1}, [pod("foo", node="a")], [AFFINITY_NOT_MET],
             id="affinity without a selector means nobody",
         ),
         pytest.param(
             pod(near=["@zone"], away=["zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo", node="a")],
-            [OK, NO_COMPANY],
+            [OK, AFFINITY_NOT_MET],
             id="an empty selector means everybody",
         ),
         pytest.param(
             pod("foo", namespace="ns1"),
             {"a": Z1},
             [pod("x", away=["foo@zone"], namespace="ns1", node="a")],
-            [REPELLED],
+            [EXISTING_ANTI_AFFINITY],
             id="terms are about the namespace of their own pod",
         ),
         pytest.param(
             pod(near=[make_term("foo@zone", namespaces=["elsewhere"])]),
             {"a": Z1},
             [pod("foo", node="a")],
-            [NO_COMPANY],
+            [AFFINITY_NOT_MET],
             id="... unless they name others",
         ),
         pytest.param(
@@ -220,7 +224,7 @@ FAR = {"region": "r2", "zone": "z3"}
                 pod("foo", namespace="subteam1.team1", node="a"),
                 pod("foo", namespace="subteam1.team2", node="b"),
             ],
-            [OK, NO_COMPANY],
+            [OK, AFFINITY_NOT_MET],
             id="... or select them by labels",
         ),
         pytest.param(
@@ -231,28 +235,28 @@ FAR = {"region": "r2", "zone": "z3"}
                 pod("foo", namespace="n", node="b"),
                 pod("foo", node="c"),
             ],
-            [FORBIDDEN, FORBIDDEN, OK],
+            [ANTI_AFFINITY_NOT_MET, ANTI_AFFINITY_NOT_MET, OK],
             id="namespaces by name and by labels add up",
         ),
         pytest.param(
             pod(away=[make_term("foo@zone", namespace_selector="")]),
             {"a": Z1},
             [pod("foo", namespace="unheard-of", node="a")],
-            [FORBIDDEN],
+            [ANTI_AFFINITY_NOT_MET],
             id="an empty namespace selector means all namespaces",
         ),
         pytest.param(
             pod(away=[make_term("foo@zone", namespace_selector="team notin (team1)")]),
             {"a": Z1},
             [pod("foo", namespace="subteam1.team1", node="a")],
-            [FORBIDDEN],
+            [ANTI_AFFINITY_NOT_MET],
             id="as in 1.36, a namespace selector that only rules out means all namespaces",
         ),
         pytest.param(
             pod("foo", namespace="subteam1.team2"),
             {"a": Z1},
             [pod("x", away=[make_term("foo@zone", namespace_selector="team=team2")], node="a")],
-            [REPELLED],
+            [EXISTING_ANTI_AFFINITY],
             id="another's namespace selector sees the labels of one's namespace",
         ),
     ],
@@ -327,7 +331,7 @@ def test_terms_that_do_not_parse(wishes, begins):
 
 def test_a_running_pod_with_a_bad_list_keeps_its_other_lists():
     other = pod("x", near=[BAD], away=["foo@zone"], node="a")
-    assert Asked(pod("foo"), {"a": Z1, "b": Z2}, [other]).statuses() == [REPELLED, OK]
+    assert Asked(pod("foo"), {"a": Z1, "b": Z2}, [other]).statuses() == [EXISTING_ANTI_AFFINITY, OK]
 
 
 def test_filter_without_pre_filter_is_an_error():
@@ -349,7 +353,7 @@ def test_what_if_a_pod_came_and_went():
     other = pod("foo,bar", away=["foo@zone"], node="c")
     copy = asked.state.clone()
     asked.plugin.add_pod(copy, asking, placed(other), asked.info("c"))
-    assert asked.statuses(copy) == [OK, OK, FORBIDDEN]
+    assert asked.statuses(copy) == [OK, OK, ANTI_AFFINITY_NOT_MET]
     assert asked.statuses(copy) == Asked(asking, nodes, [pod("foo", node="a"), other]).statuses()
     asked.plugin.remove_pod(copy, asking, placed(other), asked.info("c"))
     assert asked.statuses(copy) == before
@@ -360,7 +364,7 @@ def test_what_if_the_only_company_left():
     asking = pod("foo", near=["foo@zone"])
     only = pod("foo", node="a")
     asked = Asked(asking, {"a": Z1, "b": Z2}, [only])
-    assert asked.statuses() == [OK, NO_COMPANY]
+    assert asked.statuses() == [OK, AFFINITY_NOT_MET]
     copy = asked.state.clone()
     asked.plugin.remove_pod(copy, asking, placed(only), asked.info("a"))
     assert asked.statuses(copy) == [OK, OK]  # Now it would be the first.
@@ -373,7 +377,7 @@ def test_what_if_a_pod_came_with_a_key_that_nobody_spoke_of():
     other = pod("x", away=["foo@rack"], node="a")
     copy = asked.state.clone()
     asked.plugin.add_pod(copy, asking, placed(other), asked.info("a"))
-    assert asked.statuses(copy) == [REPELLED, OK]
+    assert asked.statuses(copy) == [EXISTING_ANTI_AFFINITY, OK]
 
 
 def test_counts_by_pair():
@@ -407,7 +411,7 @@ def test_a_namespace_that_gets_other_labels():
     meta = ObjectMeta(name="subteam1.team2", labels={"team": "team1"})
     asked.cluster.put(mp.Namespace(metadata=meta))
     asked.plugin.pre_filter(asked.state, asking)
-    assert asked.statuses() == [FORBIDDEN]
+    assert asked.statuses() == [ANTI_AFFINITY_NOT_MET]
 
 
 def test_conforms():

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from moorage import plugin as mp
 from moorage.api.pod import PodStatus
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
-from moorage.plugins.inter_pod_affinity.hints import node_change, pod_change
+from moorage.plugins.inter_pod_affinity.plugin import node_change, pod_change
 from moorage.testing import make_node, make_pod
 from moorage.testing.neighbours import make_affinity, make_term
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity: near the pods that a pod wants company of, away from those it cannot stand."""
+"""InterPodAffinity: place a pod near, or away from, other pods."""
 
 from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinity
 

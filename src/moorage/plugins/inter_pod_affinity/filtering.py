@@ -1,8 +1,8 @@
-"""What the filter knows in one cycle: three counts by topology key and value, and the verdicts.
+"""The filter: three counts by topology key and value, and the verdicts that follow.
 
-`existing`: pods whose required anti-affinity speaks of this pod; `affinity`: pods that all its
-required terms speak of; `anti`: pods that its own required anti-affinity speaks of. A what-if
-corrects the counts of a copy; the views beneath stay as they are.
+`existing`: pods with a required anti-affinity term that matches this pod; `affinity`: pods that
+match all its required affinity terms; `anti`: pods that match its own required anti-affinity. A
+what-if corrects a copy of the counts; the views below do not change.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,27 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.inter_pod_affinity.incoming import ByKey, FilterViews, Incoming
+from moorage.plugins.inter_pod_affinity.template_terms import FilterViews, TemplateTerms, ViewsByKey
 
-NO_COMPANY = mp.unresolvable("node(s) didn't match pod affinity rules")
-FORBIDDEN = mp.unschedulable("node(s) didn't match pod anti-affinity rules")
-REPELLED = mp.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+AFFINITY_NOT_MET = mp.unresolvable("node(s) didn't match pod affinity rules")
+ANTI_AFFINITY_NOT_MET = mp.unschedulable("node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY = mp.unschedulable(
+    "node(s) didn't satisfy existing pods anti-affinity rules"
+)
 
 # By code: of several reasons, the one with the greatest code is reported.
-STATUSES = (mp.SUCCESS, REPELLED, FORBIDDEN, NO_COMPANY)
+STATUSES = (mp.SUCCESS, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY_NOT_MET, AFFINITY_NOT_MET)
 
-# After so many changes to a count all rows are looked at.
-MANY = 32
+# After so many changed domains all rows are evaluated again.
+MOST_CHANGES = 32
 
-# Codes while they are worked out: an eighth of the memory to go through.
+# Codes while they are computed: an eighth of the memory traffic.
 Small = NDArray[np.int8]
 
 
 @dataclass(slots=True)
-class Pairs:
+class TopologyCounts:
     """A count for every pair of a topology key and a label value."""
 
-    views: ByKey
+    views: ViewsByKey
     corrections: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def at(self, key: str, value: str | None) -> int:
@@ -63,7 +65,7 @@ class Pairs:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all counts are 0. Only for counts that one view per key makes up."""
+        """Whether all counts are 0. Only for counts with one view per key."""
         pairs = sum(view.nonzero for views in self.views.values() for view in views)
         for (key, value), amount in self.corrections.items():
             before = self.at(key, value) - amount
@@ -76,94 +78,106 @@ class Pairs:
             pair = key, labels[key]
             self.corrections[pair] = self.corrections.get(pair, 0) + amount
 
-    def clone(self) -> "Pairs":
-        return Pairs(self.views, dict(self.corrections))
+    def clone(self) -> "TopologyCounts":
+        return TopologyCounts(self.views, dict(self.corrections))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What verdicts were given from."""
+class FilterToken:
+    """What verdicts were computed from."""
 
-    asked: FilterViews
+    filter_views: FilterViews
     is_first: bool
-    # How far each view had come.
+    # The position in the log of each view.
     positions: list[int]
 
 
 @dataclass(slots=True)
-class Counts:
+class AffinityCounts:
     """The three counts of one pod."""
 
-    incoming: Incoming
-    asked: FilterViews
-    affinity: Pairs
-    anti: Pairs
-    existing: Pairs
+    template: TemplateTerms
+    filter_views: FilterViews
+    affinity: TopologyCounts
+    anti: TopologyCounts
+    existing: TopologyCounts
 
     @classmethod
-    def of(cls, incoming: Incoming, asked: FilterViews) -> "Counts":
+    def of(cls, template: TemplateTerms, filter_views: FilterViews) -> "AffinityCounts":
         """The counts as they are now."""
-        return cls(incoming, asked, Pairs(asked.affinity), Pairs(asked.anti), Pairs(asked.existing))
+        return cls(
+            template,
+            filter_views,
+            TopologyCounts(filter_views.affinity),
+            TopologyCounts(filter_views.anti),
+            TopologyCounts(filter_views.existing),
+        )
 
-    def clone(self) -> "Counts":
+    def clone(self) -> "AffinityCounts":
         """A copy to correct."""
         pairs = (self.affinity.clone(), self.anti.clone(), self.existing.clone())
-        return Counts(self.incoming, self.asked, *pairs)
+        return AffinityCounts(self.template, self.filter_views, *pairs)
 
     def correct(self, other: mp.Pod, labels: Mapping[str, str], amount: int) -> None:
         """As if a pod came to (1), or left (-1), a node with these labels."""
-        pod, asked = self.incoming, self.asked
+        pod, filter_views = self.template, self.filter_views
         for term in mp.affinity_terms.of(other).required_anti_affinity:
-            if term.matches(pod.namespace, pod.labels, asked.namespace_labels):
+            if term.matches(pod.namespace, pod.labels, filter_views.namespace_labels):
                 self.existing.correct(term.topology_key, labels, amount)
-        if asked.affinity and _all_match(asked.affinity_clauses, other.namespace, other.labels):
-            for key in asked.affinity:
+        if filter_views.affinity and _all_match(
+            filter_views.affinity_clauses, other.namespace, other.labels
+        ):
+            for key in filter_views.affinity:
                 self.affinity.correct(key, labels, amount)
-        for key, clause in asked.anti_clauses:
+        for key, clause in filter_views.anti_clauses:
             if clause.matches(other.namespace, other.labels):
                 self.anti.correct(key, labels, amount)
 
     def status(self, labels: Mapping[str, str]) -> mp.Status:
         """The verdict on a node with these labels."""
-        if self.affinity.views and not self._has_company(labels):
-            return NO_COMPANY
+        if self.affinity.views and not self._meets_affinity(labels):
+            return AFFINITY_NOT_MET
         if any(self.anti.at(key, labels.get(key)) > 0 for key in self.anti.keys):
-            return FORBIDDEN
+            return ANTI_AFFINITY_NOT_MET
         if any(self.existing.at(key, labels.get(key)) > 0 for key in self.existing.keys):
-            return REPELLED
+            return EXISTING_ANTI_AFFINITY
         return mp.SUCCESS
 
-    def _has_company(self, labels: Mapping[str, str]) -> bool:
+    def _meets_affinity(self, labels: Mapping[str, str]) -> bool:
         keys = self.affinity.views
         if any(key not in labels for key in keys):
             return False
         return all(self.affinity.at(key, labels[key]) > 0 for key in keys) or self._is_first()
 
     def _is_first(self) -> bool:
-        """Whether the pod looks for pods like itself and there are none: somebody has to begin."""
-        pod = self.incoming
-        clauses = self.asked.affinity_clauses
+        """Whether the pod's terms match the pod itself and no other: the first of its group."""
+        pod = self.template
+        clauses = self.filter_views.affinity_clauses
         return self.affinity.is_empty and _all_match(clauses, pod.namespace, pod.labels)
 
-    def news(self, told: Told | None) -> tuple[Told, mp.RowArray | None]:
-        """The rows that may have another verdict: where pods are now, or no longer are."""
-        asked = self.asked
-        is_first = bool(asked.affinity) and self._is_first()
-        now = Told(asked, is_first, [view.turned.position for view in asked.views])
-        if told is None or told.asked is not asked or told.is_first != is_first:
+    def changes(self, since: FilterToken | None) -> tuple[FilterToken, mp.RowArray | None]:
+        """The rows whose verdict may have changed: a count became zero or nonzero."""
+        filter_views = self.filter_views
+        is_first = bool(filter_views.affinity) and self._is_first()
+        now = FilterToken(
+            filter_views, is_first, [view.turned.position for view in filter_views.views]
+        )
+        if since is None or since.filter_views is not filter_views or since.is_first != is_first:
             return now, None
-        turned: dict[mp.LabelColumn, dict[int, int]] = {}
-        for view, before, position in zip(asked.views, told.positions, now.positions, strict=True):
+        changed: dict[mp.LabelColumn, dict[int, int]] = {}
+        for view, before, position in zip(
+            filter_views.views, since.positions, now.positions, strict=True
+        ):
             if before != position:
                 # Not a Cursor: the position belongs to the template, whose token holds it.
-                domains = None if position - before > MANY else view.turned.since(before)
+                domains = None if position - before > MOST_CHANGES else view.turned.since(before)
                 if domains is None:
                     return now, None
-                turned.setdefault(view.column, {}).update(domains)
-        return now, mp.few_rows_in(turned)
+                changed.setdefault(view.column, {}).update(domains)
+        return now, mp.few_rows_in(changed)
 
     def verdicts(self, table: mp.NodeTable, rows: mp.Rows) -> mp.Verdicts:
-        """The verdicts on many rows: worked out per domain, then spread over the rows."""
+        """The verdicts on many rows: computed per domain, then copied to the rows."""
         worst: Small | None = None
         is_first = bool(self.affinity.views) and self._is_first()
         for key in dict.fromkeys((*self.affinity.keys, *self.anti.keys, *self.existing.keys)):
@@ -180,9 +194,9 @@ class Counts:
                 worst = np.maximum(worst, _times(code, pairs.by_domain(key, table) > 0))
         if key in self.affinity.views:
             if not is_first:
-                alone = self.affinity.by_domain(key, table) <= 0
-                worst = np.maximum(worst, _times(3, alone))
-            worst[0] = 3  # Nodes without the label, whoever is first.
+                none = self.affinity.by_domain(key, table) <= 0
+                worst = np.maximum(worst, _times(3, none))
+            worst[0] = 3  # Nodes without the label.
         return worst
 
 
@@ -192,3 +206,54 @@ def _times(code: int, where: mp.Mask) -> Small:
 
 def _all_match(clauses: Iterable[mp.Clause], namespace: str, labels: Mapping[str, str]) -> bool:
     return all(clause.matches(namespace, labels) for clause in clauses)
+
+
+def explain(rejection: mp.Rejection) -> str:
+    """The terms of the pod, or the pods whose anti-affinity keeps it away.
+
+    Pods are listed in the namespaces that a term names. A term that selects namespaces by their
+    labels is stated without its pods.
+    """
+    if rejection.reason in EXISTING_ANTI_AFFINITY.reasons:
+        pods = [
+            f"{other.key} on {node}"
+            for node, other in rejection.placed()
+            if (affinity := other.spec.affinity) is not None
+            and affinity.pod_anti_affinity is not None
+            and any(_selects(t, other, rejection.pod) for t in affinity.pod_anti_affinity.required)
+        ]
+        return f"kept away by {mp.texts.listed(pods, 60)}." if pods else ""
+    affinity = rejection.pod.spec.affinity
+    if affinity is not None and rejection.reason in AFFINITY_NOT_MET.reasons:
+        return _terms(rejection, affinity.pod_affinity, "has to share")
+    if affinity is not None and rejection.reason in ANTI_AFFINITY_NOT_MET.reasons:
+        return _terms(rejection, affinity.pod_anti_affinity, "must not share")
+    return ""
+
+
+def _terms(rejection: mp.Rejection, terms: mp.PodAffinity | None, verb: str) -> str:
+    return " ".join(
+        f"the pod {verb} {term.topology_key} with {mp.texts.pods_with(term.label_selector)}"
+        f"{_selected(rejection, term)}."
+        for term in (terms.required if terms is not None else ())
+    )
+
+
+def _selected(rejection: mp.Rejection, term: mp.PodAffinityTerm) -> str:
+    if term.namespace_selector is not None:
+        return ""
+    pods = [
+        f"{other.key} on {node}"
+        for node, other in rejection.placed()
+        if _selects(term, rejection.pod, other)
+    ]
+    return f": {mp.texts.listed(pods, 60)}" if pods else ", and there are none"
+
+
+def _selects(term: mp.PodAffinityTerm, owner: mp.Pod, other: mp.Pod) -> bool:
+    is_near = other.namespace in (term.namespaces or (owner.namespace,))
+    try:
+        selector = mp.selectors.compile_label_selector(term.label_selector)
+    except mp.selectors.SelectorError:  # An error of that term's owner.
+        return False
+    return selector.matches(other.labels) and (is_near or term.namespace_selector is not None)

@@ -1,21 +1,21 @@
-"""InterPodAffinity: near the pods that a pod wants company of, away from those it cannot stand.
+"""InterPodAffinity: place a pod near, or away from, other pods.
 
-Required affinity and anti-affinity rule nodes out, and so does the required anti-affinity of pods
-that are there already. Preferred terms, the pod's own and others', earn or cost points; pods that
-require this pod's company add `hard_pod_affinity_weight` each. How near is near is a matter of
-the term's topology key. Nothing is counted here: the placements keep count.
+Required affinity and anti-affinity reject nodes, and so does the required anti-affinity of pods on
+nodes. Preferred terms, the pod's own and others', add or subtract points; pods that require
+affinity to this pod add `hard_pod_affinity_weight` each. The topology key of a term says which
+nodes count as near. The counts are views of the placements (`mp.Placements`).
 """
 
 from collections.abc import Hashable
 
 from moorage import plugin as mp
-from moorage.plugins.inter_pod_affinity import advice, hints
-from moorage.plugins.inter_pod_affinity.filtering import Counts, Told
-from moorage.plugins.inter_pod_affinity.incoming import NAME, Incoming, ScoreViews
-from moorage.plugins.inter_pod_affinity.scoring import MinMax, Points
+from moorage.plugins.inter_pod_affinity import filtering
+from moorage.plugins.inter_pod_affinity.filtering import AffinityCounts, FilterToken
+from moorage.plugins.inter_pod_affinity.scoring import AffinityScores, MinMax
+from moorage.plugins.inter_pod_affinity.template_terms import NAME, ScoreViews, TemplateTerms
 
-COUNTS = mp.StateKey[Counts]("PreFilterInterPodAffinity")
-POINTS = mp.StateKey[Points]("PreScoreInterPodAffinity")
+COUNTS = mp.StateKey[AffinityCounts]("PreFilterInterPodAffinity")
+SCORES = mp.StateKey[AffinityScores]("PreScoreInterPodAffinity")
 
 
 class InterPodAffinity:
@@ -34,30 +34,30 @@ class InterPodAffinity:
         self._ignores_others = ignore_preferred_terms_of_existing_pods
 
     def prepare(self, template: mp.PodTemplate) -> None:
-        Incoming.of(template)
+        TemplateTerms.of(template)
 
     def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """Pods that state no terms have to do with others only if those state some."""
-        if Incoming.of(state.template).states_terms:
+        """A pod without terms is skipped until pods on nodes state new terms."""
+        if TemplateTerms.of(state.template).states_terms:
             return None
         cluster, table = state.cluster, state.table
-        terms = table.placements.terms
-        # Pods that state terms matter by the labels of their nodes.
-        nodes = table.node_changes.position if terms.all else -1
-        return terms.version, nodes, cluster.version_of(mp.Namespace)
+        others = table.placements.terms
+        # Which domains pods with terms are in depends on the labels of nodes.
+        nodes = table.node_changes.position if others.all else -1
+        return others.version, nodes, cluster.version_of(mp.Namespace)
 
     # Filter
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        incoming = Incoming.of(state.template)
-        if incoming.is_alone(state.table.placements):
+        terms = TemplateTerms.of(state.template)
+        if terms.has_no_terms(state.table.placements):
             return mp.SKIP
-        if incoming.own.problems:
-            return mp.unresolvable(f"parsing pod: {incoming.problem}")
-        asked = incoming.filter_views(state.cluster)
-        if not incoming.has_required and not any(view.nonzero for view in asked.views):
+        if terms.own.problems:
+            return mp.unresolvable(f"parsing pod: {terms.problem}")
+        views = terms.filter_views(state.cluster)
+        if not terms.has_required and not any(view.nonzero for view in views.views):
             return mp.SKIP
-        state[COUNTS] = Counts.of(incoming, asked)
+        state[COUNTS] = AffinityCounts.of(terms, views)
         return mp.SUCCESS
 
     def add_pod(
@@ -77,67 +77,116 @@ class InterPodAffinity:
         return state[COUNTS].verdicts(state.table, table)
 
     def filter_changes(
-        self, state: mp.CycleState, pod: mp.Pod, since: Told | None
-    ) -> tuple[Told, mp.RowArray | None]:
-        return state[COUNTS].news(since)
+        self, state: mp.CycleState, pod: mp.Pod, since: FilterToken | None
+    ) -> tuple[FilterToken, mp.RowArray | None]:
+        return state[COUNTS].changes(since)
 
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         if self._ignores_others and not _prefers(pod):
             return mp.SKIP
-        incoming = Incoming.of(state.template)
-        if incoming.is_alone(state.table.placements):
+        terms = TemplateTerms.of(state.template)
+        if terms.has_no_terms(state.table.placements):
             return mp.SKIP
-        if incoming.own.problems:
-            raise mp.PluginFailure(f"failed to parse pod: {incoming.problem}")
-        asked = incoming.score_views(state.cluster)
-        views = asked.views if self._hard_weight > 0 else asked.liked
-        if not any(view.nonzero for view in views):
+        if terms.own.problems:
+            raise mp.PluginFailure(f"failed to parse pod: {terms.problem}")
+        views = terms.score_views(state.cluster)
+        counted = views.views if self._hard_weight > 0 else views.weighted_views
+        if not any(view.nonzero for view in counted):
             return mp.SKIP
-        state[POINTS] = self._points(incoming, asked, state.table)
+        state[SCORES] = self._scores(terms, views, state.table)
         return mp.SUCCESS
 
-    def _points(self, incoming: Incoming, asked: ScoreViews, table: mp.NodeTable) -> Points:
-        """The points of all rows, kept for the next pod of the kind."""
-        placements, asker = table.placements, (incoming, self._hard_weight)
-        known: tuple[ScoreViews, Points] | None = placements.held(asker)
-        if known is not None and known[0] is asked:
+    def _scores(
+        self, terms: TemplateTerms, views: ScoreViews, table: mp.NodeTable
+    ) -> AffinityScores:
+        """The points of all rows, stored with the placements for the next pod of the template."""
+        placements, key = table.placements, (terms, self._hard_weight)
+        known: tuple[ScoreViews, AffinityScores] | None = placements.held(key)
+        if known is not None and known[0] is views:
             known[1].refresh()
             return known[1]
-        weighted = [*asked.preferred]
+        weighted = [*views.preferred]
         if self._hard_weight > 0:
-            weighted += [(self._hard_weight, view) for view in asked.required]
-        points = Points(weighted, table)
-        placements.hold(asker, (asked, points))
+            weighted += [(self._hard_weight, view) for view in views.required]
+        points = AffinityScores(weighted, table)
+        placements.hold(key, (views, points))
         return points
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        return state[POINTS].of(node)
+        return state[SCORES].of(node)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        return state[POINTS].of_all(table)
+        return state[SCORES].of_all(table)
 
     def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.SparseScores | None:
-        return state[POINTS].few
+        return state[SCORES].sparse
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
-        return advice.explain(rejection)
+        return filtering.explain(rejection)
 
     # Requeueing
 
     def events_to_register(self) -> mp.Events:
         return {
-            mp.ClusterEvent.POD_ADD: hints.pod_change,
-            mp.ClusterEvent.UPDATE_POD_LABEL: hints.pod_change,
-            mp.ClusterEvent.POD_DELETE: hints.pod_change,
-            mp.ClusterEvent.NODE_ADD: hints.node_change,
-            mp.ClusterEvent.UPDATE_NODE_LABEL: hints.node_change,
+            mp.ClusterEvent.POD_ADD: pod_change,
+            mp.ClusterEvent.UPDATE_POD_LABEL: pod_change,
+            mp.ClusterEvent.POD_DELETE: pod_change,
+            mp.ClusterEvent.NODE_ADD: node_change,
+            mp.ClusterEvent.UPDATE_NODE_LABEL: node_change,
         }
 
 
 def _prefers(pod: mp.Pod) -> bool:
-    """Whether a pod says that it likes or dislikes company."""
+    """Whether a pod has preferred terms."""
     affinity = pod.spec.affinity
     both = () if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
     return any(each is not None and each.preferred for each in both)
+
+
+# Hints. Namespace selectors are matched against empty labels, as in Kubernetes; a pod that waits
+# because of that is retried when it has waited long.
+
+
+def pod_change(pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
+    """A pod was added or deleted, or its labels changed."""
+    if new is not None and old is not None and new.uid == pod.uid:
+        return mp.Hint.QUEUE
+    if not all(_is_placed(each) for each in (old, new) if each is not None):
+        return mp.Hint.QUEUE_SKIP
+    own = mp.affinity_terms.of(pod)
+    if old is None:
+        helps = new is not None and _match(own.required_affinity, new)
+    elif new is None:
+        theirs = mp.affinity_terms.of(old).required_anti_affinity
+        helps = _match(own.required_anti_affinity, old) or _match(theirs, pod)
+    else:
+        wanted, unwanted = own.required_affinity, own.required_anti_affinity
+        joins = _match(wanted, new) and not _match(wanted, old)
+        helps = joins or (_match(unwanted, old) and not _match(unwanted, new))
+    return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
+
+
+def node_change(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+    """A node was added, or its labels changed."""
+    own = mp.affinity_terms.of(pod)
+    wanted = [term.topology_key for term in own.required_affinity]
+    unwanted = [term.topology_key for term in own.required_anti_affinity]
+    if old is None:
+        helps = bool(unwanted) or any(key in new.labels for key in wanted)
+    else:
+        helps = any(
+            key in new.labels and old.labels.get(key) != new.labels[key] for key in wanted
+        ) or any(key in old.labels and new.labels.get(key) != old.labels[key] for key in unwanted)
+    return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
+
+
+def _is_placed(pod: mp.Pod) -> bool:
+    """Whether a pod is on a node, or nominated to one."""
+    return bool(pod.node_name or pod.status.nominated_node_name)
+
+
+def _match(terms: tuple[mp.AffinityTerm, ...], pod: mp.Pod) -> bool:
+    """Whether there are terms, and all of them match a pod."""
+    return bool(terms) and all(term.matches(pod.namespace, pod.labels) for term in terms)

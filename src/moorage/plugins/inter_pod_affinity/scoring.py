@@ -1,4 +1,4 @@
-"""Points per row, kept while pods come and go, and how they become 0 to 100."""
+"""The score: weighted counts per row, updated as pods come and go; normalised to 0 to 100."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 
-# More domains than this are not looked at one by one.
-MANY = 8
-# Up to so many rows with points it is enough to speak of those.
-FEW = 256
+# Up to so many rows with points, only these rows are returned (`score_compact`).
+MOST_SPARSE_ROWS = 256
 
 
-class Points:
+class AffinityScores:
     """Weighted counts, per domain of every topology key and summed up per row."""
 
-    __slots__ = ("_by_key", "_cursors", "_few", "_nodes", "_raw", "_table", "_views")
+    __slots__ = ("_by_key", "_cursors", "_nodes", "_raw", "_sparse", "_table", "_views")
 
     def __init__(self, weighted: Iterable[tuple[int, mp.DomainView]], table: mp.NodeTable) -> None:
         self._table = table
@@ -47,16 +45,16 @@ class Points:
             self._by_key[column] = points
             spread = points.take(column.codes)
             raw = spread if raw is None else raw + spread
-        assert raw is not None, "nobody is asked about points that nobody gives"
+        assert raw is not None, "there is at least one view"
         self._raw: mp.Scores = raw
-        self._find_few()
+        self._find_sparse()
 
-    def _find_few(self) -> None:
+    def _find_sparse(self) -> None:
         """The rows that have any points, if they are few."""
-        self._few: dict[int, int] | None = None
-        if np.count_nonzero(self._raw) <= FEW:
+        self._sparse: dict[int, int] | None = None
+        if np.count_nonzero(self._raw) <= MOST_SPARSE_ROWS:
             rows = np.flatnonzero(self._raw)
-            self._few = dict(zip(rows.tolist(), self._raw[rows].tolist(), strict=True))
+            self._sparse = dict(zip(rows.tolist(), self._raw[rows].tolist(), strict=True))
 
     def refresh(self) -> None:
         """Recount the domains whose number of pods has changed."""
@@ -68,7 +66,7 @@ class Points:
             moved: dict[int, int] = {}
             for cursor in stale:
                 domains = cursor.changed()
-                if domains is None or len(domains) > MANY:
+                if domains is None or len(domains) > mp.FEW_ROWS:
                     self._count()
                     return
                 moved.update(domains)
@@ -86,17 +84,17 @@ class Points:
         points[code] = after
         if column.sizes[code] > 1:
             self._raw[column.codes == code] += change
-            self._find_few()
+            self._find_sparse()
             return
         total = self._raw.item(row) + change
         self._raw[row] = total
-        if self._few is None:
+        if self._sparse is None:
             return
-        self._few[row] = total
+        self._sparse[row] = total
         if not total:
-            del self._few[row]
-        elif len(self._few) > FEW:
-            self._few = None
+            del self._sparse[row]
+        elif len(self._sparse) > MOST_SPARSE_ROWS:
+            self._sparse = None
 
     def of(self, node: mp.NodeInfo) -> int:
         """A node's points: the sum over the domains that it is in."""
@@ -109,9 +107,9 @@ class Points:
         return rows.take(self._raw)
 
     @property
-    def few(self) -> mp.SparseScores | None:
+    def sparse(self) -> mp.SparseScores | None:
         """The points of the nodes that have any, if they are few."""
-        return None if self._few is None else mp.SparseScores(self._few, 0)
+        return None if self._sparse is None else mp.SparseScores(self._sparse, 0)
 
 
 class MinMax(Struct, frozen=True):
