@@ -13,11 +13,10 @@ from moorage.api import (
     volume_matching,
 )
 from moorage.api.config.structs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
-from moorage.api.meta import KubeObject, LabelSelector, NodeName, ObjectMeta, PodUID
+from moorage.api.meta import KubeObject, LabelSelector, NodeName, NodeSelector, ObjectMeta, PodUID
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     NodeAffinity,
-    NodeSelector,
     Pod,
     PodAffinity,
     PodAffinityTerm,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api import selectors
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Taint
-from moorage.api.pod import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm, Toleration
+from moorage.api.pod import PreferredSchedulingTerm, Toleration
 from moorage.api.selectors import EVERYTHING, NOTHING, Requirement, SelectorError
 
 NAME_RULE = (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from moorage import plugin as mp
-from moorage.api.meta import LabelSelectorRequirement
-from moorage.api.pod import Affinity, NodeSelectorTerm, PreferredSchedulingTerm
+from moorage.api.meta import LabelSelectorRequirement, NodeSelectorTerm
+from moorage.api.pod import Affinity, PreferredSchedulingTerm
 from moorage.plugins.node_affinity import (
     CONFLICT,
     NOT_ENFORCED,

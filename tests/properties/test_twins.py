@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from msgspec.structs import replace
 
 from moorage import plugin as mp
-from moorage.api.meta import LabelSelectorRequirement
-from moorage.api.pod import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
+from moorage.api.pod import PreferredSchedulingTerm
 from moorage.plugins.image_locality import ImageLocality
 from moorage.plugins.node_affinity import NodeAffinity
 from moorage.plugins.node_declared_features import NodeDeclaredFeatures

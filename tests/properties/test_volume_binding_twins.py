@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage.api import csi_migration
-from moorage.api.meta import LabelSelector
+from moorage.api.meta import LabelSelector, NodeSelector
 from moorage.api.storage import (
     AWSDiskSource,
     PersistentVolume,
@@ -21,7 +21,6 @@ from moorage.api.storage import (
     TopologySelectorTerm,
     TypedReference,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
 )
 from moorage.framework.assumed import AssumeError
 from moorage.framework.cluster import Cluster
@@ -131,7 +130,7 @@ class World:
         pick = self.rng.choice
         near = reaching(HOSTNAME, *self.rng.sample(NODES, pick((1, 1, 2))))
         zonal = reaching("zone", pick("ab"))
-        both = VolumeNodeSelector(
+        both = NodeSelector(
             node_selector_terms=(
                 *near.required.node_selector_terms,
                 *zonal.required.node_selector_terms,

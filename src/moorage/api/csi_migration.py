@@ -1,7 +1,7 @@
-"""In-tree volumes as the CSI volumes that Kubernetes turned them into.
+"""CSI migration: in-tree volumes as the CSI volumes that serve them.
 
-Clouds' disks were once built into Kubernetes; today their CSI drivers serve them. An old volume
-keeps its old spelling, so whoever compares or counts volumes reads it through these tables.
+Volume plugins of clouds were part of Kubernetes; today CSI drivers replace them. Old volumes keep
+their in-tree fields, so code that compares or counts volumes translates them with these tables.
 """
 
 import re
@@ -9,15 +9,13 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from moorage.api.meta import LabelSelectorRequirement
+from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.pod import Volume
 from moorage.api.storage import (
     CSINode,
     PersistentVolume,
     PersistentVolumeSpec,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
-    VolumeNodeTerm,
 )
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -28,7 +26,7 @@ AZURE_DISK = "kubernetes.io/azure-disk"
 CINDER = "kubernetes.io/cinder"
 PORTWORX = "kubernetes.io/portworx-volume"
 
-# In-tree plugin -> the CSI driver that serves its volumes now.
+# In-tree plugin -> the CSI driver that serves its volumes.
 DRIVERS = {
     EBS: "ebs.csi.aws.com",
     GCE: "pd.csi.storage.gke.io",
@@ -36,8 +34,8 @@ DRIVERS = {
     CINDER: "cinder.csi.openstack.org",
     PORTWORX: "pxd.portworx.com",
 }
-# These could be moved to CSI drivers, but kube-scheduler counts them as not moved.
-NOT_MOVED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
+# These have CSI drivers too, but kube-scheduler treats them as not migrated.
+NOT_MIGRATED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
 
 # The field of a volume -> the in-tree plugin.
 _FIELDS = {
@@ -46,8 +44,8 @@ _FIELDS = {
     "azure_disk": AZURE_DISK,
     "cinder": CINDER,
     "portworx_volume": PORTWORX,
-    "azure_file": NOT_MOVED[0],
-    "vsphere_volume": NOT_MOVED[1],
+    "azure_file": NOT_MIGRATED[0],
+    "vsphere_volume": NOT_MIGRATED[1],
 }
 _TOPOLOGY_KEYS = {
     EBS: "topology.ebs.csi.aws.com/zone",
@@ -65,11 +63,11 @@ _EBS_HANDLE = re.compile(r"vol-[^/]*")
 
 
 class MigrationError(ValueError):
-    """An in-tree volume that has no CSI spelling."""
+    """An in-tree volume that cannot be translated."""
 
 
 def plugin_of(source: Volume | PersistentVolumeSpec) -> str | None:
-    """The in-tree plugin that a volume was made for; None if it is none that CSI took over."""
+    """The in-tree plugin of a volume; None if CSI migration does not concern it."""
     for field, plugin in _FIELDS.items():
         if getattr(source, field) is not None:
             return plugin
@@ -77,14 +75,14 @@ def plugin_of(source: Volume | PersistentVolumeSpec) -> str | None:
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """The in-tree plugins whose volumes a node serves through CSI, as it says itself."""
+    """The in-tree plugins whose volumes a node serves through CSI, by its annotation."""
     if csi_node is None:
         return frozenset()
     return frozenset(csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","))
 
 
 def handle_of(source: Volume | PersistentVolumeSpec, labels: Iterable[tuple[str, str]] = ()) -> str:
-    """The handle under which a CSI driver knows an in-tree volume; labels are a volume's own."""
+    """The CSI handle of an in-tree volume; `labels` are those of a persistent volume."""
     if (ebs := source.aws_elastic_block_store) is not None:
         return _ebs_handle(ebs.volume_id)
     if (gce := source.gce_persistent_disk) is not None:
@@ -103,26 +101,26 @@ def handle_of(source: Volume | PersistentVolumeSpec, labels: Iterable[tuple[str,
 def _ebs_handle(volume_id: str) -> str:
     if not volume_id.startswith("aws://"):
         return volume_id
-    place = _QUERY.split(volume_id.removeprefix("aws://"), maxsplit=1)[0]
-    handle = place.partition("/")[2].strip("/")
+    path = _QUERY.split(volume_id.removeprefix("aws://"), maxsplit=1)[0]
+    handle = path.partition("/")[2].strip("/")
     if _EBS_HANDLE.fullmatch(handle) is None:
         raise MigrationError(f"invalid disk format: {volume_id}")
     return handle
 
 
 def _gce_handle(disk: str, labels: dict[str, str]) -> str:
-    place = labels.get(BETA_ZONE) or labels.get(ZONE) or "UNSPECIFIED"
-    zones = place.split(SEPARATOR)
+    zone = labels.get(BETA_ZONE) or labels.get(ZONE) or "UNSPECIFIED"
+    zones = zone.split(SEPARATOR)
     if len(zones) > 1:
         region = zones[0].rpartition("-")[0]
         return f"projects/UNSPECIFIED/regions/{region}/disks/{disk}"
-    return f"projects/UNSPECIFIED/zones/{place}/disks/{disk}"
+    return f"projects/UNSPECIFIED/zones/{zone}/disks/{disk}"
 
 
 def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
-    """The nodes that reach an in-tree volume, in terms of its CSI driver's own topology key."""
+    """The node affinity of an in-tree volume, with the topology key of its CSI driver."""
     plugin = plugin_of(volume.spec)
-    handle_of(volume.spec, volume.labels.items())  # One without a handle cannot be read at all.
+    handle_of(volume.spec, volume.labels.items())  # Raises for a volume that has no handle.
     csi_key = _TOPOLOGY_KEYS.get(plugin or "")
     if csi_key is None:
         return volume.spec.node_affinity
@@ -139,15 +137,15 @@ def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
         renamed = _with_zones(renamed, csi_key, volume.labels[zone])
     if not renamed and volume.spec.node_affinity is None:
         return None
-    return VolumeNodeAffinity(required=VolumeNodeSelector(node_selector_terms=renamed))
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=renamed))
 
 
-def _terms(affinity: VolumeNodeAffinity | None) -> tuple[VolumeNodeTerm, ...]:
+def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     required = None if affinity is None else affinity.required
     return () if required is None else required.node_selector_terms
 
 
-def _renamed(term: VolumeNodeTerm, names: dict[str, str]) -> VolumeNodeTerm:
+def _renamed(term: NodeSelectorTerm, names: dict[str, str]) -> NodeSelectorTerm:
     expressions = tuple(
         structs.replace(expression, key=names.get(expression.key, expression.key))
         for expression in term.match_expressions
@@ -156,11 +154,11 @@ def _renamed(term: VolumeNodeTerm, names: dict[str, str]) -> VolumeNodeTerm:
 
 
 def _with_zones(
-    terms: tuple[VolumeNodeTerm, ...], key: str, label: str
-) -> tuple[VolumeNodeTerm, ...]:
+    terms: tuple[NodeSelectorTerm, ...], key: str, label: str
+) -> tuple[NodeSelectorTerm, ...]:
     zones = tuple(sorted({zone.strip() for zone in label.split(SEPARATOR)}))
-    wanted = LabelSelectorRequirement(key=key, operator="In", values=zones)
+    requirement = LabelSelectorRequirement(key=key, operator="In", values=zones)
     return tuple(
-        structs.replace(term, match_expressions=(*term.match_expressions, wanted))
-        for term in terms or (VolumeNodeTerm(),)
+        structs.replace(term, match_expressions=(*term.match_expressions, requirement))
+        for term in terms or (NodeSelectorTerm(),)
     )

@@ -1,9 +1,9 @@
-"""What an API server fills in, for objects that never met one.
+"""The defaults that an API server sets, for objects from manifests.
 
-A manifest from a git repository and the same object read from a cluster have to behave alike.
-Objects come back as they are where nothing is missing, else as copies. What controllers add
-later (taints, tolerations, host name labels) is not added here; the one exception is the phase
-of a volume, without which no claim would ever find it.
+A manifest from a git repository and the same object from a cluster must behave alike. An object is
+returned unchanged if nothing is missing, else as a copy. What controllers add later (taints,
+tolerations, host name labels) is not added here, with one exception: the phase of a volume, because
+only an Available volume can be claimed.
 """
 
 import uuid
@@ -32,7 +32,6 @@ from moorage.api.pod import (
     WeightedPodAffinityTerm,
 )
 from moorage.api.policy import Namespace, PriorityClass
-from moorage.api.quantity import Quantity
 from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 S = TypeVar("S", bound=Struct)
@@ -51,7 +50,7 @@ _UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
 def complete(
     objects: Iterable[KubeObject], *, known: Iterable[KubeObject] = ()
 ) -> list[KubeObject]:
-    """The objects with everything filled in; `known` ones are there already and only looked at."""
+    """The objects with all defaults; `known` objects exist already and are only read."""
     objects = list(objects)
     everything = (*known, *objects)
     classes = PriorityClasses(each for each in everything if isinstance(each, PriorityClass))
@@ -81,26 +80,26 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
 
 
 def identity(obj: K) -> K:
-    """Kind, version, namespace and UID; the UID follows from the name, so it never varies."""
+    """Set kind, version, namespace and UID; the UID is derived from the name, so it is stable."""
     kind = READ[type(obj).__name__]
     meta = obj.metadata
-    place = (meta.namespace or "default") if kind.namespaced else ""
-    uid = meta.uid or str(uuid.uuid5(_UIDS, f"{kind.name}/{place}/{meta.name}"))
+    namespace = (meta.namespace or "default") if kind.namespaced else ""
+    uid = meta.uid or str(uuid.uuid5(_UIDS, f"{kind.name}/{namespace}/{meta.name}"))
     return _with(
         obj,
         api_version=kind.api_version,
         kind=kind.name,
-        metadata=_with(meta, namespace=place, uid=uid),
+        metadata=_with(meta, namespace=namespace, uid=uid),
     )
 
 
 def from_server(meta: ObjectMeta) -> bool:
-    """Whether an API server has had this object in hands."""
+    """Whether an object comes from an API server."""
     return bool(meta.uid and meta.resource_version and meta.creation_timestamp)
 
 
 def pod(obj: Pod, classes: PriorityClasses) -> Pod:
-    """A pod as it would be after creation."""
+    """A pod as it is after creation."""
     fresh = not from_server(obj.metadata)
     obj = identity(obj)
     spec = obj.spec
@@ -128,7 +127,7 @@ def pod(obj: Pod, classes: PriorityClasses) -> Pod:
 
 
 def node(obj: Node) -> Node:
-    """A node; what it can hand out is all it has, unless it says otherwise."""
+    """A node; its allocatable is its capacity by default."""
     status = obj.status
     allocatable = _whole_millis(status.allocatable or status.capacity)
     status = _with(status, allocatable=allocatable, capacity=_whole_millis(status.capacity))
@@ -136,20 +135,20 @@ def node(obj: Node) -> Node:
 
 
 def namespace(obj: Namespace) -> Namespace:
-    """A namespace, which carries its own name as a label."""
+    """A namespace, which has its own name as a label."""
     labels = obj.labels | {"kubernetes.io/metadata.name": obj.name}
     return identity(_with(obj, metadata=_with(obj.metadata, labels=labels)))
 
 
 def priority_class(obj: PriorityClass) -> PriorityClass:
-    """A priority class; complains about one that may not be created."""
+    """A priority class; raises ManifestError for one that an API server would refuse."""
     admission.check_priority_class(obj)
     policy = obj.preemption_policy or admission.PREEMPT_LOWER_PRIORITY
     return _with(identity(obj), preemption_policy=policy)
 
 
 def claim(obj: PersistentVolumeClaim, storage_class: str | None) -> PersistentVolumeClaim:
-    """A claim; a new one that names no class gets the default class, if there is one."""
+    """A claim; a new one without a class gets the default class, if there is one."""
     spec, status = obj.spec, obj.status
     name = spec.storage_class_name
     if name is None and CLAIM_CLASS_ANNOTATION not in obj.metadata.annotations:
@@ -168,7 +167,7 @@ def claim(obj: PersistentVolumeClaim, storage_class: str | None) -> PersistentVo
 
 
 def volume(obj: PersistentVolume) -> PersistentVolume:
-    """A volume, ready to be claimed unless a claim has it already."""
+    """A volume, Available unless it is bound to a claim."""
     spec, status = obj.spec, obj.status
     phase = "Bound" if spec.claim_ref and spec.claim_ref.uid else "Available"
     return _with(
@@ -184,7 +183,7 @@ def volume(obj: PersistentVolume) -> PersistentVolume:
 
 
 def csi_driver(obj: CSIDriver) -> CSIDriver:
-    """A driver: volumes are attached, capacity is not looked at, unless it says otherwise."""
+    """A driver; by default volumes are attached and capacity is not checked."""
     spec = obj.spec
     spec = _with(
         spec,
@@ -195,7 +194,7 @@ def csi_driver(obj: CSIDriver) -> CSIDriver:
 
 
 def default_storage_class(objects: Iterable[KubeObject]) -> str | None:
-    """The name of the class that claims get: the newest default, then the first by name."""
+    """The name of the default storage class: the newest default, then the first by name."""
     defaults = [
         each
         for each in objects
@@ -211,11 +210,13 @@ def default_storage_class(objects: Iterable[KubeObject]) -> str | None:
 def _container(container: Container, spec: PodSpec) -> Container:
     resources = container.resources
     limits = _whole_millis(resources.limits)
-    asked = _whole_millis(resources.requests)
-    missing = {name: limit for name, limit in limits.items() if name not in asked}
+    requested = _whole_millis(resources.requests)
+    missing = {name: limit for name, limit in limits.items() if name not in requested}
+    if missing:
+        requested = requested | missing
     return _with(
         container,
-        resources=_with(resources, limits=limits, requests=asked | missing if missing else asked),
+        resources=_with(resources, limits=limits, requests=requested),
         ports=_each(container.ports, lambda port: _port(port, host_network=spec.host_network)),
     )
 
@@ -226,10 +227,10 @@ def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
 
 
 def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
-    """Requests of the pod as a whole: what its containers ask for, else what limits it."""
-    limits, asked = _whole_millis(resources.limits), _whole_millis(resources.requests)
-    if limits or asked:
-        limits = _huge_page_limits(spec, asked) | limits
+    """Pod-level requests: by default the sum of its containers' requests, else its limits."""
+    limits, requested = _whole_millis(resources.limits), _whole_millis(resources.requests)
+    if limits or requested:
+        limits = _huge_page_limits(spec, requested) | limits
     if limits:
         sums = requests.of_containers(Pod(spec=spec))
         summed = {
@@ -238,11 +239,11 @@ def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequir
             if name in sums
         }
         limited = {name: q for name, q in limits.items() if requests.has_pod_level_form(name)}
-        asked = limited | summed | asked
-    return _with(resources, limits=limits, requests=asked)
+        requested = limited | summed | requested
+    return _with(resources, limits=limits, requests=requested)
 
 
-def _huge_page_limits(spec: PodSpec, asked: Resources) -> Resources:
+def _huge_page_limits(spec: PodSpec, requested: Resources) -> Resources:
     def only_limits(container: Container) -> Container:
         limits = container.resources.limits
         return _with(container, resources=ResourceRequirements(requests=limits))
@@ -255,15 +256,16 @@ def _huge_page_limits(spec: PodSpec, asked: Resources) -> Resources:
     return {
         name: quantity.from_nano(count)
         for name, count in requests.of_containers(Pod(spec=limited)).items()
-        if name.startswith("hugepages-") and name not in asked
+        if name.startswith("hugepages-") and name not in requested
     }
 
 
 def _merge_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
-    """Keys under which a pod wants to be matched become requirements on its labels of today."""
+    """Turn matchLabelKeys and mismatchLabelKeys into requirements on the pod's present labels."""
 
     def constraint(each: TopologySpreadConstraint) -> TopologySpreadConstraint:
-        return _with(each, label_selector=_also(each.label_selector, labels, each.match_label_keys))
+        selector = _with_requirements(each.label_selector, labels, each.match_label_keys)
+        return _with(each, label_selector=selector)
 
     return _with(
         spec,
@@ -284,7 +286,7 @@ def _affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
 
 def _pod_affinity(affinity: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
     def term(each: PodAffinityTerm) -> PodAffinityTerm:
-        selector = _also(
+        selector = _with_requirements(
             each.label_selector, labels, each.match_label_keys, each.mismatch_label_keys
         )
         return _with(each, label_selector=selector)
@@ -299,40 +301,35 @@ def _pod_affinity(affinity: PodAffinity, labels: Mapping[str, str]) -> PodAffini
     )
 
 
-def _also(
+def _with_requirements(
     selector: LabelSelector | None,
     labels: Mapping[str, str],
     match: tuple[str, ...],
     mismatch: tuple[str, ...] = (),
 ) -> LabelSelector | None:
-    if selector is None:  # It matches nothing, and stays so.
+    if selector is None:  # It matches nothing.
         return None
-    wanted = [
+    requirements = [
         LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
         for operator, keys in (("In", match), ("NotIn", mismatch))
         for key in keys
         if key in labels
     ]
-    # Whoever merged before us, a template engine perhaps, need not see it twice.
-    new = tuple(each for each in wanted if each not in selector.match_expressions)
+    # The manifest may contain them already.
+    new = tuple(each for each in requirements if each not in selector.match_expressions)
     return _with(selector, match_expressions=selector.match_expressions + new) if new else selector
 
 
 def _whole_millis(resources: Resources) -> Resources:
-    """Amounts finer than a thousandth are rounded up, one by one, when they are stored."""
-    for amount in resources.values():
-        if quantity.nano(amount) % quantity.MICRO:
-            return {name: _whole_milli(each) for name, each in resources.items()}
-    return resources
-
-
-def _whole_milli(amount: Quantity) -> Quantity:
-    fraction = quantity.nano(amount) % quantity.MICRO
-    return f"{quantity.milli(amount)}m" if fraction else amount
+    """Round amounts up to thousandths, as an API server does when it stores them."""
+    fine = [name for name, each in resources.items() if quantity.nano(each) % quantity.MICRO]
+    if not fine:
+        return resources
+    return resources | {name: f"{quantity.milli(resources[name])}m" for name in fine}
 
 
 def _with(struct: S, **fields: Any) -> S:
-    """The struct with these fields, or itself if it has them already."""
+    """The struct with these fields; the same object if nothing changes."""
     changes = {}
     for name, value in fields.items():
         old = getattr(struct, name)

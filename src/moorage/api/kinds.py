@@ -1,7 +1,6 @@
-"""The kinds that Moorage reads: which struct, which group, which place in the API.
+"""The kinds that Moorage reads: struct, group, version, plural, scope.
 
-The order is the one in which objects are best told to a scheduler that starts: what others refer
-to comes first, pods come last.
+In the order in which a starting scheduler should observe them: referenced objects first, pods last.
 """
 
 from typing import NamedTuple
@@ -32,7 +31,7 @@ from moorage.api.workloads import (
 
 
 class Kind(NamedTuple):
-    """One kind: its struct, group, version, plural, and whether it lives in a namespace."""
+    """One kind: its struct, group, version, plural, and whether it is namespaced."""
 
     struct: type[KubeObject]
     group: str
@@ -71,7 +70,7 @@ KINDS: dict[str, Kind] = {
     )
 }
 
-# Read, but never told to a scheduler: `moorage.expansion` makes pods and nodes of them.
+# Read, but not observed by a scheduler: `moorage.expansion` turns them into pods and nodes.
 WORKLOADS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -94,9 +93,9 @@ def known(api_version: str, kind: str) -> Kind | None:
 
 
 def is_outdated(api_version: str, kind: str) -> bool:
-    """Whether this is a kind that is read, in a version that is not: to skip it would surprise.
+    """Whether the kind is read, but not in this version; skipping such an object would surprise.
 
-    Others have kinds of the same name, in groups of their own: Knative's Service, Volcano's Job.
+    Kinds of the same name in other groups do not count: Knative's Service, Volcano's Job.
     """
     found = READ.get(kind)
     if found is None or found.api_version == api_version:

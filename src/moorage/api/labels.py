@@ -1,7 +1,6 @@
-"""What may be a label key, a label value or a requirement on one, in Kubernetes' rules and words.
+"""Validation of label keys, label values and requirements, with the API server's texts.
 
-The functions return complaints, none if all is well; the texts are the API server's, because
-people search the web for them.
+The functions return error texts, none if the value is valid.
 """
 
 import json
@@ -44,7 +43,7 @@ _LONGEST_SUBDOMAIN = 253
 
 @lru_cache(maxsize=16384)
 def key_problems(key: str) -> tuple[str, ...]:
-    """What is wrong with a label key, which may have a prefix: `example.com/name`."""
+    """The errors of a label key, which may have a prefix: `example.com/name`."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return (_KEY_RULE,)
@@ -60,7 +59,7 @@ def key_problems(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def value_problems(value: str) -> tuple[str, ...]:
-    """What is wrong with a label value; the empty one is fine."""
+    """The errors of a label value; an empty one is valid."""
     problems = []
     if _too_long(value, _LONGEST_NAME):
         problems.append(f"must be no more than {_LONGEST_NAME} bytes")
@@ -70,7 +69,7 @@ def value_problems(value: str) -> tuple[str, ...]:
 
 
 def subdomain_problems(name: str) -> tuple[str, ...]:
-    """What is wrong with a DNS subdomain, the rule for most objects' names."""
+    """The errors of a DNS subdomain, the rule for most objects' names."""
     problems = []
     if _too_long(name, _LONGEST_SUBDOMAIN):
         problems.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
@@ -82,7 +81,7 @@ def subdomain_problems(name: str) -> tuple[str, ...]:
 def requirement_problems(
     key: str, operator: str, values: tuple[str, ...], path: str = ""
 ) -> list[str]:
-    """What is wrong with a requirement whose operator is known; `path` stands before each text."""
+    """The errors of a requirement with a known operator; each text begins with `path`."""
     problems = []
     if wrong := key_problems(key):
         problems.append(invalid(f"{path}key", key, "; ".join(wrong)))
@@ -94,12 +93,12 @@ def requirement_problems(
 
 
 def invalid(path: str, value: str | tuple[str, ...], rule: str) -> str:
-    """The API server's way to refuse a value."""
+    """The API server's text for an invalid value."""
     return f"{path}: Invalid value: {quote(value)}: {rule}"
 
 
 def quote(value: str | tuple[str, ...]) -> str:
-    """A text or a list of texts as it stands in the API server's complaints."""
+    """A text or a list of texts as the API server's errors show it."""
     return json.dumps(value or None if isinstance(value, tuple) else value, separators=(",", ":"))
 
 

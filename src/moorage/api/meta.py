@@ -1,7 +1,7 @@
-"""Object metadata, and the frozen base that every kind shares.
+"""Object metadata, selectors, and the frozen base struct of all kinds.
 
-Field names are Kubernetes' own in snake_case; on the wire they are camelCase. Fields that no part
-of Moorage reads are skipped when an object is decoded, not kept.
+Field names are Kubernetes' own in snake_case; in JSON they are camelCase. Fields that Moorage does
+not read are skipped when an object is decoded.
 """
 
 from typing import Annotated, NewType, dataclass_transform
@@ -11,22 +11,22 @@ from msgspec import Meta, Struct, field
 PodUID = NewType("PodUID", str)
 NodeName = NewType("NodeName", str)
 
-# Go's widths: what does not fit there is refused here, not met later by an array of int64.
+# Go's integer types: larger numbers are refused here, because arrays of int64 could not hold them.
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# Type checkers do not see that subclasses are frozen too, unless told.
+# Tells type checkers that subclasses are frozen too.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Data(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """Immutable data from a wire or a manifest.
+    """Immutable data from an API server or a manifest.
 
-    Nothing in it can form a cycle, so the garbage collector need not look at it.
+    It cannot contain reference cycles, so the garbage collector does not track it.
     """
 
 
 class OwnerReference(Data):
-    """Who made this object."""
+    """An owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -36,7 +36,7 @@ class OwnerReference(Data):
 
 
 class ObjectMeta(Data):
-    """Name, labels, versions and times of an object; times are RFC 3339 text."""
+    """Names, labels, versions and times of an object; times are RFC 3339 text."""
 
     name: str = ""
     generate_name: str = ""
@@ -54,7 +54,7 @@ class ObjectMeta(Data):
 
 
 class KubeObject(Data):
-    """What every kind has; a cluster-scoped object's namespace is empty."""
+    """The fields of every kind; the namespace of a cluster-scoped object is empty."""
 
     api_version: str = ""
     kind: str = ""
@@ -100,10 +100,23 @@ class LabelSelectorRequirement(Data):
 
 
 class LabelSelector(Data):
-    """Labels that have to match; None where it is absent matches nothing, empty matches all."""
+    """Requirements on labels; an absent selector (None) matches nothing, an empty one all."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelectorTerm(Data):
+    """Requirements that must all hold; a term without any matches no node."""
+
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    match_fields: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Data):
+    """Terms of which one has to match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class Condition(Data):

@@ -1,4 +1,4 @@
-"""Pods, as far as a scheduler reads them."""
+"""Pods: the fields that a scheduler reads."""
 
 from msgspec import field
 
@@ -9,7 +9,8 @@ from moorage.api.meta import (
     Int64,
     KubeObject,
     LabelSelector,
-    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
 )
 from moorage.api.quantity import Quantity
 from moorage.api.storage import (
@@ -26,14 +27,14 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class ResourceRequirements(Data):
-    """What a container, or a whole pod, asks for and is limited to."""
+    """Requests and limits of a container or of a whole pod."""
 
     requests: Resources = {}
     limits: Resources = {}
 
 
 class ContainerPort(Data):
-    """A port that a container opens; with `host_port` it takes that port of its node."""
+    """A port of a container; with `host_port` also a port of its node."""
 
     container_port: Int32 = 0
     host_port: Int32 = 0
@@ -60,12 +61,12 @@ class Container(Data):
 
     @property
     def is_sidecar(self) -> bool:
-        """An init container that keeps running beside the others."""
+        """Whether it is an init container that keeps running."""
         return self.restart_policy == "Always"
 
 
 class Toleration(Data):
-    """A taint that the pod puts up with."""
+    """Taints that the pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -74,28 +75,15 @@ class Toleration(Data):
     toleration_seconds: Int64 | None = None
 
 
-class NodeSelectorTerm(Data):
-    """Requirements that must all hold; a term without any matches no node."""
-
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-    match_fields: tuple[LabelSelectorRequirement, ...] = ()
-
-
-class NodeSelector(Data):
-    """Terms of which one has to match."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
 class PreferredSchedulingTerm(Data):
-    """A node selector term that earns a node `weight` points."""
+    """A node selector term that adds `weight` to the score of matching nodes."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Data):
-    """Nodes that the pod needs, and nodes that it likes (None: nothing said)."""
+    """Required and preferred nodes; None if absent."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: (
@@ -112,7 +100,7 @@ class NodeAffinity(Data):
 
 
 class PodAffinityTerm(Data):
-    """Pods to be near to, or away from, and what counts as near."""
+    """Pods to be near to or away from, and the topology key that defines near."""
 
     label_selector: LabelSelector | None = None
     topology_key: str = ""
@@ -123,7 +111,7 @@ class PodAffinityTerm(Data):
 
 
 class WeightedPodAffinityTerm(Data):
-    """A pod affinity term that is wished for rather than needed."""
+    """A preferred pod affinity term."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -145,7 +133,7 @@ class PodAffinity(Data):
 
 
 class Affinity(Data):
-    """Where a pod wants to be."""
+    """Node affinity, pod affinity and pod anti-affinity."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -153,7 +141,7 @@ class Affinity(Data):
 
 
 class TopologySpreadConstraint(Data):
-    """How evenly matching pods have to lie over the domains of a topology key."""
+    """How evenly matching pods have to be spread over the domains of a topology key."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -166,7 +154,7 @@ class TopologySpreadConstraint(Data):
 
 
 class PodSchedulingGate(Data):
-    """A name that holds the pod back until somebody removes it."""
+    """A gate: the pod is not scheduled until it is removed."""
 
     name: str = ""
 
@@ -233,7 +221,7 @@ class ImageVolume(Data):
 
 
 class Volume(Data):
-    """A volume; sources that say nothing about the node (secrets, config maps) leave it bare."""
+    """A volume; sources that do not concern the node (secrets, config maps) are not read."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
@@ -260,7 +248,7 @@ class PodResourceClaim(Data):
 
 
 class PodSpec(Data):
-    """What the pod asks for."""
+    """The desired state of a pod."""
 
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
@@ -284,7 +272,7 @@ class PodSpec(Data):
 
 
 class ContainerStatus(Data):
-    """What a running container really has, while it is being resized."""
+    """The actual resources of a running container, which differ while it is resized."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -292,14 +280,14 @@ class ContainerStatus(Data):
 
 
 class PodResourceClaimStatus(Data):
-    """The claim that was made for an entry of `spec.resourceClaims`."""
+    """The claim that was created for an entry of `spec.resourceClaims`."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodStatus(Data):
-    """What is known of the pod."""
+    """The observed state of a pod."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -322,7 +310,7 @@ class Pod(KubeObject):
 
     @property
     def node_name(self) -> str:
-        """The node that the pod is bound to; empty while it waits."""
+        """The node that the pod is bound to; empty before that."""
         return self.spec.node_name
 
     @property
@@ -335,7 +323,7 @@ class Pod(KubeObject):
 
     @property
     def is_terminal(self) -> bool:
-        """Ended for good: such a pod holds no room any more."""
+        """Whether it has succeeded or failed; a terminal pod uses no resources."""
         return self.status.phase in ("Succeeded", "Failed")
 
     def condition(self, type_: str) -> Condition | None:

@@ -8,7 +8,7 @@ class Namespace(KubeObject):
 
 
 class PriorityClass(KubeObject):
-    """A name for a priority."""
+    """A named priority."""
 
     value: Int32 = 0
     global_default: bool = False
@@ -31,7 +31,7 @@ class PodDisruptionBudgetStatus(Data):
 
 
 class PodDisruptionBudget(KubeObject):
-    """How many pods of a set may be gone at a time."""
+    """How many pods of a set may be unavailable at a time."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -1,8 +1,8 @@
 """Quantities: "500m" and "2Gi" to exact integers and back.
 
-Structs keep a quantity as it was written; arithmetic happens on exact counts of nano-units, the
-finest step that Kubernetes knows, and only the final sum becomes an int64. What a number stands
-for (milli-CPU, bytes, pieces) is the caller's business.
+Structs keep a quantity as it is written. Arithmetic uses exact counts of nano-units, Kubernetes'
+finest step, and only the final sum becomes an int64. The caller decides what a unit is: milli-CPU,
+bytes, pieces.
 """
 
 import re
@@ -21,18 +21,18 @@ _GRAMMAR = re.compile(
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
-# Far beyond int64 and far below a nano-unit; keeps "1e999999999" from filling the memory.
+# Far beyond int64 and far below a nano-unit; prevents "1e999999999" from filling the memory.
 _LONGEST = 1000
 _LARGEST_EXPONENT = 1000
 
 
 def nano(quantity: Quantity) -> int:
-    """The exact number of nano-units; raises ValueError for what is not a quantity."""
+    """The exact number of nano-units; raises ValueError for an invalid quantity."""
     if isinstance(quantity, str):
         return _parse(quantity)
     if isinstance(quantity, int):
         return quantity * NANO
-    return _parse(repr(quantity))  # The shortest text is what stood in the JSON.
+    return _parse(repr(quantity))  # The shortest text is the one in the JSON.
 
 
 def value(quantity: Quantity) -> int:
@@ -56,7 +56,7 @@ def milli_of_nano(count: int) -> int:
 
 
 def rounded_up(count: int, step: int) -> int:
-    """An exact sum in steps of so many nano-units, away from zero."""
+    """An exact sum in steps of `step` nano-units, rounded away from zero."""
     number = -(-count // step) if count >= 0 else count // step
     # Kubernetes does not check for overflow either; its usual result is 0.
     return number if INT64_MIN <= number <= INT64_MAX else 0
@@ -70,13 +70,13 @@ def from_nano(count: int) -> Quantity:
 
 
 def truncated_div(a: int, b: int) -> int:
-    """Integer division as Kubernetes does it: toward zero, where Python's `//` goes down."""
+    """Go's integer division: rounds toward zero, where Python's `//` rounds down."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def format_value(amount: int, resource: str) -> str:
-    """An amount as people write it: milli-CPU as "500m" or "2", bytes as "1536Mi"."""
+    """An amount as a quantity: milli-CPU as "500m" or "2", bytes as "1536Mi"."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if _is_bytes(resource):
@@ -110,7 +110,7 @@ def _scale(digits: int, power: int) -> int:
 
 
 def _divide_outward(a: int, b: int) -> int:
-    """Away from zero: whoever asks for a little of something gets some of it."""
+    """Divide, rounding away from zero, so that a small amount does not become 0."""
     return -(-a // b) if a >= 0 else a // b
 
 

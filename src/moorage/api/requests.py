@@ -1,8 +1,8 @@
-"""What a pod asks of a node: its containers, sidecars, pod level and overhead as one vector.
+"""The resource requests of a pod: containers, sidecars, pod level and overhead as one vector.
 
-Sums and maxima are taken on exact quantities and become int64 once, at the very end, as in
-Kubernetes. Its components ask for the same pod in slightly different ways; each way has a
-function here that says which questions it answers.
+Sums and maxima are computed on exact quantities and become int64 once, at the end, as in
+Kubernetes. Its plugins compute the request of a pod in slightly different ways; each way has a
+function here that names its uses.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "po
 ANY_IP = "0.0.0.0"
 
 NO_DEFAULTS: Mapping[str, int] = {}
-# What a container without requests counts for when nodes are scored.
+# The requests of a container without requests, when nodes are scored.
 DEFAULT_REQUESTS: Mapping[str, int] = {
     CPU: quantity.nano("100m"),
     MEMORY: quantity.nano("200Mi"),
@@ -30,21 +30,21 @@ DEFAULT_REQUESTS: Mapping[str, int] = {
 
 
 def is_native(resource: str) -> bool:
-    """A resource that Kubernetes itself defines, as `cpu` or `kubernetes.io/batch-cpu`."""
+    """Whether Kubernetes defines a resource, as `cpu` or `kubernetes.io/batch-cpu`."""
     return "/" not in resource or "kubernetes.io/" in resource
 
 
 @lru_cache(maxsize=4096)
 def is_extended(resource: str) -> bool:
-    """A resource that somebody else defines, as `nvidia.com/gpu`."""
+    """Whether a resource is an extended one, as `nvidia.com/gpu`."""
     if is_native(resource) or resource.startswith("requests."):
         return False
-    return not labels.key_problems(f"requests.{resource}")  # The name a quota would give it.
+    return not labels.key_problems(f"requests.{resource}")  # Its name in a quota.
 
 
 @lru_cache(maxsize=4096)
 def is_scalar(resource: str) -> bool:
-    """A resource that is counted in whole pieces under its own name."""
+    """Whether a resource is counted in whole pieces under its own name."""
     return (
         resource.startswith(("hugepages-", "attachable-volumes-"))
         or "kubernetes.io/" in resource
@@ -53,24 +53,24 @@ def is_scalar(resource: str) -> bool:
 
 
 def has_pod_level_form(resource: str) -> bool:
-    """Whether a pod as a whole may ask for it."""
+    """Whether a resource can be requested at pod level."""
     return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
 
 
-def _latest(ask: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Keep the answer for the pod that was asked about last: several plugins ask in a row."""
+def _cache_latest(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Cache the result for the latest pod: several plugins ask for the same pod in a row."""
     latest: Pod | None = None
-    answer: T
+    result: T
 
-    @wraps(ask)
-    def remembered(pod: Pod) -> T:
-        nonlocal latest, answer
+    @wraps(compute)
+    def cached(pod: Pod) -> T:
+        nonlocal latest, result
         if pod is not latest:
-            answer = ask(pod)
+            result = compute(pod)
             latest = pod
-        return answer
+        return result
 
-    return remembered
+    return cached
 
 
 def effective(
@@ -83,9 +83,9 @@ def effective(
 ) -> Amounts:
     """The pod's whole request in exact nano-units.
 
-    `use_status` counts what running containers really hold, `pod_level_resize` the same for the
-    pod as a whole, `pod_level` lets `spec.resources` override the sum of the containers, and
-    `defaults` stand in for what a container does not mention.
+    `use_status` counts the actual resources of running containers, `pod_level_resize` those of the
+    pod as a whole. With `pod_level`, `spec.resources` overrides the sum of the containers.
+    `defaults` are the requests of a container that has none.
     """
     total = of_containers(pod, defaults, use_status=use_status)
     if pod_level:
@@ -97,7 +97,7 @@ def effective(
 def of_containers(
     pod: Pod, defaults: Mapping[str, int] = NO_DEFAULTS, *, use_status: bool = False
 ) -> Amounts:
-    """What all containers need together at the worst moment, in exact nano-units."""
+    """The maximum that all containers need at the same time, in exact nano-units."""
     spec, status = pod.spec, pod.status
     resizing = use_status and bool(status.container_statuses or status.init_container_statuses)
     total: Amounts = {}
@@ -107,7 +107,7 @@ def of_containers(
     if not spec.init_containers:
         return total
     sidecars: Amounts = {}
-    peak: Amounts = {}  # the most that is ever needed while init containers run
+    peak: Amounts = {}  # The maximum while init containers run.
     for container in spec.init_containers:
         statuses = status.init_container_statuses if resizing and container.is_sidecar else ()
         own = {**defaults, **_container(pod, container, statuses)}
@@ -122,38 +122,38 @@ def of_containers(
     return total
 
 
-@_latest
+@_cache_latest
 def filter_request(pod: Pod) -> Amounts:
-    """What must be free on a node: NodeResourcesFit's filter, its hints and signatures."""
+    """What must be free on a node: NodeResourcesFit's filter and hints."""
     return {name: max(0, amount) for name, amount in _as_int64(_stated(pod)).items()}
 
 
-@_latest
+@_cache_latest
 def requested(pod: Pod) -> Amounts:
-    """What the pod takes from the node it is on."""
+    """What the pod uses on its node."""
     return _as_int64(_held(pod))
 
 
-@_latest
+@_cache_latest
 def scoring_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesFit scores a node.
 
-    Pod-level requests are not looked at. That is a quirk of Kubernetes: once the pod runs, they
+    Pod-level requests do not count here. That is a quirk of Kubernetes: once the pod runs, they
     count, and the containers' defaults do not.
     """
     total = effective(pod, pod_level=False, defaults=DEFAULT_REQUESTS)
     return {CPU: 0, MEMORY: 0} | _all_as_int64(total)
 
 
-@_latest
+@_cache_latest
 def balanced_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesBalancedAllocation scores a node."""
     return _all_as_int64(_held(pod))
 
 
-@_latest
+@_cache_latest
 def nonzero_requested(pod: Pod) -> tuple[int, int]:
-    """Milli-CPU and bytes of a pod on a node, with something for containers that ask nothing."""
+    """Milli-CPU and bytes of a pod on a node, with defaults for containers without requests."""
     defaults = DEFAULT_REQUESTS
     if _has_pod_level(pod):
         held = _held(pod)
@@ -163,7 +163,7 @@ def nonzero_requested(pod: Pod) -> tuple[int, int]:
 
 
 def decreased(old: Pod, new: Pod) -> tuple[str, ...]:
-    """The resources of which the pod now holds less, or nothing any more."""
+    """The resources of which the pod now uses less, or none."""
     before, after = _held(old), _held(new)
     return tuple(
         name
@@ -173,17 +173,17 @@ def decreased(old: Pod, new: Pod) -> tuple[str, ...]:
 
 
 def allocatable(node: Node) -> Amounts:
-    """What a node has to give, in the same units as the requests, and how many pods it takes."""
-    offered = _exact(node.status.allocatable)
-    amounts = _as_int64(offered)
-    if PODS in offered:
-        amounts[PODS] = quantity.value_of_nano(offered[PODS])
+    """The allocatable of a node, in the same units as requests, and its maximum number of pods."""
+    exact = _exact(node.status.allocatable)
+    amounts = _as_int64(exact)
+    if PODS in exact:
+        amounts[PODS] = quantity.value_of_nano(exact[PODS])
     return amounts
 
 
-@_latest
+@_cache_latest
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The ports that the pod takes of its node; init containers are over too soon to count."""
+    """The host ports that the pod uses; those of init containers do not count, except sidecars."""
     sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)
     return tuple(
         (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
@@ -193,57 +193,54 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     )
 
 
-@_latest
+@_cache_latest
 def _stated(pod: Pod) -> Amounts:
-    """What the pod's spec says; not to be changed."""
+    """The request by the pod's spec; callers must not change it."""
     return effective(pod)
 
 
 def _held(pod: Pod, defaults: Mapping[str, int] = NO_DEFAULTS) -> Amounts:
-    """What the pod holds, by its status; before it has one, what its spec says."""
+    """The actual resources by the pod's status; without one, the request by its spec."""
     status = pod.status
-    tells = status.container_statuses or status.init_container_statuses or status.resources
-    if not tells and not defaults:
+    has_status = status.container_statuses or status.init_container_statuses or status.resources
+    if not has_status and not defaults:
         return _stated(pod)
     return effective(pod, use_status=True, pod_level_resize=True, defaults=defaults)
 
 
 def _container(pod: Pod, container: Container, statuses: Iterable[ContainerStatus]) -> Amounts:
-    wanted = _exact(container.resources.requests)
+    desired = _exact(container.resources.requests)
     for status in statuses:
         if status.name == container.name:
             if status.resources is None:
                 break
-            given = (_exact(status.resources.requests), _exact(status.allocated_resources))
-            return _while_resized(pod, wanted, *given)
-    return wanted
+            actual, allocated = status.resources.requests, status.allocated_resources
+            return _while_resized(pod, desired, _exact(actual), _exact(allocated))
+    return desired
 
 
 def _pod_level(pod: Pod, *, use_status: bool) -> Amounts:
     if pod.spec.resources is None:
         return {}
     requests = pod.spec.resources.requests
-    wanted = {name: quantity.nano(q) for name, q in requests.items() if has_pod_level_form(name)}
+    desired = {name: quantity.nano(q) for name, q in requests.items() if has_pod_level_form(name)}
     status = pod.status
     if not use_status or status.resources is None:
-        return wanted
-    given = _while_resized(
-        pod, wanted, _exact(status.resources.requests), _exact(status.allocated_resources)
+        return desired
+    highest = _while_resized(
+        pod, desired, _exact(status.resources.requests), _exact(status.allocated_resources)
     )
-    return {name: given.get(name, 0) for name in wanted}
+    return {name: highest.get(name, 0) for name in desired}
 
 
-def _while_resized(pod: Pod, wanted: Amounts, actual: Amounts, allocated: Amounts) -> Amounts:
-    """The most of what is wanted, given and promised; what the node refused is not wanted."""
-    highest = {} if _is_infeasible(pod) else dict(wanted)
+def _while_resized(pod: Pod, desired: Amounts, actual: Amounts, allocated: Amounts) -> Amounts:
+    """The maximum of desired, actual and allocated; an infeasible resize is not desired."""
+    condition = pod.condition("PodResizePending")
+    is_infeasible = condition is not None and condition.reason == "Infeasible"
+    highest = {} if is_infeasible else dict(desired)
     _raise(highest, actual)
     _raise(highest, allocated)
     return highest
-
-
-def _is_infeasible(pod: Pod) -> bool:
-    condition = pod.condition("PodResizePending")
-    return condition is not None and condition.reason == "Infeasible"
 
 
 def _has_pod_level(pod: Pod) -> bool:
@@ -267,8 +264,10 @@ def _raise(total: Amounts, other: Mapping[str, int]) -> None:
 
 
 def _as_int64(amounts: Amounts) -> Amounts:
-    """Only the resources that nodes keep count of; all other names are dropped in silence."""
-    return {name: _int64(name, n) for name, n in amounts.items() if _is_counted(name)}
+    """The resources that nodes count: native ones and scalars; other names are dropped."""
+    native = (CPU, MEMORY, EPHEMERAL_STORAGE)
+    counted = {name: n for name, n in amounts.items() if name in native or is_scalar(name)}
+    return _all_as_int64(counted)
 
 
 def _all_as_int64(amounts: Amounts) -> Amounts:
@@ -277,7 +276,3 @@ def _all_as_int64(amounts: Amounts) -> Amounts:
 
 def _int64(resource: str, count: int) -> int:
     return quantity.rounded_up(count, quantity.MICRO if resource == CPU else quantity.NANO)
-
-
-def _is_counted(resource: str) -> bool:
-    return resource in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(resource)

@@ -1,16 +1,16 @@
-"""Label, field and node selectors, compiled once and then asked often; tolerations too.
+"""Label, field and node selectors, compiled once and then matched often; tolerations too.
 
-A selector that Kubernetes would refuse raises `SelectorError` with Kubernetes' own text. Pods and
-nodes are not known here: whoever asks hands over labels, a name, a taint.
+A selector that Kubernetes would refuse raises `SelectorError` with Kubernetes' text. Knows nothing
+of pods and nodes: callers pass labels, a name, a taint.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from moorage.api import labels as rules
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Taint
 from moorage.api.pod import PreferredSchedulingTerm, Toleration
 
@@ -23,7 +23,7 @@ _FIELD_OPERATORS = (IN, NOT_IN)
 
 
 class SelectorError(ValueError):
-    """A selector that Kubernetes would not accept; `problems` has one text per fault."""
+    """A selector that Kubernetes would refuse; `problems` has one text per error."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = tuple(dict.fromkeys(problems))
@@ -43,7 +43,7 @@ class Requirement(NamedTuple):
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """Whether a label of this value meets it; None stands for a missing label."""
+        """Whether a label with this value meets the condition; None is a missing label."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -66,11 +66,11 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold, in one canonical order, so that equals compare equal."""
+    """Requirements that must all hold, in canonical order, so that equal ones compare equal."""
 
     requirements: tuple[Requirement, ...] = ()
     matches_nothing: bool = False
-    # Most requirements are equalities; comparing them needs no call.
+    # Most requirements are equalities; they are compared without a call.
     _equalities: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     _others: tuple[Requirement, ...] = field(init=False, repr=False, compare=False)
 
@@ -87,7 +87,7 @@ class Selector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it restricts nothing at all."""
+        """Whether it selects everything."""
         return not self.requirements and not self.matches_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -97,14 +97,14 @@ class Selector:
         for key, value in self._equalities:
             if labels.get(key) != value:
                 return False
-        # A plain loop: a generator would double the cost of the usual one or two requirements.
+        # A loop: for one or two requirements a generator would take twice as long.
         for requirement in self._others:  # noqa: SIM110
             if not requirement.matches(labels):
                 return False
         return True
 
     def also(self, requirements: Iterable[Requirement]) -> "Selector":
-        """This selector with more requirements; one that matches nothing stays so."""
+        """This selector with more requirements; unchanged if it matches nothing."""
         return self if self.matches_nothing else Selector((*self.requirements, *requirements))
 
 
@@ -122,12 +122,12 @@ def equals(key: str, value: str) -> Requirement:
 
 
 def selector_from_map(labels: Mapping[str, str] | None) -> Selector:
-    """A selector from a plain map, unchecked; none or an empty one selects everything."""
+    """A selector from a map, not validated; None or an empty map selects everything."""
     return Selector(tuple(equals(k, v) for k, v in labels.items())) if labels else EVERYTHING
 
 
 def compile_label_selector(selector: LabelSelector | None) -> Selector:
-    """A label selector, checked; None selects nothing, an empty one everything."""
+    """A validated label selector; None selects nothing, an empty one everything."""
     if selector is None:
         return NOTHING
     requirements = []
@@ -144,24 +144,8 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
     return Selector(tuple(requirements)) if requirements else EVERYTHING
 
 
-class Term(Protocol):
-    """A node selector term, of a pod or of a volume."""
-
-    @property
-    def match_expressions(self) -> tuple[LabelSelectorRequirement, ...]: ...
-    @property
-    def match_fields(self) -> tuple[LabelSelectorRequirement, ...]: ...
-
-
-class Terms(Protocol):
-    """A node selector, of a pod or of a volume."""
-
-    @property
-    def node_selector_terms(self) -> Sequence[Term]: ...
-
-
 class NodeTerm(NamedTuple):
-    """One compiled term; with problems it matches no node."""
+    """One compiled term; an invalid one has problems and matches no node."""
 
     label_requirements: tuple[Requirement, ...] = ()
     field_requirements: tuple[Requirement, ...] = ()
@@ -171,7 +155,7 @@ class NodeTerm(NamedTuple):
         """Whether a node with these labels and this name meets all requirements."""
         if self.problems or not all(r.matches(labels) for r in self.label_requirements):
             return False
-        if not name:  # Without a name a node has no fields, and fields are not looked at.
+        if not name:  # A node without a name has no fields to match.
             return True
         fields = {NODE_NAME_FIELD: name}
         return all(field_matches(r, fields) for r in self.field_requirements)
@@ -184,7 +168,7 @@ class NodeSelectorMatcher(NamedTuple):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with terms; of interest only if no other term matched."""
+        """The errors of invalid terms; they matter only if no other term matches."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -192,13 +176,15 @@ class NodeSelectorMatcher(NamedTuple):
         return any(term.matches(labels, name) for term in self.terms)
 
 
-def compile_node_selector(selector: Terms) -> NodeSelectorMatcher:
-    """A node selector, leniently: a bad term keeps its problems and matches nothing."""
+def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
+    """A node selector; an invalid term is no error, but matches nothing."""
     return NodeSelectorMatcher(_terms(selector.node_selector_terms, "nodeSelectorTerms"))
 
 
-def compile_node_selector_terms(terms: Sequence[Term], path: str = "") -> NodeSelectorMatcher:
-    """Node selector terms, strictly: any fault raises."""
+def compile_node_selector_terms(
+    terms: Sequence[NodeSelectorTerm], path: str = ""
+) -> NodeSelectorMatcher:
+    """Node selector terms; raises SelectorError if one is invalid."""
     matcher = NodeSelectorMatcher(_terms(terms, path))
     if matcher.problems:
         raise SelectorError(*matcher.problems)
@@ -208,11 +194,14 @@ def compile_node_selector_terms(terms: Sequence[Term], path: str = "") -> NodeSe
 def compile_preferred(
     terms: Iterable[PreferredSchedulingTerm], path: str = ""
 ) -> list[tuple[int, NodeTerm]]:
-    """Preferred terms with their weights, strictly; those that cannot count are left out unread."""
+    """Preferred terms with their weights; raises SelectorError if one is invalid.
+
+    Terms with weight 0 and empty terms are omitted without validation.
+    """
     weighted = [
         (preferred.weight, _term(preferred.preference, f"{path}[{i}]"))
         for i, preferred in enumerate(terms)
-        if preferred.weight != 0 and not _says_nothing(preferred.preference)
+        if preferred.weight != 0 and not _is_empty(preferred.preference)
     ]
     problems = [problem for _, term in weighted for problem in term.problems]
     if problems:
@@ -220,17 +209,15 @@ def compile_preferred(
     return weighted
 
 
-def _terms(terms: Sequence[Term], path: str) -> tuple[NodeTerm, ...]:
-    return tuple(
-        _term(term, f"{path}[{i}]") for i, term in enumerate(terms) if not _says_nothing(term)
-    )
+def _terms(terms: Sequence[NodeSelectorTerm], path: str) -> tuple[NodeTerm, ...]:
+    return tuple(_term(term, f"{path}[{i}]") for i, term in enumerate(terms) if not _is_empty(term))
 
 
-def _says_nothing(term: Term) -> bool:
+def _is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
 
 
-def _term(term: Term, path: str) -> NodeTerm:
+def _term(term: NodeSelectorTerm, path: str) -> NodeTerm:
     labels, label_problems = _collect(
         term.match_expressions, f"{path}.matchExpressions", _node_requirement
     )
@@ -362,17 +349,17 @@ def _label_expression(piece: re.Match[str]) -> LabelSelectorRequirement:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration puts up with one taint."""
+    """Whether a toleration tolerates a taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
-    # Lt and Gt are an alpha feature, off by default: they tolerate nothing.
+    # Lt and Gt belong to an alpha feature that is off by default: they tolerate nothing.
     return toleration.operator == "Exists"
 
 
 def tolerates_any(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether at least one toleration puts up with the taint."""
+    """Whether at least one toleration tolerates the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)

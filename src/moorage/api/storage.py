@@ -8,7 +8,7 @@ from moorage.api.meta import (
     Int32,
     KubeObject,
     LabelSelector,
-    LabelSelectorRequirement,
+    NodeSelector,
 )
 from moorage.api.quantity import Quantity
 
@@ -25,7 +25,7 @@ class TypedReference(Data):
 
 
 class VolumeResources(Data):
-    """The storage that a claim asks for."""
+    """The storage that a claim requests."""
 
     requests: dict[str, Quantity] = {}
 
@@ -54,21 +54,10 @@ class PersistentVolumeClaim(KubeObject):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class VolumeNodeTerm(Data):
-    """A node selector term of a volume."""
-
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-    match_fields: tuple[LabelSelectorRequirement, ...] = ()
-
-
-class VolumeNodeSelector(Data):
-    node_selector_terms: tuple[VolumeNodeTerm, ...] = ()
-
-
 class VolumeNodeAffinity(Data):
-    """The nodes that reach a volume."""
+    """The nodes that can access a volume."""
 
-    required: VolumeNodeSelector | None = None
+    required: NodeSelector | None = None
 
 
 class CSISource(Data):
@@ -146,7 +135,7 @@ class TopologySelectorTerm(Data):
 
 
 class StorageClass(KubeObject):
-    """How volumes of a class come to be."""
+    """How volumes of a class are provisioned."""
 
     provisioner: str = ""
     volume_binding_mode: str | None = None
@@ -182,13 +171,13 @@ class CSIDriverSpec(Data):
 
 
 class CSIDriver(KubeObject):
-    """What a CSI driver says of itself."""
+    """The capabilities of a CSI driver."""
 
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
 class CSIStorageCapacity(KubeObject):
-    """How much a driver can still provision in a part of the cluster."""
+    """The capacity that a driver can still provision in a part of the cluster."""
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None

@@ -11,11 +11,10 @@ from datetime import datetime
 from functools import lru_cache
 
 from moorage.api import quantity, workloads
-from moorage.api.meta import KubeObject, LabelSelector
+from moorage.api.meta import KubeObject, LabelSelector, NodeSelectorTerm
 from moorage.api.node import Node, NodePool, Taint
 from moorage.api.pod import (
     Affinity,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodSpec,

@@ -1,4 +1,4 @@
-"""What a claim asks of a volume, wherever the volume is; nodes are not known here."""
+"""What a claim requires of a volume; knows nothing of nodes."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ from moorage.api import claims, selectors
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 
 
-class Wanted(NamedTuple):
-    """What a claim asks of a volume; claims that agree in it can have the same ones."""
+class VolumeRequirements(NamedTuple):
+    """What a claim requires of a volume; claims with equal requirements match the same volumes."""
 
     storage_class: str
     nano: int
@@ -17,7 +17,7 @@ class Wanted(NamedTuple):
     access_modes: tuple[str, ...]
 
     def allows(self, volume: PersistentVolume) -> bool:
-        """Whether a volume would do even if it was reserved for the claim by hand."""
+        """Whether a volume that is reserved for the claim (`claimRef`) can be bound to it."""
         return (
             claims.capacity_nano(volume) >= self.nano
             and (volume.spec.volume_mode or "Filesystem") == self.mode
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
         )
 
     def suits(self, volume: PersistentVolume) -> bool:
-        """Whether a volume of the right class that nobody has would do."""
+        """Whether an unclaimed volume of the right class can be bound to the claim."""
         return (
             self.allows(volume)
             and volume.status.phase == "Available"
@@ -35,11 +35,11 @@ class Wanted(NamedTuple):
         )
 
 
-def wanted(claim: PersistentVolumeClaim) -> Wanted:
-    """What a claim asks for; raises SelectorError for a selector that does not parse."""
+def wanted(claim: PersistentVolumeClaim) -> VolumeRequirements:
+    """The requirements of a claim; raises SelectorError for an invalid selector."""
     spec = claim.spec
     selector = None if spec.selector is None else selectors.compile_label_selector(spec.selector)
-    return Wanted(
+    return VolumeRequirements(
         claims.class_of(claim),
         claims.requested_nano(claim),
         spec.volume_mode or "Filesystem",

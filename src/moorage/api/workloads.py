@@ -1,7 +1,7 @@
-"""Services, and the controllers that make pods from a template.
+"""Services, and the controllers that create pods from a template.
 
-Topology spreading derives its default selector from services and some of the controllers. The
-others no scheduler reads: `moorage.expansion` turns them into the pods that they would make.
+Topology spreading derives its default selector from services and some of the controllers. A
+scheduler does not read the others: `moorage.expansion` turns them into the pods that they create.
 """
 
 from moorage.api.meta import Data, Int32, KubeObject, LabelSelector, ObjectMeta
@@ -10,7 +10,7 @@ from moorage.api.storage import PersistentVolumeClaimSpec
 
 
 class PodTemplateSpec(Data):
-    """What the pods of a controller are like."""
+    """The template of a controller's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -51,20 +51,20 @@ class ReplicaSet(KubeObject):
 
 
 class ClaimTemplateMeta(Data):
-    """A claim that each pod of a stateful set gets its own copy of."""
+    """A claim of which each pod of a stateful set gets its own."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class Ordinals(Data):
+class StatefulSetOrdinals(Data):
     start: Int32 = 0
 
 
 class StatefulSetSpec(SelectedSpec):
     volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
-    ordinals: Ordinals = Ordinals()
-    # Parallel; anything else means one pod after the other.
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+    # "Parallel"; any other value means in order.
     pod_management_policy: str = "OrderedReady"
 
 
@@ -75,7 +75,7 @@ class StatefulSet(KubeObject):
 
 
 class Deployment(KubeObject):
-    """A deployment; its replica sets make the pods."""
+    """A deployment; its replica sets create the pods."""
 
     spec: SelectedSpec = SelectedSpec()
 
@@ -86,7 +86,7 @@ class DaemonSetSpec(Data):
 
 
 class DaemonSet(KubeObject):
-    """A daemon set: a pod on every node that will have it."""
+    """A daemon set: a pod on every eligible node."""
 
     spec: DaemonSetSpec = DaemonSetSpec()
 
@@ -100,7 +100,7 @@ class JobSpec(Data):
 
 
 class Job(KubeObject):
-    """A job: pods that run to an end, so many in all and so many at a time."""
+    """A job: pods that run to completion, with a total number and a number at a time."""
 
     spec: JobSpec = JobSpec()
 
@@ -116,13 +116,13 @@ class CronJobSpec(Data):
 
 
 class CronJob(KubeObject):
-    """A job that is run again and again."""
+    """A job that runs on a schedule."""
 
     spec: CronJobSpec = CronJobSpec()
 
 
 def pod_template(obj: KubeObject) -> tuple[str, PodTemplateSpec | None] | None:
-    """Where a workload keeps the template of its pods, and the template; None for other kinds."""
+    """The path of a workload's pod template, and the template; None for other kinds."""
     match obj:
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             return "spec.template", obj.spec.template

@@ -1,12 +1,10 @@
 """Shapes whose pods do not look at other pods. Each changes one thing and is named after it."""
 
-from moorage.api.meta import LabelSelectorRequirement
+from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Taint
 from moorage.api.pod import (
     Affinity,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     Toleration,
 )

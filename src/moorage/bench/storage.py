@@ -1,7 +1,13 @@
 """Shapes of pods with volumes. Every node has a CSINode, every volume is one of a CSI driver's."""
 
 from moorage.api.claims import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
-from moorage.api.meta import KubeObject, LabelSelectorRequirement, ObjectMeta
+from moorage.api.meta import (
+    KubeObject,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+)
 from moorage.api.pod import ClaimVolume, Volume
 from moorage.api.storage import (
     CSINode,
@@ -18,8 +24,6 @@ from moorage.api.storage import (
     StorageClass,
     TypedReference,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
-    VolumeNodeTerm,
     VolumeResources,
 )
 from moorage.bench.objects import HOSTNAME, NAMESPACE, nodes_of, pod, pods_of
@@ -89,7 +93,7 @@ def _csi_node(name: str) -> CSINode:
 def _disk(node: str, number: int) -> PersistentVolume:
     """A disk that one node has."""
     here = LabelSelectorRequirement(key=HOSTNAME, operator="In", values=(node,))
-    term = VolumeNodeTerm(match_expressions=(here,))
+    term = NodeSelectorTerm(match_expressions=(here,))
     name = f"disk-{node}-{number}"
     return PersistentVolume(
         api_version="v1",
@@ -99,9 +103,7 @@ def _disk(node: str, number: int) -> PersistentVolume:
             capacity=dict(STORAGE),
             access_modes=ONE_NODE,
             storage_class_name=LOCAL_CLASS.name,
-            node_affinity=VolumeNodeAffinity(
-                required=VolumeNodeSelector(node_selector_terms=(term,))
-            ),
+            node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,))),
         ),
         status=PersistentVolumeStatus(phase="Available"),
     )

@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from moorage.api import selectors
-from moorage.api.meta import LabelSelectorRequirement
+from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Node
 from moorage.api.pod import (
     Affinity,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodSpec,
     Toleration,

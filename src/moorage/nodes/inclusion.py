@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moorage.api import selectors
+from moorage.api.meta import NodeSelector
 from moorage.api.node import Node, Taint
-from moorage.api.pod import NodeSelector, Pod, Toleration
+from moorage.api.pod import Pod, Toleration
 from moorage.nodes import node_terms
 from moorage.nodes.interning import ABSENT, Mask
 

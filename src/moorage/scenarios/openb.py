@@ -11,14 +11,18 @@ parts fit the single cards is not looked at. Times are seconds and begin with th
 
 from pathlib import Path
 
-from moorage.api.meta import KubeObject, LabelSelectorRequirement, ObjectMeta
+from moorage.api.meta import (
+    KubeObject,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+)
 from moorage.api.node import Node, NodeStatus
 from moorage.api.pod import (
     Affinity,
     Container,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodSpec,
     ResourceRequirements,

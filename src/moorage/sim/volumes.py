@@ -18,7 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.api import claims, selectors, volume_matching
-from moorage.api.meta import LabelSelectorRequirement, ObjectMeta, OwnerReference
+from moorage.api.meta import (
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    OwnerReference,
+)
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.storage import (
@@ -31,8 +37,6 @@ from moorage.api.storage import (
     StorageClass,
     TypedReference,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
-    VolumeNodeTerm,
 )
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
@@ -267,9 +271,9 @@ class VolumeController:
         if not any(terms):
             return None
         return VolumeNodeAffinity(
-            required=VolumeNodeSelector(
+            required=NodeSelector(
                 node_selector_terms=tuple(
-                    VolumeNodeTerm(
+                    NodeSelectorTerm(
                         match_expressions=tuple(
                             LabelSelectorRequirement(key=key, operator="In", values=values)
                             for key, values in term

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage.api import claims
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from moorage.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    OwnerReference,
+)
 from moorage.api.pod import ClaimVolume, EphemeralVolume, Pod, Volume
 from moorage.api.quantity import Quantity
 from moorage.api.storage import (
@@ -27,8 +34,6 @@ from moorage.api.storage import (
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
-    VolumeNodeTerm,
     VolumeResources,
 )
 
@@ -184,8 +189,8 @@ def make_free_volume(
 def reaching(key: str, *values: str) -> VolumeNodeAffinity:
     """The affinity of a volume to nodes whose label has one of these values."""
     wanted = LabelSelectorRequirement(key=key, operator="In", values=values)
-    term = VolumeNodeTerm(match_expressions=(wanted,))
-    return VolumeNodeAffinity(required=VolumeNodeSelector(node_selector_terms=(term,)))
+    term = NodeSelectorTerm(match_expressions=(wanted,))
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
 
 
 def make_driver(name: str = DRIVER, *, storage_capacity: bool | None = True) -> CSIDriver:

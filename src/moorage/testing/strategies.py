@@ -14,7 +14,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     Affinity,
@@ -22,8 +22,6 @@ from moorage.api.pod import (
     ContainerRestartRule,
     ImageVolume,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,

@@ -20,6 +20,8 @@ from moorage.api.meta import (
     KubeObject,
     LabelSelector,
     LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
     ObjectMeta,
     OwnerReference,
 )
@@ -27,8 +29,6 @@ from moorage.api.node import Node, Taint
 from moorage.api.pod import (
     Affinity,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,

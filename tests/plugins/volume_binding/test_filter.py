@@ -5,15 +5,13 @@ from msgspec.structs import replace
 
 from moorage import plugin as mp
 from moorage.api import csi_migration
-from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.storage import (
     GCEDiskSource,
     TopologySelectorLabel,
     TopologySelectorTerm,
     TypedReference,
     VolumeNodeAffinity,
-    VolumeNodeSelector,
-    VolumeNodeTerm,
 )
 from moorage.plugins.volume_binding import VolumeBinding, finding
 from moorage.plugins.volume_binding.plugin import CLAIMS
@@ -167,7 +165,7 @@ def test_a_pod_without_claims_is_of_no_concern():
 
 
 def selector(*terms):
-    required = VolumeNodeSelector(node_selector_terms=terms)
+    required = NodeSelector(node_selector_terms=terms)
     return VolumeNodeAffinity(required=required)
 
 
@@ -183,12 +181,16 @@ BROKEN = LabelSelectorRequirement(key="zone", operator="Near", values=("1",))
         pytest.param(reaching("zone", "1"), [], id="here"),
         pytest.param(reaching("zone", "2", "3"), [FAR], id="elsewhere"),
         pytest.param(selector(), [FAR], id="no terms"),
-        pytest.param(selector(VolumeNodeTerm()), [FAR], id="an empty term"),
-        pytest.param(selector(VolumeNodeTerm(match_fields=(FIELD,))), [], id="fields do not count"),
-        pytest.param(selector(VolumeNodeTerm(match_expressions=(BROKEN,))), [FAR], id="unreadable"),
+        pytest.param(selector(NodeSelectorTerm()), [FAR], id="an empty term"),
+        pytest.param(
+            selector(NodeSelectorTerm(match_fields=(FIELD,))), [], id="fields do not count"
+        ),
+        pytest.param(
+            selector(NodeSelectorTerm(match_expressions=(BROKEN,))), [FAR], id="unreadable"
+        ),
         pytest.param(
             selector(
-                VolumeNodeTerm(match_expressions=(BROKEN,)),
+                NodeSelectorTerm(match_expressions=(BROKEN,)),
                 *reaching("zone", "1").required.node_selector_terms,
             ),
             [],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from moorage import plugin as mp
 
 DRIVERS = mp.csi_migration.DRIVERS
-NOT_MOVED = mp.csi_migration.NOT_MOVED
+NOT_MIGRATED = mp.csi_migration.NOT_MIGRATED
 # Starts the handle of a volume that is not provisioned yet; no driver uses such handles.
 NOT_PROVISIONED = "moorage.dev/to-be-made"
 
@@ -85,7 +85,7 @@ class VolumeReader:
         if storage_class is None:
             return None
         provisioner = storage_class.provisioner
-        in_tree = provisioner in DRIVERS or provisioner in NOT_MOVED
+        in_tree = provisioner in DRIVERS or provisioner in NOT_MIGRATED
         driver = self._driver(provisioner) if in_tree else provisioner
         return None if driver is None else (driver, f"{NOT_PROVISIONED}-{claim.key}")
 

@@ -14,7 +14,7 @@ from moorage.plugins.volume_binding.pod_claims import Claim, VolumeError
 from moorage.plugins.volume_binding.stock import Stock
 
 Volume = mp.PersistentVolume
-Wanted = mp.volume_matching.Wanted
+Wanted = mp.volume_matching.VolumeRequirements
 
 
 def wanted(claim: Claim) -> Wanted:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.api import selectors
+from moorage.api.meta import NodeSelector
 from moorage.api.node import Taint
-from moorage.api.pod import NodeSelector, Toleration
+from moorage.api.pod import Toleration
 from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
