@@ -368,13 +368,6 @@ def pre_score(method: PluginMethod, state: "CycleState", pod: Pod, feasible: Mas
 
 # The points of the binding cycle
 
-# The status codes that a method may return besides success and a rejection.
-ALSO_ALLOWED = {
-    "permit": (Code.WAIT,),
-    "pre_bind_pre_flight": (Code.SKIP,),
-    "bind": (Code.SKIP,),
-}
-
 
 def result_of(method: PluginMethod, *args: Any) -> Any:
     """What a method returned; a status names the plugin, and a failure is an error status."""
@@ -382,20 +375,26 @@ def result_of(method: PluginMethod, *args: Any) -> Any:
         result = method(*args)
     except PluginError as failure:
         return error(str(failure), method.name)
-    if not isinstance(result, Status):
-        return result
-    if result.is_success or result.is_rejected:
-        return result.by(method.name)
-    if result.code in ALSO_ALLOWED.get(method.method, ()):
-        return result.by(method.name)
-    text = result.message or f"returned {result.code.label}"
-    return error(method.error_text(text), method.name)
+    return _signed(method, result) if isinstance(result, Status) else result
 
 
 def status_of(method: PluginMethod, *args: Any) -> Status:
     """The same for a method that may return nothing but a status."""
-    result = result_of(method, *args)
-    return result if isinstance(result, Status) else not_a_status(method, result)
+    try:
+        result = method(*args)
+    except PluginError as failure:
+        return error(str(failure), method.name)
+    return _signed(method, result) if isinstance(result, Status) else not_a_status(method, result)
+
+
+def _signed(method: PluginMethod, status: Status) -> Status:
+    """The status with the plugin's name; an error if the point does not allow its code."""
+    if status is SUCCESS or status.is_success or status.is_rejected:
+        return status.by(method.name)
+    if status.code in points.METHODS[method.method].codes:
+        return status.by(method.name)
+    text = status.message or f"returned {status.code.label}"
+    return error(method.error_text(text), method.name)
 
 
 def not_a_status(method: PluginMethod, result: Any) -> Status:

@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.framework.status import REJECTED, Code
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -90,6 +92,8 @@ class Method(NamedTuple):
     error: str
     # The per-node method that returns the same for one node, if this is a whole-cluster form.
     twin: str
+    # The status codes that the method may return; empty if it does not return a Status.
+    codes: tuple[Code, ...]
 
 
 class Point(NamedTuple):
@@ -105,6 +109,8 @@ class Point(NamedTuple):
 METHODS: dict[str, Method] = {}
 POINTS: dict[str, Point] = {}
 
+SUCCESS_OR_REJECTED = (Code.SUCCESS, *REJECTED)
+
 FILTER_ERROR = 'running "{plugin}" filter plugin: {reason}'
 SCORE_ERROR = 'running Score plugins: plugin "{plugin}" failed with: {reason}'
 NORMALIZE_ERROR = 'running Normalize on Score plugins: plugin "{plugin}" failed with: {reason}'
@@ -115,7 +121,13 @@ AnyProtocol = TypeVar("AnyProtocol", bound=type)
 
 
 def part_of(
-    point: str = "", *, label: str = "", error: str = "", twin: str = "", rejects: bool = False
+    point: str = "",
+    *,
+    label: str = "",
+    error: str = "",
+    twin: str = "",
+    codes: tuple[Code, ...] = (),
+    rejects: bool = False,
 ) -> Callable[[AnyProtocol], AnyProtocol]:
     """Register the methods of a Protocol; with `point` they make a plugin take part in it.
 
@@ -130,7 +142,7 @@ def part_of(
             spelt = label.format(method=camel)
             wording = error or (f'running {spelt} plugin "{{plugin}}": {{reason}}' if spelt else "")
             wording = (wording or OTHER_ERROR).replace("{method}", camel if error else name)
-            METHODS[name] = Method(name, tuple(arguments), spelt, wording, twin)
+            METHODS[name] = Method(name, tuple(arguments), spelt, wording, twin, codes)
         if point:
             known = POINTS.get(point, Point(point, (), rejects))
             POINTS[point] = known._replace(methods=(*known.methods, own[0]))
@@ -145,7 +157,7 @@ class Plugin(Protocol):
     name: str
 
 
-@part_of("pre_enqueue", label="{method}", rejects=True)
+@part_of("pre_enqueue", label="{method}", rejects=True, codes=SUCCESS_OR_REJECTED)
 @runtime_checkable
 class PreEnqueue(Protocol):
     """May this pod enter the queue? Anything but SUCCESS keeps it gated."""
@@ -164,7 +176,17 @@ class QueueSort(Protocol):
     def queue_sort(self, pod: Pod, queued_at: float) -> Any: ...
 
 
-@part_of("pre_filter", label="{method}", rejects=True)
+@part_of(
+    "pre_filter",
+    label="{method}",
+    rejects=True,
+    codes=(
+        Code.SUCCESS,
+        Code.SKIP,
+        Code.UNSCHEDULABLE,
+        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+    ),
+)
 @runtime_checkable
 class PreFilter(Protocol):
     """Called once per pod, before any node; stores what filter needs in the state.
@@ -188,7 +210,7 @@ class PreFilterExtensions(Protocol):
     def remove_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
 
 
-@part_of("filter", label="Filter", error=FILTER_ERROR, rejects=True)
+@part_of("filter", label="Filter", error=FILTER_ERROR, rejects=True, codes=SUCCESS_OR_REJECTED)
 @runtime_checkable
 class Filter(Protocol):
     """Does the pod fit this node?"""
@@ -196,7 +218,7 @@ class Filter(Protocol):
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
 
 
-@part_of("filter", label="Filter", error=FILTER_ERROR, twin="filter")
+@part_of("filter", label="Filter", error=FILTER_ERROR, twin="filter", codes=REJECTED)
 @runtime_checkable
 class FilterAll(Protocol):
     """The same for many rows; the entries of rows without a node are ignored.
@@ -252,7 +274,7 @@ class PreemptionProgress(Protocol):
     def preemption_finished(self, pod: Pod) -> None: ...
 
 
-@part_of("pre_score", label="{method}")
+@part_of("pre_score", label="{method}", codes=(Code.SUCCESS, Code.SKIP))
 @runtime_checkable
 class PreScore(Protocol):
     """Called once per pod, when the feasible rows are known.
@@ -311,7 +333,7 @@ class NormalizeScore(Protocol):
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores: ...
 
 
-@part_of("reserve", label="{method}", rejects=True)
+@part_of("reserve", label="{method}", rejects=True, codes=SUCCESS_OR_REJECTED)
 @runtime_checkable
 class Reserve(Protocol):
     """The pod is about to be bound to the node: reserve what it needs, or reject it.
@@ -324,7 +346,7 @@ class Reserve(Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
 
 
-@part_of("permit", label="{method}", rejects=True)
+@part_of("permit", label="{method}", rejects=True, codes=(*SUCCESS_OR_REJECTED, Code.WAIT))
 @runtime_checkable
 class Permit(Protocol):
     """The last decision before binding: SUCCESS, a rejection, or `wait(seconds)`."""
@@ -360,7 +382,11 @@ class PreBindNext(Protocol):
     ) -> Status | Awaiting | tuple[Request, ...]: ...
 
 
-@part_of(label="{method}", error='running PreBindPreFlight "{plugin}": {reason}')
+@part_of(
+    label="{method}",
+    error='running PreBindPreFlight "{plugin}": {reason}',
+    codes=(Code.SUCCESS, Code.SKIP),
+)
 @runtime_checkable
 class PreBindPreFlight(Protocol):
     """Will pre_bind have anything to do? SUCCESS or SKIP."""
@@ -368,7 +394,7 @@ class PreBindPreFlight(Protocol):
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
 
 
-@part_of("bind", label="{method}")
+@part_of("bind", label="{method}", codes=(*SUCCESS_OR_REJECTED, Code.SKIP))
 @runtime_checkable
 class Bind(Protocol):
     """Bind the pod: a request to the API server, a Status, or SKIP for the next plugin."""

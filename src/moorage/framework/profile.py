@@ -68,7 +68,19 @@ class Profile:
         self.loops = invoke.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
-        self._methods_at: dict[tuple[str, str], list[PluginMethod]] = {}
+        # The methods of the points that run for every pod, in the order of the plugins.
+        self._chain = {
+            name: self.methods(point, name)
+            for point, name in (
+                ("pre_enqueue", "pre_enqueue"),
+                ("queue_sort", "queue_sort"),
+                ("post_filter", "post_filter"),
+                ("reserve", "reserve"),
+                ("reserve", "unreserve"),
+                ("permit", "permit"),
+                ("post_bind", "post_bind"),
+            )
+        }
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
         scores = plugins.get("score", [])
@@ -120,7 +132,7 @@ class Profile:
 
     def require(self, plugin: Any, name: str) -> PluginMethod:
         """The same for a method that the plugin is known to have."""
-        method = self.method(plugin, name)
+        method = self._methods.get((plugin.name, name)) or self.method(plugin, name)
         assert method is not None, f"{plugin.name} has no method {name}"
         return method
 
@@ -136,19 +148,15 @@ class Profile:
 
     def methods(self, point: str, name: str) -> list[PluginMethod]:
         """A method of all plugins of an extension point that have it, in order."""
-        found = self._methods_at.get((point, name))
-        if found is None:
-            each = [self.method(plugin, name) for plugin in self._at[point]]
-            found = [method for method in each if method is not None]
-            self._methods_at[point, name] = found
-        return found
+        found = [self.method(plugin, name) for plugin in self._at[point]]
+        return [method for method in found if method is not None]
 
     # Queue
 
     @measured("PreEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first plugin's refusal to let the pod into the queue, or None."""
-        for method in self.methods("pre_enqueue", "pre_enqueue"):
+        for method in self._chain["pre_enqueue"]:
             status = invoke.status_of(method, pod)
             if not status.is_success:
                 return status
@@ -157,7 +165,7 @@ class Profile:
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The place of a pod in the active queue; smaller is sooner."""
         try:
-            return False, self.methods("queue_sort", "queue_sort")[0](pod, queued_at)
+            return False, self._chain["queue_sort"][0](pod, queued_at)
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
@@ -235,7 +243,7 @@ class Profile:
     @measured("PostFilter")
     def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
         """Ask whether something can be done about a refusal."""
-        methods = self.methods("post_filter", "post_filter")
+        methods = self._chain["post_filter"]
         return post_filter.run([partial(_post_filter, m, state, pod, refusal) for m in methods])
 
     @property
@@ -258,7 +266,7 @@ class Profile:
     @measured("Reserve")
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
         """Reserve with every plugin, in order, until one refuses."""
-        for method in self.methods("reserve", "reserve"):
+        for method in self._chain["reserve"]:
             if method.name in state.idle:
                 continue
             status = invoke.status_of(method, state, pod, node)
@@ -269,7 +277,7 @@ class Profile:
     @measured("Unreserve")
     def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Undo with every plugin, in reverse order; returns what went wrong on the way."""
-        return _run_all(reversed(self.methods("reserve", "unreserve")), state, pod, node)
+        return _run_all(reversed(self._chain["unreserve"]), state, pod, node)
 
     @measured("Permit")
     def run_permit(
@@ -277,7 +285,7 @@ class Profile:
     ) -> tuple[Status, dict[str, float]]:
         """The plugins' last word, and how long those wait that ask for it."""
         waits: dict[str, float] = {}
-        for method in self.methods("permit", "permit"):
+        for method in self._chain["permit"]:
             if method.name in state.idle:
                 continue
             status = invoke.status_of(method, state, pod, node)
@@ -343,7 +351,7 @@ class Profile:
     @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Tell everybody; returns what went wrong on the way."""
-        return _run_all(self.methods("post_bind", "post_bind"), state, pod, node)
+        return _run_all(self._chain["post_bind"], state, pod, node)
 
 
 def _run_all(

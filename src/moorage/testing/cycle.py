@@ -4,7 +4,6 @@ What comes back is looked at on the way: a method that returns something that it
 allow is an AssertionError that says so.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -15,9 +14,7 @@ from moorage.framework import points
 from moorage.framework.cluster import Cluster
 from moorage.framework.points import Plugin
 from moorage.framework.status import (
-    REJECTED,
     SUCCESS,
-    Code,
     Mask,
     Narrowed,
     Scores,
@@ -27,18 +24,6 @@ from moorage.framework.status import (
 )
 from moorage.nodes.table import NodeTable, Rows
 from moorage.testing.builders import make_state
-
-_REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-ALLOWED: Mapping[str, tuple[Code, ...]] = {
-    "pre_enqueue": (Code.SUCCESS, *REJECTED),
-    "pre_filter": (Code.SUCCESS, Code.SKIP, *_REFUSALS),
-    "filter": (Code.SUCCESS, *REJECTED),
-    "filter_all": REJECTED,  # Success is code 0 and never looked up.
-    "pre_score": (Code.SUCCESS, Code.SKIP),
-    "reserve": (Code.SUCCESS, *REJECTED),
-    "permit": (Code.SUCCESS, Code.WAIT, *REJECTED),
-    "bind": (Code.SUCCESS, Code.SKIP, *REJECTED),
-}
 
 
 class Form(Enum):
@@ -197,8 +182,9 @@ def allow(method: str, status: Status) -> Status:
     assert isinstance(status, Status), (
         f"{method} must return a Status, as mp.SUCCESS or mp.unschedulable(...), not {status!r}"
     )
-    assert status.code in ALLOWED[method], (
+    codes = points.METHODS[method].codes
+    assert status.code in codes, (
         f"{method} must not return {status.code.label}; allowed here: "
-        + ", ".join(code.label for code in ALLOWED[method])
+        + ", ".join(code.label for code in codes)
     )
     return status
