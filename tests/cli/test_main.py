@@ -121,14 +121,14 @@ def test_a_complaint_comes_without_traceback():
     assert ran.stdout == ""
 
 
-def test_nobody_reads():
+def test_a_closed_pipe():
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing) as output:
         ran = subprocess.run(
             [*MOORAGE, "config", "default"], stdout=output, stderr=subprocess.PIPE, check=False
         )
-    assert ran.returncode == main.NOBODY_READS
+    assert ran.returncode == main.BROKEN_PIPE
     assert ran.stderr == b""
 
 

@@ -1,5 +1,7 @@
 """`moorage bench`: how many pods per second."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -74,12 +76,8 @@ def bench(
     shapes, size = _chosen(names), Size(nodes, initial, pods)
     if profile:
         _profile(shapes, size)
-    elif plugin is not None:
-        _plugin(shapes, size, repeat, plugin, output)
-    elif compare is not None:
-        _compare(shapes, size, repeat, compare, output)
     else:
-        _measure(shapes, size, repeat, output)
+        _measure(shapes, size, repeat, output, plugin, compare)
 
 
 def _chosen(names: tuple[str, ...]) -> "list[Shape]":
@@ -107,51 +105,41 @@ def _profile(shapes: "list[Shape]", size: "Size") -> None:
         click.echo(f"{shape.name}: {shape.summary}\n\n{timing.profile(size.workload(shape))}\n")
 
 
-def _measure(shapes: "list[Shape]", size: "Size", repeat: int, output: str) -> None:
+def _measure(
+    shapes: "list[Shape]",
+    size: "Size",
+    repeat: int,
+    output: str,
+    plugin: str | None,
+    compare: str | None,
+) -> None:
+    """Measure the shapes, or what a plugin costs in them, or this checkout against a commit."""
     import time
 
-    from moorage.bench import measuring
+    from moorage.bench import commits, measuring, plugin_cost
     from moorage.bench.timing import Clocks
     from moorage.cli import bench_tables, documents
     from moorage.cli.progress import ProgressBar
 
     clocks = Clocks(time.perf_counter, time.process_time)
+    show: Callable[[], None]
     with ProgressBar("measuring") as progress:
-        measured = measuring.measure(shapes, size, repeat, clocks, progress.update)
+        if plugin is not None:
+            costs = plugin_cost.measure(shapes, size, repeat, clocks, plugin, progress.update)
+            figures = {cost.shape.name: cost.to_dict() for cost in costs}
+            plain = {"plugin": plugin, "nodes": size.nodes, "shapes": figures}
+            show = partial(bench_tables.show_costs, costs, plugin, size.nodes)
+        elif compare is not None:
+            names = [shape.name for shape in shapes]
+            compared, absent = commits.compare(compare, names, size, repeat, progress.update)
+            figures = {each.name: each.to_dict() for each in compared}
+            plain = {"commit": compare, "shapes": figures, "absent": absent}
+            show = partial(bench_tables.show_compared, compared, absent, compare, size.nodes)
+        else:
+            measured = measuring.measure(shapes, size, repeat, clocks, progress.update)
+            plain = measuring.to_dict(measured)
+            show = partial(bench_tables.show, measured)
     if output == "json":
-        documents.write(measuring.to_dict(measured), output)
+        documents.write(plain, output)
     else:
-        bench_tables.show(measured)
-
-
-def _plugin(shapes: "list[Shape]", size: "Size", repeat: int, plugin: str, output: str) -> None:
-    import time
-
-    from moorage.bench import plugin_cost
-    from moorage.bench.timing import Clocks
-    from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import ProgressBar
-
-    clocks = Clocks(time.perf_counter, time.process_time)
-    with ProgressBar("measuring") as progress:
-        costs = plugin_cost.measure(shapes, size, repeat, clocks, plugin, progress.update)
-    if output == "json":
-        figures = {cost.shape.name: cost.to_dict() for cost in costs}
-        documents.write({"plugin": plugin, "nodes": size.nodes, "shapes": figures}, output)
-    else:
-        bench_tables.show_costs(costs, plugin, size.nodes)
-
-
-def _compare(shapes: "list[Shape]", size: "Size", repeat: int, commit: str, output: str) -> None:
-    from moorage.bench import commits
-    from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import ProgressBar
-
-    names = [shape.name for shape in shapes]
-    with ProgressBar("measuring") as progress:
-        compared, absent = commits.compare(commit, names, size, repeat, progress.update)
-    if output == "json":
-        figures = {each.name: each.to_dict() for each in compared}
-        documents.write({"commit": commit, "shapes": figures, "absent": absent}, output)
-    else:
-        bench_tables.show_compared(compared, absent, commit, size.nodes)
+        show()

@@ -46,10 +46,8 @@ def _setting(measured: list[Measured]) -> str:
 
 
 def _figures(measured: list[Measured]) -> Table:
-    table = output.table()
-    table.add_column("shape")
-    for head in ("pods", "pods/s", "min", "max", "us/pod", "us CPU", "relative"):
-        table.add_column(head, justify="right", no_wrap=True)
+    heads = ("pods", "pods/s", "min", "max", "us/pod", "us CPU", "relative")
+    table = output.table("shape", numbers=heads)
     for each in measured:
         speeds = [run.pods_per_second for run in each.runs]
         table.add_row(
@@ -71,10 +69,8 @@ def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
     runs = texts.count(len(costs[0].with_it), "pair")
     page.put(Text(f"{plugin} on {texts.count(nodes, 'node')}; CPU time, the median of {runs}."))
     page.section()
-    table = output.table()
-    table.add_column("shape")
-    for head in ("pods", "bound", "us/pod without", "with", "plugin", "times"):
-        table.add_column(head, justify="right", no_wrap=True)
+    heads = ("pods", "bound", "us/pod without", "with", "plugin", "times")
+    table = output.table("shape", numbers=heads)
     for cost in costs:
         table.add_row(
             cost.shape.name,
@@ -99,10 +95,8 @@ def show_compared(compared: list[Compared], absent: list[str], commit: str, node
             Text(f"This checkout against {commit} on {texts.count(nodes, 'node')}; {runs} of runs.")
         )
         page.section()
-        table = output.table()
-        table.add_column("shape")
-        for head in (f"us CPU {commit[:12]}", "here", "times as fast", "min", "max"):
-            table.add_column(head, justify="right", no_wrap=True)
+        heads = (f"us CPU {commit[:12]}", "here", "times as fast", "min", "max")
+        table = output.table("shape", numbers=heads)
         for each in compared:
             table.add_row(
                 each.name,

@@ -7,9 +7,10 @@ from moorage.cli import options
 
 @click.command()
 @click.argument("pod")
-@options.files_or_cluster
+@options.cluster
+@options.optional_files
 @options.configuration
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("Show every node that fits, and every name.")
 def explain(
     pod: str,
@@ -31,14 +32,14 @@ def explain(
     The cluster is in files (-f), or a live one (--kubeconfig, else $KUBECONFIG), which is read and
     not touched.
     """
-    from moorage import explain as ask
-    from moorage.cli import documents, sources
+    from moorage import explain as run_explain
+    from moorage.cli import documents, inputs
 
-    manifest = sources.read(paths, kubeconfig, context)
-    told = ask(manifest.everything, pod, config_file)
+    manifest = inputs.files_or_cluster(paths, kubeconfig, context)
+    explained = run_explain(manifest.everything, pod, config_file)
     if output == "table":
         from moorage.cli import explain_tables
 
-        explain_tables.show(told, manifest.skipped, show_all=show_all)
+        explain_tables.show(explained, manifest.skipped, show_all=show_all)
     else:
-        documents.write(told.to_dict(), output)
+        documents.write(explained.to_dict(), output)

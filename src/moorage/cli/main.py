@@ -17,16 +17,16 @@ from moorage.version import __version__
 
 COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "bench", "config")
 
-BAD_INPUT = 2
-INTERRUPTED = 130  # as shells say it: 128 and the number of the signal, SIGINT
-NOBODY_READS = 141  # the same for SIGPIPE
+EXIT_BAD_INPUT = 2
+INTERRUPTED = 130  # as in shells: 128 and the number of the signal, SIGINT
+BROKEN_PIPE = 141  # the same for SIGPIPE
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-class Complaint(click.ClickException):
+class BadInput(click.ClickException):
     """Bad input, a line per problem."""
 
-    exit_code = BAD_INPUT
+    exit_code = EXIT_BAD_INPUT
 
     def __init__(self, error: InputError) -> None:
         self.lines = error.problems if isinstance(error, ConfigError) else [str(error)]
@@ -54,13 +54,13 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise Complaint(error) from None
-        except SystemExit as left:  # No command ends so: it is a plugin's doing.
-            raise Complaint(InputError(_who_left(left))) from None
+            raise BadInput(error) from None
+        except SystemExit as left:  # Commands do not call sys.exit: a plugin did.
+            raise BadInput(InputError(_exit_location(left))) from None
         except BrokenPipeError:
-            # Left to click it would be exit code 1, which here means "no".
+            # Click would exit with code 1, which means "no" here.
             _stop_writing()
-            raise click.exceptions.Exit(NOBODY_READS) from None
+            raise click.exceptions.Exit(BROKEN_PIPE) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -77,25 +77,25 @@ def moorage() -> None:
 
 
 def main() -> None:
-    """Run a command; end quietly when interrupted, or when nobody reads the output any more."""
+    """Run a command; end quietly when interrupted, or when the output is closed."""
     try:
         code = moorage(standalone_mode=False)
-    except click.ClickException as complaint:
-        complaint.show()
-        code = complaint.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
     except (click.Abort, KeyboardInterrupt):  # The first is click's word for Ctrl-C.
         code = INTERRUPTED
     except OSError as error:
-        # Trouble with a file was dealt with where it was opened; this is what we print to.
+        # File errors are handled where files are opened; this is standard output.
         if error.errno not in FULL:
             raise
         click.echo(f"moorage: standard output: {error.strerror}", err=True)
         _stop_writing()
-        code = BAD_INPUT
+        code = EXIT_BAD_INPUT
     sys.exit(code)
 
 
-def _who_left(left: SystemExit) -> str:
+def _exit_location(left: SystemExit) -> str:
     """Where `sys.exit` was called, and what to do about it."""
     trace = left.__traceback__
     assert trace is not None  # It was raised.
@@ -106,5 +106,5 @@ def _who_left(left: SystemExit) -> str:
 
 
 def _stop_writing() -> None:
-    # Python flushes once more at exit; without a reader that would complain again.
+    # Python flushes once more at exit, which would fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""The options that commands share. Each name is a decorator for a command."""
 
 import dataclasses
 import functools
@@ -41,106 +41,85 @@ class Number(click.FloatRange):
         return number
 
 
-def files(command: F) -> F:
-    """`-f PATH`, once or more."""
-    return _files(required=True)(command)
-
-
-def optional_files(command: F) -> F:
+def paths(text: str, *, required: bool = False) -> Callable[[F], F]:
     """`-f PATH`, any number of times."""
-    return _files(required=False)(command)
-
-
-def files_or_cluster(command: F) -> F:
-    """`-f PATH`, or a live cluster by `--kubeconfig` and `--context`."""
-    return cluster(optional_files(command))
-
-
-def _files(*, required: bool) -> Callable[[F], F]:
     return click.option(
-        "-f",
-        "--filename",
-        "paths",
-        metavar="PATH",
-        multiple=True,
-        required=required,
-        help="A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard "
-        "input. May be repeated.",
+        "-f", "--filename", "paths", metavar="PATH", multiple=True, required=required, help=text
     )
+
+
+_FILES = (
+    "A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard input. "
+    "May be repeated."
+)
+files = paths(_FILES, required=True)
+optional_files = paths(_FILES)
+
+_context = click.option(
+    "--context", metavar="NAME", help="A context of the kubeconfig; else its current one."
+)
+_kubeconfig = click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="The way to a cluster. Without it: the pod that this runs in, KUBECONFIG, or "
+    "~/.kube/config.",
+)
 
 
 def cluster(command: F) -> F:
     """`--kubeconfig FILE` and `--context NAME`."""
-    command = click.option(
-        "--context", metavar="NAME", help="A context of the kubeconfig; else its current one."
-    )(command)
-    return click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        help="The way to a cluster. Without it: the pod that this runs in, KUBECONFIG, or "
-        "~/.kube/config.",
-    )(command)
+    return _kubeconfig(_context(command))
 
 
-def configuration(command: F) -> F:
-    """`--config FILE`."""
-    return click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration; plugins that it names by file are looked for beside "
-        "it. Without it: kube-scheduler's defaults.",
-    )(command)
+configuration = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration; plugins that it names by file are looked for beside "
+    "it. Without it: kube-scheduler's defaults.",
+)
+seed = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Decides between equal nodes."
+)
+until = click.option(
+    "--until",
+    type=Number(min=0),
+    metavar="SECONDS",
+    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
+)
+record = click.option(
+    "--record",
+    "record_file",
+    metavar="FILE",
+    help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
+)
+workers = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many processes work at it. Without it: one for each core.",
+)
 
 
-def seed(command: F) -> F:
-    """`--seed N`."""
-    return click.option(
-        "--seed", type=int, default=0, show_default=True, help="Decides between equal nodes."
-    )(command)
-
-
-def record(command: F) -> F:
-    """`--record FILE`."""
-    return click.option(
-        "--record",
-        "record_file",
-        metavar="FILE",
-        help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
-    )(command)
-
-
-def workers(command: F) -> F:
-    """`--workers N`."""
-    return click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="How many processes work at it. Without it: one for each core.",
-    )(command)
-
-
-def output(*choices: str) -> Callable[[F], F]:
-    """`-o FORMAT`, of an answer."""
-    return _output(choices, "Tables for people, or one document for programs.")
-
-
-def document(*choices: str) -> Callable[[F], F]:
-    """`-o FORMAT`, of a document that people read as well."""
-    return _output(choices, "Format of the output.")
-
-
-def _output(choices: tuple[str, ...], what: str) -> Callable[[F], F]:
+def output(
+    *choices: str, text: str = "Tables for people, or one document for programs."
+) -> Callable[[F], F]:
+    """`-o FORMAT`; the first choice is the default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help=what,
+        help=text,
     )
 
 
-def everything(what: str) -> Callable[[F], F]:
+# Of an answer; and of a document that people read as well.
+answer_output = output(*OUTPUTS)
+document = functools.partial(output, text="Format of the output.")
+
+
+def everything(text: str) -> Callable[[F], F]:
     """`-a`, to print everything."""
-    return click.option("-a", "--all", "show_all", is_flag=True, help=what)
+    return click.option("-a", "--all", "show_all", is_flag=True, help=text)

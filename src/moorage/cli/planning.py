@@ -51,7 +51,7 @@ NO = 1
     metavar="N",
     help="Stop counting there.",
 )
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("List every node that takes some.")
 @click.pass_context
 def capacity(
@@ -100,7 +100,7 @@ def capacity(
 @options.files
 @options.configuration
 @options.seed
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("List every pod that moves.")
 @click.option(
     "--fail-on-pending",
@@ -156,7 +156,7 @@ def drain(
 )
 @options.configuration
 @options.seed
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("List where every pod would go.")
 @click.pass_context
 def add_nodes(
@@ -213,7 +213,7 @@ def add_nodes(
     help="So many pods may be left without a node.",
 )
 @options.workers
-@options.output(*options.OUTPUTS)
+@options.answer_output
 def compact(
     paths: tuple[str, ...],
     config_file: str | None,
@@ -253,14 +253,9 @@ def compact(
     is_flag=True,
     help="Decide on running pods as well, as if none of them had a node yet.",
 )
-@click.option(
-    "--until",
-    type=options.Number(min=0),
-    metavar="SECONDS",
-    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
-)
+@options.until
 @options.workers
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("List every pod that moves.")
 def compare(
     configs: tuple[str, ...],
@@ -318,7 +313,7 @@ def _source(name: str) -> "Source":
 @click.command(short_help="A recorded run again, exactly or under another configuration.")
 @click.argument("file", metavar="FILE")
 @options.configuration
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @options.everything("List every pod that moves.")
 @click.pass_context
 def replay(

@@ -12,7 +12,7 @@ SMALLEST_SHARE = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class TimeProfile:
     """Seconds of a whole run, and of its parts."""
 
     seconds: float
@@ -43,7 +43,7 @@ class Profile:
         }
 
 
-def run(simulation: "Simulation", until: float | None) -> Profile:
+def run(simulation: "Simulation", until: float | None) -> TimeProfile:
     """Run a simulation with a stopwatch in every hand."""
     import time
 
@@ -53,10 +53,10 @@ def run(simulation: "Simulation", until: float | None) -> Profile:
     watches.attach(simulation.scheduler)
     began = time.perf_counter()
     simulation.run(until)
-    return Profile(time.perf_counter() - began, watches)
+    return TimeProfile(time.perf_counter() - began, watches)
 
 
-def show(profile: Profile) -> None:
+def show(profile: TimeProfile) -> None:
     """Print the parts, the most expensive first."""
     from rich.text import Text
 
@@ -66,11 +66,7 @@ def show(profile: Profile) -> None:
     page = ConsolePage()
     page.put("")
     page.put(Text(f"Where {1000 * profile.seconds:,.0f} ms went", style=output.HEAD))
-    table = output.table()
-    table.add_column("plugin")
-    table.add_column("what")
-    for head in ("calls", "ms", "us/call", "share"):
-        table.add_column(head, justify="right", no_wrap=True)
+    table = output.table("plugin", "what", numbers=("calls", "ms", "us/call", "share"))
     rows = profile.rows()
     shown = [row for row in rows if row[3] >= SMALLEST_SHARE * profile.seconds]
     for plugin, what, calls, seconds in shown:

@@ -3,7 +3,7 @@
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -12,30 +12,21 @@ if TYPE_CHECKING:
 DELAY_SECONDS = 1.0
 
 
-class ProgressBar:
-    """Appears on standard error after a second, and leaves nothing behind.
+class _Display:
+    """Something on standard error that leaves nothing behind; nothing if that is no terminal."""
 
-    with ProgressBar("scheduling") as progress:
-        progress.update(done, total)
-    """
+    _shown: "RichProgress | RichStatus | None" = None
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._is_terminal = sys.stderr.isatty()
         self._started_at = time.monotonic()
-        self._bar: RichProgress | None = None
 
-    def update(self, done: int, total: int) -> None:
-        """Say how far the work has come."""
-        if not self._is_terminal or time.monotonic() - self._started_at < DELAY_SECONDS:
-            return
-        if self._bar is None:
-            self._bar = _bar()
-            self._bar.start()
-            self._bar.add_task(self._what)
-        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+    @property
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._started_at >= DELAY_SECONDS
 
-    def __enter__(self) -> "ProgressBar":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -44,8 +35,28 @@ class ProgressBar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._shown is not None:
+            self._shown.stop()
+
+
+class ProgressBar(_Display):
+    """A bar that appears after a second.
+
+    with ProgressBar("scheduling") as progress:
+        progress.update(done, total)
+    """
+
+    _shown: "RichProgress | None" = None
+
+    def update(self, done: int, total: int) -> None:
+        """Say how far the work has come."""
+        if not self._is_terminal or not self._is_due:
+            return
+        if self._shown is None:
+            self._shown = _bar()
+            self._shown.start()
+            self._shown.add_task(self._what)
+        self._shown.update(self._shown.task_ids[0], completed=done, total=total)
 
 
 def _bar() -> "RichProgress":
@@ -63,22 +74,18 @@ def _bar() -> "RichProgress":
     )
 
 
-class StatusLine:
+class StatusLine(_Display):
     """A line that says what is going on, where the amount of work is not known.
 
     with StatusLine("trying") as status:
         status.say("with 12 nodes")
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._is_terminal = sys.stderr.isatty()
-        self._started_at = time.monotonic()
-        self._shown: RichStatus | None = None
+    _shown: "RichStatus | None" = None
 
     def say(self, detail: str) -> None:
-        """Say what is going on now."""
-        if time.monotonic() - self._started_at >= DELAY_SECONDS:
+        """Say what is going on now, after the first second."""
+        if self._is_due:
             self.say_at_once(detail)
 
     def say_at_once(self, detail: str) -> None:
@@ -91,15 +98,3 @@ class StatusLine:
             self._shown = Console(stderr=True).status(self._what)
             self._shown.start()
         self._shown.update(f"{self._what} {detail}")
-
-    def __enter__(self) -> "StatusLine":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._shown is not None:
-            self._shown.stop()

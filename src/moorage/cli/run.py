@@ -1,10 +1,165 @@
-"""`moorage run`: schedule a live cluster."""
+"""`moorage run`: schedule a live cluster. Most flags have kube-scheduler's names."""
 
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import click
+from click import Context, Parameter
 
-from moorage.cli import election, options, serving
+from moorage.cli import options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+JOURNAL_LIMIT = 10_000
+
+
+class Duration(click.ParamType[float]):
+    """A duration as Go writes it: 15s, 1m30s."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
+        from moorage.api.config import durations
+
+        if isinstance(value, float):
+            return value
+        try:
+            return durations.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class VerbosityType(click.ParamType[int]):
+    """A whole number; click passes Go's `-v=4` as `=4`."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> int:
+        text = str(value).removeprefix("=")
+        if not text.isdecimal():
+            self.fail(f"{text!r} is not a whole number", param, ctx)
+        return int(text)
+
+
+# Flag, field of LeaderElection, type, help.
+_ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
+    ("lease-duration", "lease_duration_seconds", Duration(), "How long a lease lasts. [15s]"),
+    (
+        "renew-deadline",
+        "renew_deadline_seconds",
+        Duration(),
+        "A leader gives up after this. [10s]",
+    ),
+    ("retry-period", "retry_period_seconds", Duration(), "Between renewals. [2s]"),
+    ("resource-lock", "resource_lock", str, "Has to be leases."),
+    ("resource-name", "resource_name", str, "The lease. [kube-scheduler]"),
+    ("resource-namespace", "resource_namespace", str, "Where it is. [kube-system]"),
+)
+
+
+def leader_election(command: F) -> F:
+    """`--leader-elect` and its companions."""
+    for flag, destination, kind, text in reversed(_ELECTION_FLAGS):
+        command = click.option(f"--leader-elect-{flag}", destination, type=kind, help=text)(command)
+    return click.option(
+        "--leader-elect",
+        type=bool,
+        is_flag=False,
+        flag_value="true",
+        default=None,
+        metavar="[BOOL]",
+        help="Whether to take part in the election of a leader; --leader-elect=false for a "
+        "single scheduler.",
+    )(command)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """Where health, metrics and the other pages are served, and to which clients."""
+
+    bind_address: str
+    secure_port: int
+    serve_http: bool
+    tls_cert_file: str
+    tls_private_key_file: str
+    always: str
+    token_file: str
+
+    def companion(
+        self, configuration: Any, meter: Any
+    ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """What serves these pages while the scheduler runs."""
+        from moorage.live import server, tls
+        from moorage.live.authorization import Authorizer
+
+        # Mistakes in these options show before the first request to the cluster.
+        context = None
+        if self.secure_port and not self.serve_http:
+            context = tls.server_context(self.tls_cert_file, self.tls_private_key_file)
+        Authorizer(None, token_file=self.token_file)
+
+        @asynccontextmanager
+        async def serving(live: Any) -> AsyncIterator[None]:
+            elector = live.elector
+            if elector is not None:
+                meter.election = lambda: (elector.settings.resource_name, elector.is_held)
+            if not self.secure_port:
+                yield
+                return
+            paths = [path.strip() for path in self.always.split(",") if path.strip()]
+            client = live.client.without_bucket()
+            authorizer = Authorizer(client, always=paths, token_file=self.token_file)
+            secure = server.SecureServer(live, meter, configuration, authorizer)
+            async with secure.listening(self.bind_address, self.secure_port, context):
+                yield
+
+        return serving
+
+
+serving_options = options.bundled(
+    ServingOptions,
+    "serving",
+    click.option(
+        "--bind-address",
+        default="0.0.0.0",
+        show_default=True,
+        metavar="IP",
+        help="Where to answer about health and metrics.",
+    ),
+    click.option(
+        "--secure-port",
+        type=click.IntRange(0, 65535),
+        default=10259,
+        show_default=True,
+        help="The port for that; 0: do not answer.",
+    ),
+    click.option(
+        "--serve-http", is_flag=True, help="Answer over plain HTTP instead of HTTPS there."
+    ),
+    click.option(
+        "--tls-cert-file",
+        default="",
+        metavar="FILE",
+        help="The certificate to show, in PEM. Without it: one of its own making.",
+    ),
+    click.option("--tls-private-key-file", default="", metavar="FILE", help="Its key."),
+    click.option(
+        "--authorization-always-allow-paths",
+        "always",
+        default="/healthz,/readyz,/livez",
+        show_default=True,
+        metavar="PATHS",
+        help="Open to everybody; PATH* stands for all that begins so.",
+    ),
+    click.option(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="Who brings the token in it may see all other paths too.",
+    ),
+)
 
 
 @click.command(short_help="Schedule the pods of a live cluster.")
@@ -13,11 +168,11 @@ from moorage.cli import election, options, serving
 @click.option("--master", metavar="URL", help="Overrides the server of the kubeconfig.")
 @click.option("--kube-api-qps", "qps", type=float, help="Requests a second; -1: no limit. [50]")
 @click.option("--kube-api-burst", "burst", type=int, help="Requests at once. [100]")
-@election.flags
-@serving.flags
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides between equal nodes.")
+@leader_election
+@serving_options
+@options.seed
 @click.option(
-    "-v", "--v", "verbosity", type=election.Level(), default=0, help="How much to log: 0 to 10."
+    "-v", "--v", "verbosity", type=VerbosityType(), default=0, help="How much to log: 0 to 10."
 )
 @click.option(
     "--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -32,6 +187,7 @@ def run(
     seed: int,
     verbosity: int,
     logging_format: str,
+    serving: ServingOptions,
     **flags: Any,
 ) -> None:
     """Schedule the pods of a live cluster, beside or instead of kube-scheduler.
@@ -39,28 +195,39 @@ def run(
     What the command line says beats what the file of --config says. It ends with 0 when it is told
     to stop (SIGTERM), and with 1 when it loses its lease.
     """
+    import random
+    import time
+
     from msgspec import structs
 
     from moorage.api import config
+    from moorage.errors import InputError
     from moorage.live import kubeconfig, logs, start
     from moorage.live.extenders import HttpExtenders
 
     _check_extras()
+    try:
+        from moorage.live.timed import TimedScheduler
+        from moorage.metrics.meter import Meter
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            f"{missing.name} is not installed: moorage run needs it; pip install 'moorage[live]'"
+        ) from None
     logs.configure(logging_format, verbosity)
-    answering = serving.take(flags)
-    configuration = election.apply(config.load(config_file), **flags)
+    configuration = _with_flags(config.load(config_file), **flags)
     connection = kubeconfig.find(configuration.client_connection.kubeconfig, context=context)
     if master:
         connection = structs.replace(connection, server=master.rstrip("/"))
     extenders = HttpExtenders(configuration.extenders) if configuration.extenders else None
     try:
-        scheduler, companion = serving.measured(configuration, seed, extenders, answering)
+        meter = Meter(time.perf_counter, random.Random().random, JOURNAL_LIMIT)
+        scheduler = TimedScheduler(configuration, meter, seed=seed, extenders=extenders)
         scheduler.metrics.host = connection.server.partition("//")[2]
         work = start.schedule(
             configuration,
             connection,
             scheduler,
-            companion=companion,
+            companion=serving.companion(configuration, meter),
             extenders=extenders,
             observer=scheduler.metrics.requested,
         )
@@ -80,3 +247,27 @@ def _check_extras() -> None:
         raise InputError(
             f"moorage run needs {' and '.join(missing)}; pip install 'moorage[live]' brings them"
         )
+
+
+def _with_flags(configuration: Any, **flags: Any) -> Any:
+    """The configuration with the values of the given flags."""
+    from msgspec import structs
+
+    from moorage.api import config
+    from moorage.errors import ConfigError
+
+    connection: dict[str, Any] = {
+        name: flags.pop(name) for name in ("kubeconfig", "qps", "burst") if name in flags
+    }
+    changed = structs.replace(
+        configuration,
+        leader_election=structs.replace(configuration.leader_election, **_given(flags)),
+        client_connection=structs.replace(configuration.client_connection, **_given(connection)),
+    )
+    if problems := config.problems(changed):
+        raise ConfigError(problems)
+    return changed
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None}

@@ -55,13 +55,8 @@ class SimulateGroup(click.Group):
 @options.optional_files
 @options.configuration
 @options.seed
-@click.option(
-    "--until",
-    type=options.Number(min=0),
-    metavar="SECONDS",
-    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
-)
-@options.output(*options.OUTPUTS)
+@options.until
+@options.answer_output
 @options.everything("List every node, and every pod by name.")
 @click.option(
     "--fail-on-pending",
@@ -170,17 +165,12 @@ def _has_subcommand(context: click.Context) -> bool:
 
 @click.command(short_help="Play a scenario: arrivals, scaling, drains, failures.")
 @click.argument("file")
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    metavar="PATH",
-    multiple=True,
-    help="More objects that are there at the start: a file, a folder, or - for standard input.",
+@options.paths(
+    "More objects that are there at the start: a file, a folder, or - for standard input."
 )
 @options.configuration
 @click.option("--seed", type=int, help="Instead of the scenario's own.")
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @reports.options
 @click.option(
     "--fail-on-pending", is_flag=True, help="Exit with 1 if any pod has no node at the end."
@@ -236,14 +226,7 @@ def scenario(
 @click.argument("style", type=click.Choice(("openb", "google")))
 @click.option("--pods", "pods_file", metavar="FILE", required=True, help="Pods, or task events.")
 @click.option("--nodes", "nodes_file", metavar="FILE", help="Nodes, or machine events.")
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    metavar="PATH",
-    multiple=True,
-    help="More objects that are there at the start, such as nodes instead of --nodes.",
-)
+@options.paths("More objects that are there at the start, such as nodes instead of --nodes.")
 @click.option(
     "--largest-cpu",
     metavar="CPUS",
@@ -260,7 +243,7 @@ def scenario(
 )
 @options.configuration
 @options.seed
-@options.output(*options.OUTPUTS)
+@options.answer_output
 @reports.options
 def trace(
     style: str,

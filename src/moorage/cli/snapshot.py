@@ -24,10 +24,10 @@ def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
     Only what scheduling reads is written: no environment variables, no commands, no secrets. The
     cluster is read and not touched. Pods that have ended are left out.
     """
-    from moorage.cli import sources
+    from moorage.cli import inputs
     from moorage.errors import InputError
 
-    manifest = sources.from_cluster(kubeconfig, context)
+    manifest = inputs.live_cluster(kubeconfig, context)
     text = _text(manifest.objects, is_yaml=file.endswith((".yaml", ".yml")))
     if file == "-":
         click.echo(text, nl=False)
