@@ -166,7 +166,7 @@ class ClaimVolume(Data):
     read_only: bool = False
 
 
-class ClaimTemplate(Data):
+class EphemeralClaimTemplate(Data):
     """The claim that a generic ephemeral volume creates."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -175,7 +175,7 @@ class ClaimTemplate(Data):
 class EphemeralVolume(Data):
     """A generic ephemeral volume: its claim is named after the pod and the volume."""
 
-    volume_claim_template: ClaimTemplate | None = None
+    volume_claim_template: EphemeralClaimTemplate | None = None
 
 
 class GCEPersistentDisk(Data):

@@ -50,7 +50,7 @@ class ReplicaSet(KubeObject):
     spec: SelectedSpec = SelectedSpec()
 
 
-class ClaimTemplateMeta(Data):
+class StatefulSetClaimTemplate(Data):
     """A claim of which each pod of a stateful set gets its own."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -62,7 +62,7 @@ class StatefulSetOrdinals(Data):
 
 
 class StatefulSetSpec(SelectedSpec):
-    volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
+    volume_claim_templates: tuple[StatefulSetClaimTemplate, ...] = ()
     ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
     # "Parallel"; any other value means in order.
     pod_management_policy: str = "OrderedReady"

@@ -48,7 +48,7 @@ class _LeaseMeta(Struct, frozen=True, rename="camel", omit_defaults=True):
     annotations: dict[str, str] = {}
 
 
-class LeaseObject(Struct, frozen=True, rename="camel"):
+class LeaseRecord(Struct, frozen=True, rename="camel"):
     """The fields of a Lease that leader election uses."""
 
     metadata: _LeaseMeta
@@ -82,7 +82,7 @@ class LeaderElector:
             lease=f"{settings.resource_namespace}/{settings.resource_name}", identity=identity
         )
         self._random = random.Random()
-        self._lease: LeaseObject | None = None  # As last read or written.
+        self._lease: LeaseRecord | None = None  # As last read or written.
         self._changed_at = -math.inf  # When it was last seen to change.
         self._holder = ""
         base = "/apis/coordination.k8s.io/v1"
@@ -123,8 +123,8 @@ class LeaderElector:
                 name=self.settings.resource_name, namespace=self.settings.resource_namespace
             )
             spec = self._renewed(_LeaseSpec(lease_transitions=0))
-            return await self._write(LeaseObject(meta, spec), began)
-        lease = msgspec.json.decode(body, type=LeaseObject)
+            return await self._write(LeaseRecord(meta, spec), began)
+        lease = msgspec.json.decode(body, type=LeaseRecord)
         self._update(lease)
         # The holder may be this scheduler, if the response to its own request was lost.
         has_other_holder = lease.spec.holder_identity not in (None, "", self.identity)
@@ -135,7 +135,7 @@ class LeaderElector:
         spec = self._renewed(_LeaseSpec(lease_transitions=transitions))
         return await self._write(structs.replace(lease, spec=spec), began)
 
-    def _update(self, lease: LeaseObject) -> None:
+    def _update(self, lease: LeaseRecord) -> None:
         if self._lease is None or lease.spec != self._lease.spec:
             self._changed_at = self._clock()
         self._lease = lease
@@ -188,7 +188,7 @@ class LeaderElector:
         if await self._write(structs.replace(self._lease, spec=spec), self._clock()):
             return True
         body = await self._client.get(self._path, seconds=self._seconds, tries=1)
-        lease = msgspec.json.decode(body, type=LeaseObject)
+        lease = msgspec.json.decode(body, type=LeaseRecord)
         self._update(lease)
         if lease.spec.holder_identity != self.identity:
             self.is_held = False
@@ -226,7 +226,7 @@ class LeaderElector:
             lease_transitions=before.lease_transitions,
         )
 
-    async def _write(self, lease: LeaseObject, began: float) -> bool:
+    async def _write(self, lease: LeaseRecord, began: float) -> bool:
         """Create or update the lease; False if another candidate has changed it meanwhile."""
         is_new = not lease.metadata.resource_version
         method, path = ("POST", self._all) if is_new else ("PUT", self._path)
@@ -238,7 +238,7 @@ class LeaderElector:
             if error.code == api_errors.CONFLICT:
                 return False
             raise
-        self._lease = msgspec.json.decode(body, type=LeaseObject)
+        self._lease = msgspec.json.decode(body, type=LeaseRecord)
         self._changed_at = self._clock()
         self.renewed_at = began
         return True

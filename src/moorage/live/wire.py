@@ -34,7 +34,7 @@ class ListMeta(Struct, frozen=True, rename="camel"):
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class ListPage(Struct, Generic[T], frozen=True):
+class ObjectPage(Struct, Generic[T], frozen=True):
     """One page of a list; Go encodes an empty list as null."""
 
     metadata: ListMeta = ListMeta()
@@ -52,12 +52,12 @@ class _Versioned(Struct, frozen=True, gc=False):
 
 _RAW_EVENT = msgspec.json.Decoder(_WatchEvent[Raw])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
-_RAW_PAGE = msgspec.json.Decoder(ListPage[Raw])
+_RAW_PAGE = msgspec.json.Decoder(ObjectPage[Raw])
 
 
 @cache
 def _page_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(ListPage[struct])  # type: ignore[valid-type]  # a type as a value
+    return msgspec.json.Decoder(ObjectPage[struct])  # type: ignore[valid-type]  # a type as a value
 
 
 @cache
@@ -70,10 +70,10 @@ def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct)
 
 
-def decode_page(body: bytes, kind: Kind, log: Logger) -> ListPage[Any]:
+def decode_page(body: bytes, kind: Kind, log: Logger) -> ObjectPage[Any]:
     """Decode one page of a list; invalid objects are skipped and logged."""
     try:
-        found: ListPage[Any] = _page_decoder(kind.struct).decode(body)
+        found: ObjectPage[Any] = _page_decoder(kind.struct).decode(body)
         return found
     except msgspec.ValidationError:
         pass  # At least one object is invalid: decode each by itself.
@@ -84,7 +84,7 @@ def decode_page(body: bytes, kind: Kind, log: Logger) -> ListPage[Any]:
     except msgspec.ValidationError as error:
         raise UnreadableError(f"what came is not a list: {error}") from None
     objects = [decode_object(raw, kind, log) for raw in raws.items or ()]
-    return ListPage(metadata=raws.metadata, items=[obj for obj in objects if obj is not None])
+    return ObjectPage(metadata=raws.metadata, items=[obj for obj in objects if obj is not None])
 
 
 def decode_object(raw: bytes | Raw, kind: Kind, log: Logger) -> Any:

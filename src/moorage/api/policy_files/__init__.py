@@ -1,10 +1,10 @@
-"""Policy files, as kube-scheduler read them until 1.22: predicates, priorities, extenders.
+"""Policy files, the configuration of kube-scheduler up to 1.22: predicates, priorities, extenders.
 
     migration = policy_files.migrate("policy.cfg")
     migration.configuration    the equivalent KubeSchedulerConfiguration, as plain data
-    migration.warnings         what has no equivalent and is left out
+    migration.warnings         what has no equivalent and is omitted
 
-names.py has the tables of names, policy.py reads a file, migration.py translates it.
+policy.py reads a file, migration.py migrates it.
 """
 
 from moorage.api.policy_files.migration import Migration, migrate

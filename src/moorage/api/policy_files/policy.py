@@ -1,4 +1,4 @@
-"""A Policy file: from text to predicates, priorities and extenders; keys in whatever case."""
+"""Read a Policy file: predicates, priorities and extenders; keys are case-insensitive."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +15,8 @@ CONFIG_MAP_KEY = "policy.cfg"
 NANOSECONDS = 1_000_000_000
 
 
-class Named(Struct, frozen=True, kw_only=True):
-    """A predicate or a priority; the argument's one member says what it is."""
+class PolicyEntry(Struct, frozen=True, kw_only=True):
+    """A predicate or a priority; an argument is its name, in lower case, and its members."""
 
     name: str
     weight: int = 0
@@ -24,32 +24,29 @@ class Named(Struct, frozen=True, kw_only=True):
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What a file says; None is the default set."""
+    """The content of a Policy file; None means the default set."""
 
-    predicates: tuple[Named, ...] | None = None
-    priorities: tuple[Named, ...] | None = None
+    predicates: tuple[PolicyEntry, ...] | None = None
+    priorities: tuple[PolicyEntry, ...] | None = None
     extenders: tuple[dict[str, Any], ...] = ()
     hard_pod_affinity_weight: int = 0
     checks_all: bool = False
 
 
-# Keys in lower case -> how they are written, for complaints.
-_MEMBERS = {
-    name.lower(): name
-    for name in (
-        "kind",
-        "apiVersion",
-        "predicates",
-        "priorities",
-        "extenders",
-        "hardPodAffinitySymmetricWeight",
-        "alwaysCheckAllPredicates",
-    )
-}
+# In lower case, as all keys are compared.
+_MEMBERS = (
+    "kind",
+    "apiversion",
+    "predicates",
+    "priorities",
+    "extenders",
+    "hardpodaffinitysymmetricweight",
+    "alwayscheckallpredicates",
+)
 
 
 def read(path: Path) -> Policy:
-    """A Policy from a file; also from a ConfigMap that holds one, as they were deployed."""
+    """A Policy from a file, or from a file with a ConfigMap that contains one."""
     plain = sources.read(path)
     if isinstance(plain, dict) and plain.get("kind") == "ConfigMap":
         held = (plain.get("data") or {}).get(CONFIG_MAP_KEY)
@@ -61,7 +58,7 @@ def read(path: Path) -> Policy:
 
 def of_plain(plain: Any) -> Policy:
     """A Policy from plain data."""
-    members = _folded(plain, "the file")
+    members = _fold_keys(plain, "the file")
     kind, version = members.get("kind"), members.get("apiversion")
     if kind != KIND or version not in ("v1", None):
         found = f"kind {errors.shown(kind)} of version {errors.shown(version)}"
@@ -85,21 +82,21 @@ def of_plain(plain: Any) -> Policy:
     )
 
 
-def _all_named(plain: Any, path: str) -> tuple[Named, ...] | None:
+def _all_named(plain: Any, path: str) -> tuple[PolicyEntry, ...] | None:
     if plain is None:
         return None
     return tuple(_named(each, f"{path}[{i}]") for i, each in enumerate(_list(plain, path)))
 
 
-def _named(plain: Any, path: str) -> Named:
-    members = _folded(plain, path)
+def _named(plain: Any, path: str) -> PolicyEntry:
+    members = _fold_keys(plain, path)
     name, weight = members.get("name"), members.get("weight", 0)
     if not isinstance(name, str) or not name:
         raise ConfigError([errors.required(f"{path}.name")])
     if not _is_integer(weight):
         raise ConfigError([errors.invalid(f"{path}.weight", weight, "must be an integer")])
     argument = members.get("argument")
-    return Named(
+    return PolicyEntry(
         name=name,
         weight=weight,
         argument=None if argument is None else _argument(argument, f"{path}.argument"),
@@ -107,22 +104,23 @@ def _named(plain: Any, path: str) -> Named:
 
 
 def _argument(plain: Any, path: str) -> tuple[str, dict[str, Any]]:
-    members = {k: v for k, v in _folded(plain, path).items() if v is not None}
+    members = {k: v for k, v in _fold_keys(plain, path).items() if v is not None}
     if len(members) != 1:
         rule = f"must have exactly one member, has {len(members)}"
         raise ConfigError([errors.invalid(path, plain, rule)])
     ((kind, inner),) = members.items()
-    return kind, _folded(inner, f"{path}.{kind}")
+    return kind, _fold_keys(inner, f"{path}.{kind}")
 
 
 def _extender(plain: Any, path: str) -> dict[str, Any]:
-    """An extender as a configuration of today writes it."""
-    members = _renamed(_folded(plain, path), structs.Extender, path)
+    """An extender as in a KubeSchedulerConfiguration."""
+    members = _rename_keys(_fold_keys(plain, path), structs.Extender, path)
     if isinstance(tls := members.get("tlsConfig"), dict):
-        members["tlsConfig"] = _renamed(_folded(tls, path), structs.ExtenderTLSConfig, path)
+        members["tlsConfig"] = _rename_keys(_fold_keys(tls, path), structs.ExtenderTLSConfig, path)
     if isinstance(managed := members.get("managedResources"), list):
         members["managedResources"] = [
-            _renamed(_folded(each, path), structs.ExtenderManagedResource, path) for each in managed
+            _rename_keys(_fold_keys(each, path), structs.ExtenderManagedResource, path)
+            for each in managed
         ]
     timeout = members.get("httpTimeout")
     if isinstance(timeout, int):
@@ -130,7 +128,7 @@ def _extender(plain: Any, path: str) -> dict[str, Any]:
     return members
 
 
-def _renamed(members: dict[str, Any], struct: type[Struct], path: str) -> dict[str, Any]:
+def _rename_keys(members: dict[str, Any], struct: type[Struct], path: str) -> dict[str, Any]:
     names = {field.encode_name.lower(): field.encode_name for field in wire.wire_fields(struct)}
     unknown = [name for name in members if name not in names]
     if unknown:
@@ -138,7 +136,7 @@ def _renamed(members: dict[str, Any], struct: type[Struct], path: str) -> dict[s
     return {names[name]: value for name, value in members.items() if value is not None}
 
 
-def _folded(plain: Any, path: str) -> dict[str, Any]:
+def _fold_keys(plain: Any, path: str) -> dict[str, Any]:
     if not isinstance(plain, Mapping):
         raise ConfigError([f"{path}: must be an object"])
     return {str(name).lower(): value for name, value in plain.items()}
