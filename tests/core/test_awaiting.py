@@ -109,7 +109,7 @@ def test_a_pod_that_is_deleted_meanwhile(machine):
 
 def test_a_pod_whose_place_another_takes(machine):
     run = waiting(machine)
-    assert run.scheduler.bindings.take_back(POD, "DefaultPreemption")
+    assert run.scheduler.bindings.preempt(POD, "DefaultPreemption")
     run.advance()
     assert (run.cached(POD), run.scheduler.deadline is None) == (None, False)
     assert run.where(POD) == "backoff"

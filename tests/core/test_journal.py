@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from moorage.core.journal import Bound, Considered, Decided, Journal, Popped, Queued
+from moorage.core.journal import Bound, Decided, Journal, Popped, Queued, ScoredNode
 from moorage.framework.status import SUCCESS, unschedulable
 from moorage.testing import make_pod
 
@@ -40,7 +40,7 @@ def test_with_a_limit_only_the_latest_are_kept():
 def test_lines_are_json_with_the_kind_of_fact():
     journal = Journal()
     journal.add(
-        Decided(at=1.5, uid="a", node="n1", nodes=3, feasible=1, best=(Considered("n1", 7, {}),))
+        Decided(at=1.5, uid="a", node="n1", nodes=3, feasible=1, best=(ScoredNode("n1", 7, {}),))
     )
     (line,) = journal.lines()
     assert json.loads(line) == {
@@ -84,9 +84,9 @@ def test_a_decision_has_counts_and_the_best_three_with_their_scores(machine):
     assert (decided.node, decided.nodes, decided.feasible) == ("n5", 6, 5)
     assert decided.rejected_by == {"Ranks": 1}
     assert decided.best == (
-        Considered("n5", 51, {"Ranks": 50, "Ones": 1}),
-        Considered("n4", 41, {"Ranks": 40, "Ones": 1}),
-        Considered("n3", 31, {"Ranks": 30, "Ones": 1}),
+        ScoredNode("n5", 51, {"Ranks": 50, "Ones": 1}),
+        ScoredNode("n4", 41, {"Ranks": 40, "Ones": 1}),
+        ScoredNode("n3", 31, {"Ranks": 30, "Ones": 1}),
     )
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.core.heap import comparable
 from moorage.core.journal import MixedKeys
-from moorage.core.mixed_keys import comparable
 from moorage.framework.status import SUCCESS, unschedulable
 from moorage.testing import make_node, make_pod
 

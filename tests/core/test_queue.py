@@ -6,7 +6,7 @@ import pytest
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
-from moorage.core.in_flight import Missed
+from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
@@ -510,7 +510,7 @@ def test_20_an_update_in_flight_is_a_change_that_was_missed():
     r.fly(pod)
     r.queue.update(pod, make_pod(labels={"a": "b"}), 0.1)
     assert r.where(pod) == "in_flight"
-    assert [type(item) for item in r.queue.timeline()[1:]] == [Missed]
+    assert [type(item) for item in r.queue.timeline()[1:]] == [InFlightEvent]
     assert r.queue.timeline()[1].event.label == "UnschedulablePodUpdatePodLabel"
 
 
@@ -743,7 +743,7 @@ def test_nominated_pods_are_seen_as_the_queue_has_them():
 
 
 def test_29_updates_keep_a_promise_that_is_not_written_yet():
-    nominator = Nominator({"ns/p1": make_pod()}.get)
+    nominator = Nominator({"ns/p1": make_pod()})
     r, pod = rig(nominator=nominator), make_pod()
     r.rest(pod, 0.0, "A")
     nominator.nominate(pod, "n1")
@@ -827,7 +827,7 @@ def test_a_pickled_queue_goes_on_as_the_first():
 def test_check_notices_a_pod_in_two_places():
     r, pod = rig(), make_pod()
     entry = r.rest(pod, 0.0, "A")
-    r.queue._places.active.push(entry.key, entry, (0, 0.0))
+    r.queue._queues.active.push(entry.key, entry, (0, 0.0))
     with pytest.raises(InvariantError, match="ns/p1 is both active and unschedulable"):
         r.queue.check()
 
@@ -843,6 +843,6 @@ def test_check_notices_a_stale_list():
 def test_check_notices_a_pod_in_flight_and_queued():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
-    r.queue._places.enter_active(entry, "NodeAdd", 0.0)
+    r.queue._queues.enter_active(entry, "NodeAdd", 0.0)
     with pytest.raises(InvariantError, match="ns/p1 is in flight and active"):
         r.queue.check()

@@ -5,7 +5,7 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.core import backoff
-from moorage.core.backoff import Backoff
+from moorage.core.backoff import BackoffQueue
 from moorage.core.queued_pod import QueuedPod
 
 
@@ -45,11 +45,11 @@ def test_doubling(failures, initial, maximum, seconds):
     ],
 )
 def test_until(entry, maximum, until):
-    assert Backoff(1, maximum).until(entry) == until
+    assert BackoffQueue(1, maximum).until(entry) == until
 
 
 def test_the_end_is_kept_until_the_next_failure():
-    waiting, entry = Backoff(1, 10), make_entry(at=5.0, refusals=1)
+    waiting, entry = BackoffQueue(1, 10), make_entry(at=5.0, refusals=1)
     assert waiting.until(entry) == 6
     entry.unschedulable_count = 3
     assert waiting.until(entry) == 6
@@ -66,7 +66,7 @@ def test_the_end_is_kept_until_the_next_failure():
     ],
 )
 def test_a_pod_waits_through_its_last_second(now, waits):
-    waiting, entry = Backoff(1, 10), make_entry(at=10.7, refusals=1)
+    waiting, entry = BackoffQueue(1, 10), make_entry(at=10.7, refusals=1)
     waiting.put(entry, 0)
     assert waiting.deadline == 12
     assert waiting.is_backing_off(entry, now) is waits
@@ -74,7 +74,7 @@ def test_a_pod_waits_through_its_last_second(now, waits):
 
 
 def test_16_windows_then_the_order_of_the_active_queue():
-    waiting = Backoff(1, 10)
+    waiting = BackoffQueue(1, 10)
     for name, at, priority in [
         ("late-high", 2.1, 9),
         ("early-low", 1.9, 1),
@@ -93,7 +93,7 @@ def test_16_windows_then_the_order_of_the_active_queue():
 
 
 def test_16_trouble_has_no_priorities():
-    waiting = Backoff(1, 10)
+    waiting = BackoffQueue(1, 10)
     for name, at, priority in [("low", 1.1, 1), ("high", 1.2, 9), ("earlier", 0.5, 1)]:
         waiting.put(make_entry(name, at=at, errors=1), (-priority, at))
     assert [entry.pod.name for entry in waiting] == ["earlier", "low", "high"]
@@ -101,7 +101,7 @@ def test_16_trouble_has_no_priorities():
 
 
 def test_refused_pods_leave_before_failed_ones():
-    waiting = Backoff(1, 10)
+    waiting = BackoffQueue(1, 10)
     waiting.put(make_entry("failed", at=0.0, errors=1), 0)
     waiting.put(make_entry("refused", at=3.0, refusals=1), 0)
     assert waiting.deadline == 2
@@ -112,7 +112,7 @@ def test_refused_pods_leave_before_failed_ones():
 
 
 def test_discard_finds_either_heap():
-    waiting = Backoff(1, 10)
+    waiting = BackoffQueue(1, 10)
     waiting.put(make_entry("failed", errors=1), 0)
     waiting.put(make_entry("refused", refusals=1), 0)
     for key in ("ns/failed", "ns/refused", "ns/unknown"):

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
-from moorage.core.in_flight import InFlight, Missed
+from moorage.core.in_flight import InFlightEvent, InFlightPods
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
 from moorage.framework.events import ClusterEvent
@@ -25,7 +25,7 @@ def make_entry(name):
 
 def play(script):
     """A word per step: a pod takes off, a change happens, `name.` is done."""
-    flights = InFlight()
+    flights = InFlightPods()
     for step in script.split():
         if step in CHANGES:
             flights.record(CHANGES[step], None, None)
@@ -38,7 +38,7 @@ def play(script):
 
 
 def words(line):
-    return " ".join(NAMES[e.event] if isinstance(e, Missed) else e.uid for e in line)
+    return " ".join(NAMES[e.event] if isinstance(e, InFlightEvent) else e.uid for e in line)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_timeline(script, line):
     ],
 )
 def test_missed(script, pod, missed):
-    assert words(play(script).missed_by(pod)) == missed
+    assert words(play(script).events_since_pop(pod)) == missed
 
 
 def test_a_pod_not_in_flight_has_missed_nothing_that_is_known():
-    assert play("p1 X").missed_by("p2") is None
+    assert play("p1 X").events_since_pop("p2") is None
 
 
 def test_changes_that_nobody_missed_are_let_go():
@@ -80,7 +80,7 @@ def test_changes_that_nobody_missed_are_let_go():
         flights.add(make_entry(f"q{i}"))
         flights.record(CHANGES["X"], None, None)
         flights.done("p0" if i == 0 else f"q{i - 1}")
-    assert len(flights._missed) <= 2
+    assert len(flights._events) <= 2
     flights.check()
 
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSpec
-from moorage.core.in_flight import Missed
+from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.queue import SchedulingQueue
 from moorage.framework import events
@@ -504,7 +504,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert mine == theirs, place
             assert self.queue.counts()[place] == len(theirs)
         mine = [
-            (item.event, item.old, item.new) if isinstance(item, Missed) else item.uid
+            (item.event, item.old, item.new) if isinstance(item, InFlightEvent) else item.uid
             for item in self.queue.timeline()
         ]
         theirs = [item.pod.uid if isinstance(item, Record) else item for item in self.model.line]

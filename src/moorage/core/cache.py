@@ -1,13 +1,8 @@
-"""Cache: which pod is on which node, for certain or assumed; the only writer of the NodeTable.
+"""Cache: which pod is on which node, confirmed or assumed; the only writer of the NodeTable.
 
-    state      assume    finish_binding   add (confirm)   update   forget    remove
-    unknown    assumed   -                added           error    -         -
-    assumed    error     assumed, dated   added           error    unknown   unknown
-    added      error     -                error           added    error     unknown
-
-Pods are known by UID. A pod that turns up on another node than assumed is moved there. A pod may
+Pods are known by UID. A pod that is observed on another node than assumed is moved there. A pod may
 be on a node that is not known yet, or not any more: the table keeps its row. An assumed pod whose
-binding was reported done, and which the world does not show in time, comes up in `unconfirmed`.
+binding was reported done, and which is not observed on its node in time, is in `unconfirmed`.
 """
 
 from collections.abc import Iterator
@@ -15,23 +10,72 @@ from collections.abc import Iterator
 from msgspec import Struct, structs
 
 from moorage.api.pod import Pod
+from moorage.core.transitions import TransitionTable
 from moorage.errors import MoorageError
 from moorage.framework.template import RESIZE_PENDING, PodTemplate, Templates
 from moorage.nodes.table import NodeTable
 
+ABSENT = "absent"
+ASSUMED = "assumed"
+BOUND = "bound"
+ADDED = "added"
+
+ASSUME = "assume"
+FINISH_BINDING = "finish_binding"
+ADD = "add"
+UPDATE = "update"
+FORGET = "forget"
+REMOVE = "remove"
+
+CACHE_TRANSITIONS = TransitionTable(
+    "cache",
+    (
+        (ABSENT, ASSUME, ASSUMED, "a node is selected for the pod"),
+        (ABSENT, ADD, ADDED, "the pod is observed on a node"),
+        (ABSENT, FINISH_BINDING, ABSENT, "the pod was deleted before its binding was done"),
+        (ABSENT, FORGET, ABSENT, "the pod was deleted meanwhile"),
+        (ABSENT, REMOVE, ABSENT, "the pod was deleted meanwhile"),
+        (ASSUMED, FINISH_BINDING, BOUND, "the binding is reported done"),
+        (ASSUMED, ADD, ADDED, "the pod is observed on a node before the binding is reported done"),
+        (ASSUMED, FORGET, ABSENT, "the binding failed, or the pod is deleted"),
+        (ASSUMED, REMOVE, ABSENT, "the pod is deleted"),
+        (BOUND, ADD, ADDED, "the pod is observed on a node: confirmed"),
+        (BOUND, FORGET, ABSENT, "the pod is not on its node after all: expired; or deleted"),
+        (BOUND, REMOVE, ABSENT, "the pod is deleted"),
+        (ADDED, FINISH_BINDING, ADDED, "the pod was observed before its binding was reported done"),
+        (ADDED, UPDATE, ADDED, "the pod changed, or moved to another node"),
+        (ADDED, REMOVE, ABSENT, "the pod is deleted, or has ended"),
+    ),
+)
+# The errors of other events, in kube-scheduler's words.
+CACHE_ERRORS = {
+    (ASSUMED, ASSUME): "pod {} is in the cache, so can't be assumed",
+    (BOUND, ASSUME): "pod {} is in the cache, so can't be assumed",
+    (ADDED, ASSUME): "pod {} is in the cache, so can't be assumed",
+    (ADDED, ADD): "pod {} was already in added state",
+    (ABSENT, UPDATE): "pod {} is not added to scheduler cache, so cannot be updated",
+    (ASSUMED, UPDATE): "assumed pod {} should not be updated",
+    (BOUND, UPDATE): "assumed pod {} should not be updated",
+    (ADDED, FORGET): "pod {} wasn't assumed so cannot be forgotten",
+}
+
 
 class CacheError(MoorageError):
-    """A step that the table above does not have."""
+    """One of CACHE_ERRORS."""
 
 
 class Cached(Struct, gc=False):
-    """A pod that has a place."""
+    """A pod on a node."""
 
     pod: Pod
     node: str
     template: PodTemplate
-    assumed: bool
+    state: str
     bound_at: float | None = None  # When its binding was reported done; None before that.
+
+    @property
+    def assumed(self) -> bool:
+        return self.state != ADDED
 
 
 class Cache:
@@ -41,17 +85,17 @@ class Cache:
         self._table = table
         self._templates = templates
         self._pods: dict[str, Cached] = {}
-        # Reported bound and not confirmed yet, in the order in which they were reported.
+        # When the binding of each pod in state BOUND was reported done, oldest first.
         self._unconfirmed: dict[str, float] = {}
         self.assumed_count = 0
 
     def get(self, uid: str) -> Cached | None:
-        """What is known of a pod."""
+        """A pod with its node."""
         return self._pods.get(uid)
 
     def is_assumed(self, uid: str) -> bool:
         cached = self._pods.get(uid)
-        return cached is not None and cached.assumed
+        return cached is not None and cached.state != ADDED
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
@@ -63,112 +107,111 @@ class Cache:
         return iter(self._pods.values())
 
     def assume(self, pod: Pod, node: str, template: PodTemplate) -> Pod:
-        """Book a pod on a node before the world knows; returns the pod as it is there."""
+        """Add a pod to a node before it is observed there; returns the pod with its node name."""
         uid = pod.metadata.uid
-        if uid in self._pods:
-            raise CacheError(f"pod {uid}({pod.key}) is in the cache, so can't be assumed")
+        cached = self._pods.get(uid)
+        step = (ABSENT if cached is None else cached.state, ASSUME)
+        if step in CACHE_ERRORS:
+            raise _error(step, pod)
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
         self._table.add_pod(node, placed, template.usage)
-        self._pods[uid] = Cached(placed, node, template, assumed=True)
+        self._pods[uid] = Cached(placed, node, template, CACHE_TRANSITIONS[step])
         self.assumed_count += 1
         return placed
 
     def finish_binding(self, uid: str, now: float) -> None:
-        """The binding was reported done; from here on the world has to show it in time."""
+        """The binding was reported done; from here on the pod has to be observed in time."""
         cached = self._pods.get(uid)
-        if cached is not None and cached.assumed:
-            cached.bound_at = now
+        state = CACHE_TRANSITIONS[ABSENT if cached is None else cached.state, FINISH_BINDING]
+        if cached is not None and state == BOUND:
+            cached.state, cached.bound_at = state, now
             self._unconfirmed[uid] = now
 
     def forget(self, uid: str) -> Cached | None:
-        """Give an assumed pod's room back; None if it was not known (any more)."""
-        cached = self._pods.get(uid)
-        if cached is None:
-            return None
-        if not cached.assumed:
-            who = f"pod {uid}({cached.pod.key})"
-            raise CacheError(f"{who} wasn't assumed so cannot be forgotten")
-        self._drop(cached)
-        return cached
+        """Remove an assumed pod from its node; None if it is not known (any more)."""
+        return self._drop(self._pods.get(uid), FORGET)
 
     def add(self, pod: Pod) -> bool:
-        """The world shows a pod on a node; True if that confirms what was assumed."""
+        """A pod is observed on a node; True if that confirms what was assumed."""
         cached = self._pods.get(pod.metadata.uid)
-        if cached is not None and not cached.assumed:
-            raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
-        self._place(pod, cached)
+        step = (ABSENT if cached is None else cached.state, ADD)
+        if step in CACHE_ERRORS:
+            raise _error(step, pod)
+        self._place(pod, cached, CACHE_TRANSITIONS[step])
         return cached is not None and cached.node == pod.spec.node_name
 
     def update(self, pod: Pod) -> None:
         """A pod that is on a node changed."""
         cached = self._pods.get(pod.uid)
-        if cached is None:
-            who = f"pod {pod.uid}({pod.key})"
-            raise CacheError(f"{who} is not added to scheduler cache, so cannot be updated")
-        if cached.assumed:
-            raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
-        self._place(pod, cached)
+        step = (ABSENT if cached is None else cached.state, UPDATE)
+        if step in CACHE_ERRORS:
+            raise _error(step, pod)
+        self._place(pod, cached, CACHE_TRANSITIONS[step])
 
     def remove(self, uid: str) -> Cached | None:
-        """A pod is gone from its node; None if it was not known."""
-        cached = self._pods.get(uid)
-        if cached is not None:
-            self._drop(cached)
-        return cached
+        """A pod is gone from its node; None if it is not known."""
+        return self._drop(self._pods.get(uid), REMOVE)
 
     def unconfirmed(self, now: float, after_seconds: float = 0.0) -> Iterator[Cached]:
         """Assumed pods whose binding was reported done so long ago, oldest first."""
         for uid, bound_at in self._unconfirmed.items():
-            # Added up as the deadline is, so that the two agree to the last bit.
+            # Computed as the deadline is, so that the two agree to the last bit.
             if bound_at + after_seconds > now:
                 return
             yield self._pods[uid]
 
-    def _place(self, pod: Pod, before: Cached | None) -> None:
+    def _place(self, pod: Pod, before: Cached | None, state: str) -> None:
         node = pod.spec.node_name
         if before is None or before.node != node:
             if before is not None:
-                self._drop(before)
+                self._drop(before, REMOVE)
             template = self._templates.of(pod)
             self._table.add_pod(node, pod, template.usage)
-            self._pods[pod.metadata.uid] = Cached(pod, node, template, assumed=False)
+            self._pods[pod.metadata.uid] = Cached(pod, node, template, state)
             return
-        # In place: in the usual case of a binding confirmed, nothing else changes.
-        says_the_same, template = _says_the_same(pod, before.pod), before.template
-        if not (says_the_same and _takes_the_same(pod, before.pod)):
+        # In place: when a binding is confirmed, most often nothing else changes.
+        same_spec, template = _has_same_spec(pod, before.pod), before.template
+        if not (same_spec and _has_same_usage(pod, before.pod)):
             template = self._templates.of(pod)
         usage = template.usage
-        alike = says_the_same and usage == before.template.usage
+        alike = same_spec and usage == before.template.usage
         self._table.replace_pod(node, pod, usage, alike=alike)
-        self._settle(before)
-        before.pod, before.template, before.assumed = pod, template, False
+        self._not_assumed(before)
+        before.pod, before.template, before.state = pod, template, state
 
-    def _drop(self, cached: Cached) -> None:
-        uid = cached.pod.uid
+    def _drop(self, cached: Cached | None, event: str) -> Cached | None:
+        if cached is None:
+            return None
+        step, uid = (cached.state, event), cached.pod.uid
+        if step in CACHE_ERRORS:
+            raise _error(step, cached.pod)
+        assert CACHE_TRANSITIONS[step] == ABSENT
         self._table.remove_pod(cached.node, uid)
-        self._settle(cached)
+        self._not_assumed(cached)
         del self._pods[uid]
+        return cached
 
-    def _settle(self, cached: Cached) -> None:
-        """Nobody waits any more to see whether an assumed pod is where we think."""
-        if cached.assumed:
+    def _not_assumed(self, cached: Cached) -> None:
+        """Stop waiting for the confirmation of an assumed pod."""
+        if cached.state != ADDED:
             self._unconfirmed.pop(cached.pod.metadata.uid, None)
             self.assumed_count -= 1
 
 
-def _says_the_same(pod: Pod, other: Pod) -> bool:
-    """Whether a pod's own words are the same."""
+def _error(step: tuple[str, str], pod: Pod) -> CacheError:
+    return CacheError(CACHE_ERRORS[step].format(f"{pod.uid}({pod.key})"))
+
+
+def _has_same_spec(pod: Pod, other: Pod) -> bool:
+    """Whether spec, labels and annotations of a pod are the same."""
     meta, was = pod.metadata, other.metadata
     return (
         pod.spec == other.spec and meta.labels == was.labels and meta.annotations == was.annotations
     )
 
 
-def _takes_the_same(pod: Pod, other: Pod) -> bool:
-    """Whether its status tells nothing new of what a template is made of; quicker than making one.
-
-    Together with the pod's own words, that is.
-    """
+def _has_same_usage(pod: Pod, other: Pod) -> bool:
+    """Whether the parts of a status are the same that a template reads; faster than making one."""
     status, was = pod.status, other.status
     return status is was or (
         status.container_statuses == was.container_statuses

@@ -1,27 +1,26 @@
-"""Confirmations: pods of which nobody is sure whether they are bound are looked up.
+"""Confirmations: look up pods when it is uncertain whether they are bound.
 
-    the pod                              the world says          then
-    its binding's outcome is unknown     it is on its node       the binding goes on as done
-                                         it is not               the binding goes on as failed
-    reported bound, and the world        it is on a node         it is there, as if seen
-    does not show it in time             it is not               its room is given back: start over
-    either of them                       nothing, for now        it is asked again soon
+    pod                                   lookup shows            then
+    outcome of its binding is unknown     it is on its node       the binding cycle is done
+                                          it is not               the binding cycle fails
+    binding done, but the pod was not     it is on a node         as if it was observed there
+    observed on its node in time          it is not               it is forgotten and queued again
+    either of them                        nothing (an error)      it is looked up again soon
 
-Its room is not given away before that is known.
+Until then the pod stays assumed.
 """
 
 from moorage.api.pod import Pod
 from moorage.core.bindings import Bindings
-from moorage.core.cache import Cache
-from moorage.core.effects import Done, Failed, Outcome
-from moorage.core.intake import Intake
-from moorage.core.journal import Expired, Journal
-from moorage.core.lookups import RETRY_SECONDS, Lookups
+from moorage.core.effects import Done, Failed, Outcome, Purpose
+from moorage.core.event_handlers import EventHandlers
+from moorage.core.journal import Expired
 from moorage.core.observations import Updated
-from moorage.core.outbox import Outbox, Purpose
-from moorage.core.queue import SchedulingQueue
+from moorage.core.state import SchedulerState
 from moorage.framework import events
 from moorage.framework.effects import LookUpPod, PodRef
+
+RETRY_SECONDS = 1.0
 
 
 class Confirmations:
@@ -29,74 +28,69 @@ class Confirmations:
 
     def __init__(
         self,
-        confirm_seconds: float,
+        state: SchedulerState,
         bindings: Bindings,
-        lookups: Lookups,
-        intake: Intake,
-        cache: Cache,
-        queue: SchedulingQueue,
-        outbox: Outbox,
-        journal: Journal,
+        handlers: EventHandlers,
+        confirm_seconds: float,
     ) -> None:
-        self._confirm_seconds = confirm_seconds
+        self._state = state
+        self._cache = state.cache
+        self._lookups = state.lookups
         self._bindings = bindings
-        self._lookups = lookups
-        self._intake = intake
-        self._cache = cache
-        self._queue = queue
-        self._outbox = outbox
-        self._journal = journal
+        self._handlers = handlers
+        self._confirm_seconds = confirm_seconds
 
     def advance(self, now: float) -> None:
-        """Ask about those that are to be looked up by now."""
+        """Start the lookups that are due."""
         for cached in self._cache.unconfirmed(now, self._confirm_seconds):
-            self._lookups.want(cached.pod.uid, now)
-        for uid in self._lookups.due(now):
-            # A binding has to come to an end even if its pod was deleted meanwhile.
-            unsure = self._bindings.get(uid) or self._cache.get(uid)
-            if unsure is None:
-                self._lookups.answered(uid)
+            self._lookups.schedule(cached.pod.uid, now)
+        for uid in self._lookups.start_due(now):
+            # A binding cycle has to end even if its pod was deleted meanwhile.
+            uncertain = self._bindings.get(uid) or self._cache.get(uid)
+            if uncertain is None:
+                self._lookups.finish(uid)
             else:
-                self._outbox.ask(LookUpPod(PodRef.of(unsure.pod)), Purpose.LOOK_UP, uid)
+                request = LookUpPod(PodRef.of(uncertain.pod))
+                self._state.outbox.add(request, Purpose.LOOK_UP, uid)
 
     @property
     def deadline(self) -> float | None:
-        """When the next is to be looked up; None if nobody is, as things stand."""
+        """When the next lookup is due; None if none is, as things stand."""
         moments = [] if self._lookups.deadline is None else [self._lookups.deadline]
         for cached in self._cache.unconfirmed(float("inf")):
-            if cached.bound_at is not None and not self._lookups.knows(cached.pod.uid):
+            if cached.bound_at is not None and cached.pod.uid not in self._lookups:
                 moments.append(cached.bound_at + self._confirm_seconds)
                 break  # They come oldest first.
         return min(moments, default=None)
 
-    def answered(self, uid: str, outcome: Outcome, now: float) -> None:
-        """A look-up came to an end."""
-        self._lookups.answered(uid)
+    def completed(self, uid: str, outcome: Outcome, now: float) -> None:
+        """Take the outcome of a lookup."""
+        self._lookups.finish(uid)
         binding = self._bindings.get(uid)
         if not isinstance(outcome, Done):
             if binding is not None or self._cache.is_assumed(uid):
-                self._lookups.want(uid, now + RETRY_SECONDS)
+                self._lookups.schedule(uid, now + RETRY_SECONDS)
             return
         pod = outcome.pod if outcome.pod is not None and outcome.pod.uid == uid else None
         if pod is not None and pod.node_name:
-            # First of all, lest a pod that another has bound is put back into the queue.
-            self._intake.observe(Updated(pod), now)
+            # First, so that a pod that another scheduler has bound is not queued again.
+            self._handlers.observe(Updated(pod), now)
         if binding is not None:
             bound = pod is not None and pod.node_name == binding.node
-            self._bindings.answered(uid, Done() if bound else Failed(_not_bound(pod)), now)
+            self._bindings.completed(uid, Done() if bound else Failed(_not_bound(pod)), now)
         elif self._cache.is_assumed(uid) and not (pod and pod.node_name):
             self._expire(uid, now)
 
     def _expire(self, uid: str, now: float) -> None:
-        """A binding was reported done, yet the world does not have it: start over."""
+        """Forget a pod whose binding was reported done but does not exist, and queue it again."""
         cached = self._cache.forget(uid)
         assert cached is not None
-        pod = cached.pod
-        self._journal.add(Expired(at=now, pod=pod.key, uid=uid, node=cached.node))
-        self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
-        known = self._intake.pods.get(pod.key)
-        if known is not None and known.uid == uid and not known.node_name:
-            self._queue.add(known, now)
+        pod, queue = cached.pod, self._state.queue
+        self._state.journal.add(Expired(at=now, pod=pod.key, uid=uid, node=cached.node))
+        queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
+        current = self._state.current(pod)
+        if current is not None and not current.node_name:
+            queue.add(current, now)
 
 
 def _not_bound(pod: Pod | None) -> str:

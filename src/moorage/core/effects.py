@@ -1,39 +1,73 @@
-"""What we ask of the world, each under a ticket, and how it may end."""
+"""Effects: requests to the outside, each under a ticket, and how they may end."""
 
+from enum import Enum
 from typing import NewType
 
 from msgspec import Struct
 
 from moorage.api.pod import Pod
-from moorage.framework.effects import Request
+from moorage.framework.effects import EmitEvent, PodRef, Request
 
 Ticket = NewType("Ticket", int)
 
 
 class Effect(Struct, frozen=True, gc=False):
-    """A request under its ticket; the shell answers with `complete(ticket, outcome)`."""
+    """A request under its ticket; the shell calls `complete(ticket, outcome)` when it ends."""
 
     ticket: Ticket
     request: Request
 
 
 class Done(Struct, frozen=True, gc=False, tag=True):
-    """It was carried out; a look-up brings the pod, or None if there is none by that UID."""
+    """It was carried out; a lookup returns the pod, or None if no pod has that UID."""
 
     pod: Pod | None = None
 
 
 class Failed(Struct, frozen=True, gc=False, tag=True):
-    """It was refused or could not be done, for certain; `missing`: there is no such object."""
+    """It was certainly not carried out; `missing`: there is no such object."""
 
     reason: str
     missing: bool = False
 
 
 class Unknown(Struct, frozen=True, gc=False, tag=True):
-    """Nobody knows whether it was carried out: the connection broke, the time was over."""
+    """It may have been carried out or not: the connection broke, or the request timed out."""
 
     reason: str
 
 
 Outcome = Done | Failed | Unknown
+
+
+class Purpose(Enum):
+    """Which part of the scheduler takes an outcome."""
+
+    BINDING = "a binding cycle continues"
+    LOOK_UP = "the lookup of a pod ends"
+    PREEMPTION = "a preemption continues"
+    INFORM = "no part waits for it"
+
+
+class Outbox:
+    """The effects of the verb in progress, and the tickets whose outcome a part waits for."""
+
+    def __init__(self) -> None:
+        # Not returned to the shell yet; the verb takes the list and leaves an empty one.
+        self.effects: list[Effect] = []
+        # Purpose and name (most often a pod's UID) of each request with a waiting part.
+        self.tickets: dict[Ticket, tuple[Purpose, str]] = {}
+        self._last_ticket = 0
+
+    def add(self, request: Request, purpose: Purpose = Purpose.INFORM, name: str = "") -> None:
+        """Request something; its outcome goes to the purpose's part, with the name."""
+        ticket: Ticket = self._last_ticket + 1  # type: ignore[assignment]  # saves a call
+        self._last_ticket = ticket
+        if purpose is not Purpose.INFORM:
+            self.tickets[ticket] = (purpose, name)
+        self.effects.append(Effect(ticket, request))
+
+    def emit(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        """Emit an Event about a pod, reported by the pod's scheduler."""
+        reporter = pod.spec.scheduler_name
+        self.add(EmitEvent(PodRef.of(pod), type_, reason, action, note, reporter))

@@ -1,28 +1,27 @@
-"""Failures: attempts that came to nothing. The pod is put back, and the world is told why."""
+"""Failures: return a pod to the queue after a failed attempt, and report why.
 
-from collections.abc import Mapping
+The report is a fact, an Event and a patch of the pod's status.
+"""
 
+from msgspec import structs
+
+from moorage.api.meta import Condition
 from moorage.api.pod import Pod
-from moorage.core import diagnosis, notes
+from moorage.core import diagnosis
 from moorage.core.diagnosis import Diagnosis
-from moorage.core.journal import Journal
-from moorage.core.outbox import Outbox
-from moorage.core.queue import SchedulingQueue
+from moorage.core.journal import Erred, Refused
 from moorage.core.queued_pod import QueuedPod
-from moorage.core.refusal_shown import refusal_shown
+from moorage.core.state import SchedulerState
+from moorage.framework.effects import PatchPodStatus, PodRef
 from moorage.framework.status import Status
 
 
 class Failures:
-    """See the module; `pods` are those that the world told of, by namespace/name."""
+    """See the module."""
 
-    def __init__(
-        self, pods: Mapping[str, Pod], queue: SchedulingQueue, outbox: Outbox, journal: Journal
-    ) -> None:
-        self._pods = pods
-        self._queue = queue
-        self._outbox = outbox
-        self._journal = journal
+    def __init__(self, state: SchedulerState) -> None:
+        self._state = state
+        self._queue = state.queue
 
     def put_back(
         self,
@@ -34,46 +33,105 @@ class Failures:
         nominated: str | None = "",
         rejected_by: dict[str, int] | None = None,
     ) -> None:
-        """Put a pod where it belongs after a failed attempt.
+        """Return a pod to the queue.
 
-        `nominated` is the node that it is promised from now on: "" for none, None for whatever it
-        was promised before.
+        `nominated` is the pod's nominated node from now on: "" for none, None for no change.
         """
-        known = self._pods.get(entry.key)
-        if known is None or known.uid != entry.uid or known.node_name:
-            # Gone, replaced or bound meanwhile: there is nothing to put back, nobody to tell.
-            self._queue.done(entry.uid)
+        pod = self._state.pods.get(entry.key)
+        if pod is None or pod.uid != entry.uid or pod.node_name:
+            self._queue.done(entry.uid)  # Gone, replaced or bound meanwhile.
             return
         if found is not None:
             entry.rejected_by(sorted(found.unschedulable_plugins), sorted(found.pending_plugins))
         else:
             entry.rejected_by()
-        entry.become(known)
+        entry.update(pod)
         self._queue.return_unschedulable(entry, now)
-        self._promise(known, nominated, now)
-        notes.failure(self._journal, entry, status, found, nominated, rejected_by or {}, now)
+        self._nominate(pod, nominated, now)
+        self._record(entry, status, found, nominated or "", rejected_by or {}, now)
         message = status.message
         if message:
-            self._tell(entry, known, status, message, nominated)
+            outbox, note = self._state.outbox, diagnosis.note(message)
+            outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            patch = status_patch(entry, pod, status, message, nominated)
+            if patch is not None:
+                outbox.add(patch)
 
-    def _promise(self, pod: Pod, node: str | None, now: float) -> None:
-        nominator = self._queue.nominator
+    def _nominate(self, pod: Pod, node: str | None, now: float) -> None:
+        nominator = self._state.nominator
         before = nominator.node_of(pod.uid)
         if node:
             nominator.nominate(pod, node)
         elif node is None:
-            # As it is, even if the pod's status does not show it yet, or never will.
+            # It stays as it is, even if the pod's status does not show it yet, or never will.
             nominator.update(pod, pod)
         else:
             nominator.delete(pod)
         if before and before != nominator.node_of(pod.uid):
-            self._queue.promise_ended(pod, before, now)
+            self._queue.nomination_ended(pod, before, now)
 
-    def _tell(
-        self, entry: QueuedPod, pod: Pod, status: Status, message: str, nominated: str | None
+    def _record(
+        self,
+        entry: QueuedPod,
+        status: Status,
+        found: Diagnosis | None,
+        nominated: str,
+        rejected_by: dict[str, int],
+        now: float,
     ) -> None:
-        note = diagnosis.note(message)
-        self._outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", note)
-        patch = refusal_shown(entry, pod, status, message, nominated)
-        if patch is not None:
-            self._outbox.ask(patch)
+        journal, key, uid, message = self._state.journal, entry.key, entry.uid, status.message
+        if not status.is_rejected:
+            journal.add(Erred(at=now, pod=key, uid=uid, message=message))
+            return
+        plugins = () if found is None else tuple(sorted(found.unschedulable_plugins))
+        journal.add(
+            Refused(
+                at=now,
+                pod=key,
+                uid=uid,
+                message=message,
+                plugins=plugins,
+                rejected_by=rejected_by,
+                nominated=nominated,
+            )
+        )
+
+
+def status_patch(
+    entry: QueuedPod, pod: Pod, status: Status, message: str, nominated: str | None
+) -> PatchPodStatus | None:
+    """The patch of a pod's status after a failed attempt; None if the status says so already.
+
+    The observed status may be older than the last patch, which the entry remembers: such a patch is
+    on its way, so the status will be as patched.
+    """
+    shown = pod.condition("PodScheduled")
+    lasts = shown is not None and shown.status == "False"
+    condition = Condition(
+        type="PodScheduled",
+        status="False",
+        reason="Unschedulable" if status.is_rejected else "SchedulerError",
+        message=message,
+        # None stands for the time at which the patch is carried out.
+        last_transition_time=shown.last_transition_time if shown and lasts else None,
+        observed_generation=pod.metadata.generation or None,
+    )
+    content = (condition.reason, condition.message)
+    same = (
+        shown is not None
+        and (shown.status, shown.reason, shown.message) == (condition.status, *content)
+        and entry.patched_condition in (None, content)
+    )
+    entry.patched_condition = content
+    moved = nominated is not None and (
+        nominated != pod.status.nominated_node_name or entry.patched_node not in (None, nominated)
+    )
+    if moved:
+        entry.patched_node = nominated
+    if same and not moved:
+        return None
+    patch = PatchPodStatus(PodRef.of(pod), condition=None if same else condition)
+    if moved:
+        assert nominated is not None
+        patch = structs.replace(patch, nominated_node_name=nominated)
+    return patch

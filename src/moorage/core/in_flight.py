@@ -1,8 +1,8 @@
-"""InFlight: pods that are being tried, and the changes that they missed meanwhile.
+"""InFlightPods: pods that are being tried, and the cluster events of the meantime.
 
-A pod that comes back refused may have been cured by a change that happened while it was being
-tried. So changes are kept, in order, for as long as a pod is in flight that was popped before
-them. A pod's marker is the number of changes seen when it was popped.
+An event during an attempt may help a pod that the attempt rejects. So events are kept, in order, as
+long as a pod is in flight that was popped before them. A pod's marker is the number of events
+before its pop.
 """
 
 from collections import OrderedDict
@@ -16,8 +16,8 @@ from moorage.errors import InvariantError
 from moorage.framework.events import ClusterEvent
 
 
-class Missed(Struct, frozen=True, gc=False):
-    """A change that happened while pods were in flight."""
+class InFlightEvent(Struct, frozen=True, gc=False):
+    """A cluster event that happened while pods were in flight."""
 
     event: ClusterEvent
     old: Any
@@ -29,20 +29,20 @@ class _Marker(Struct, frozen=True, gc=False):
     position: int
 
 
-class InFlight:
+class InFlightPods:
     """Pods in the order in which they were popped, by UID."""
 
     def __init__(self) -> None:
-        # Ordered, because the oldest marker is asked for again and again: a plain dict walks over
-        # the holes that its former first keys have left.
+        # Ordered, because the oldest marker is read often: a plain dict skips the slots of all
+        # removed keys to find its first one.
         self._markers: OrderedDict[str, _Marker] = OrderedDict()
-        self._missed: list[Missed] = []
-        # The position of the first change that is still kept.
+        self._events: list[InFlightEvent] = []
+        # The position of the first event that is still kept.
         self._first = 0
 
     def add(self, entry: QueuedPod) -> None:
-        """A pod takes off."""
-        self._markers[entry.uid] = _Marker(entry, self._first + len(self._missed))
+        """Add a pod that was popped."""
+        self._markers[entry.uid] = _Marker(entry, self._first + len(self._events))
 
     def get(self, uid: str) -> QueuedPod | None:
         """The pod with that UID, if it is in flight."""
@@ -50,34 +50,38 @@ class InFlight:
         return None if marker is None else marker.entry
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Keep a change for those in flight, if there are any."""
+        """Keep an event for the pods in flight, if there are any."""
         if self._markers:
-            self._missed.append(Missed(event, old, new))
+            self._events.append(InFlightEvent(event, old, new))
 
-    def missed_by(self, uid: str) -> Iterator[Missed] | None:
-        """What happened since a pod was popped; None if it is not in flight."""
+    def events_since_pop(self, uid: str) -> Iterator[InFlightEvent] | None:
+        """The events since a pod was popped; None if it is not in flight."""
         marker = self._markers.get(uid)
         if marker is None:
             return None
-        missed = self._missed
-        return (missed[i] for i in range(marker.position - self._first, len(missed)))
+        kept = self._events
+        return (kept[i] for i in range(marker.position - self._first, len(kept)))
 
-    def done(self, uid: str) -> None:
-        """A pod has landed, if it was in flight."""
-        if self._markers.pop(uid, None) is not None and self._missed:
+    def done(self, uid: str) -> QueuedPod | None:
+        """Remove and return a pod; None if it is not in flight."""
+        marker = self._markers.pop(uid, None)
+        if marker is None:
+            return None
+        if self._events:
             self._prune()
+        return marker.entry
 
     def _prune(self) -> None:
-        """Let go of what nobody in flight has missed; in large bites, as each moves the rest."""
-        seen = self._oldest() - self._first
-        if 2 * seen >= len(self._missed):
-            del self._missed[:seen]
-            self._first += seen
+        """Drop events older than all pods in flight, many at once: a deletion moves the rest."""
+        unused = self._oldest() - self._first
+        if 2 * unused >= len(self._events):
+            del self._events[:unused]
+            self._first += unused
 
     def _oldest(self) -> int:
         for marker in self._markers.values():
             return marker.position
-        return self._first + len(self._missed)
+        return self._first + len(self._events)
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._markers
@@ -88,26 +92,26 @@ class InFlight:
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter([marker.entry for marker in self._markers.values()])
 
-    def timeline(self) -> list[QueuedPod | Missed]:
-        """Pods and the changes that they may have missed, in the order in which they came."""
-        line: list[QueuedPod | Missed] = []
+    def timeline(self) -> list[QueuedPod | InFlightEvent]:
+        """Pods and the events kept for them, in the order in which they came."""
+        line: list[QueuedPod | InFlightEvent] = []
         position = self._oldest()
         for marker in self._markers.values():
-            line += self._missed[position - self._first : marker.position - self._first]
+            line += self._events[position - self._first : marker.position - self._first]
             line.append(marker.entry)
             position = marker.position
-        return line + self._missed[position - self._first :]
+        return line + self._events[position - self._first :]
 
     def check(self) -> None:
-        """Raise InvariantError if a marker has no pod or points nowhere."""
+        """Raise InvariantError if a marker has no pod or is out of order."""
         position = self._first
         for uid, marker in self._markers.items():
             if marker.entry.uid != uid or marker.entry.pod.uid != uid:
                 raise InvariantError(
                     f"in flight under {uid}: {marker.entry.key} {marker.entry.uid}"
                 )
-            if not position <= marker.position <= self._first + len(self._missed):
+            if not position <= marker.position <= self._first + len(self._events):
                 raise InvariantError(f"in flight: {marker.entry.key} has a marker out of order")
             position = marker.position
-        if self._missed and not self._markers:
-            raise InvariantError(f"{len(self._missed)} changes kept, and nobody in flight")
+        if self._events and not self._markers:
+            raise InvariantError(f"{len(self._events)} events kept, and no pod in flight")

@@ -35,7 +35,7 @@ class Popped(Fact, frozen=True, kw_only=True):
     attempt: int
 
 
-class Considered(Struct, frozen=True, omit_defaults=True, gc=False):
+class ScoredNode(Struct, frozen=True, omit_defaults=True, gc=False):
     """A node that was among the best, with its weighted scores per plugin."""
 
     node: str
@@ -50,7 +50,7 @@ class Decided(Fact, frozen=True, kw_only=True):
     nodes: int
     feasible: int
     rejected_by: dict[str, int] = {}
-    best: tuple[Considered, ...] = ()
+    best: tuple[ScoredNode, ...] = ()
 
 
 class Refused(Fact, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""Nominator: pods promised to a node, most often because victims there are making room for them.
+"""Nominator: which pods have a nominated node, most often because victims there make room.
 
-A promise made here counts at once; the pod's status shows it later, and only the pod's status
-speaks for promises that somebody else made.
+A nomination made here counts at once. The pod's status shows it later; nominations by others are
+only known from the pod's status.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,16 +9,12 @@ from dataclasses import dataclass
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
-
-# namespace/name -> the pod as the world last showed it.
-Lookup = Callable[[str], Pod | None]
-# Called with the name of a node whose promises change.
-Watcher = Callable[[str], None]
+from moorage.framework.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A pod that a node is promised to, by name only: the pod itself may change."""
+    """A nominated pod, by name only: the pod itself may change."""
 
     namespace: str
     name: str
@@ -26,31 +22,36 @@ class Nomination:
     key: str
 
     def stub(self) -> Pod:
-        """A pod of which no more than that is known."""
+        """A pod with nothing but its name and UID."""
         meta = ObjectMeta(name=self.name, namespace=self.namespace, uid=self.uid)
         return Pod(metadata=meta)
 
 
 class Nominator:
-    """Which pods are promised to which node, in the order in which they were."""
+    """The nominated pods of each node, in the order of their nomination.
 
-    def __init__(self, lookup: Lookup | None = None, watcher: Watcher | None = None) -> None:
-        self._lookup = lookup
-        self._watcher = watcher
+    `pods` are the known pods by namespace/name. Changes are logged in `cluster.nomination_changes`.
+    """
+
+    def __init__(
+        self, pods: Mapping[str, Pod] | None = None, cluster: Cluster | None = None
+    ) -> None:
+        self._pods = pods
+        self._cluster = cluster
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Nomination]] = {}
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Promise a node to a pod, whatever its status says; "" stands for no node at all."""
+        """Nominate a node for a pod, whatever the pod's status names; "" stands for no node."""
         self._forget(pod.uid)
-        if self._may_have(pod):
+        if self._is_pending(pod):
             self._node_of[pod.uid] = node
             nomination = Nomination(pod.namespace, pod.name, pod.uid, pod.key)
             self._on.setdefault(node, {})[pod.uid] = nomination
             self._changed(node)
 
     def follow(self, pod: Pod) -> None:
-        """Promise the node that the pod's status names; none if it names none."""
+        """Nominate the node that the pod's status names; none if it names none."""
         node = pod.status.nominated_node_name
         if node:
             self.nominate(pod, node)
@@ -58,39 +59,43 @@ class Nominator:
             self._forget(pod.uid)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """A pod changed: follow its status, unless the promise has not got there yet."""
-        kept = self._node_of.get(new.uid)
-        silent = not old.status.nominated_node_name and not new.status.nominated_node_name
-        if silent and kept is not None:
-            self.nominate(new, kept)
+        """Follow the status of a changed pod, unless it does not show the nomination yet."""
+        current = self._node_of.get(new.uid)
+        unnamed = not old.status.nominated_node_name and not new.status.nominated_node_name
+        if unnamed and current is not None:
+            self.nominate(new, current)
         else:
             self.follow(new)
 
     def delete(self, pod: Pod) -> None:
-        """Take back what a pod was promised, if anything."""
+        """Remove a pod's nomination, if it has one."""
         if self._node_of:
             self._forget(pod.uid)
 
     def node_of(self, uid: str) -> str | None:
-        """The node promised to a pod."""
+        """The node nominated here for a pod."""
         return self._node_of.get(uid)
 
+    def node_for(self, pod: Pod) -> str:
+        """A pod's nominated node, as nominated here or else by the pod's status; "" for none."""
+        return self._node_of.get(pod.uid) or pod.status.nominated_node_name
+
     def on(self, node: str) -> list[Nomination]:
-        """The pods that a node is promised to."""
+        """The nominated pods of a node."""
         return list(self._on.get(node, {}).values())
 
-    def is_promised(self, node: str) -> bool:
-        """Whether a node is promised to anybody."""
+    def has_pods(self, node: str) -> bool:
+        """Whether a node has nominated pods."""
         return bool(node) and node in self._on
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that are promised to somebody."""
+        """The nodes with nominated pods."""
         return [node for node in self._on if node]
 
     @property
     def node_count(self) -> int:
-        """How many nodes are promised to somebody."""
+        """How many nodes have nominated pods."""
         return len(self._on) - ("" in self._on)
 
     def _forget(self, uid: str) -> None:
@@ -102,19 +107,21 @@ class Nominator:
             self._changed(node)
 
     def _changed(self, node: str) -> None:
-        if self._watcher is not None:
-            self._watcher(node)
+        if self._cluster is not None:
+            row = self._cluster.table.row_of.get(node)
+            if row is not None:
+                self._cluster.promise_changes.add(row)
 
-    def _may_have(self, pod: Pod) -> bool:
-        """Pods that are gone, bound or replaced meanwhile get no promises."""
-        if self._lookup is None:
+    def _is_pending(self, pod: Pod) -> bool:
+        """Whether a pod still has no node; one that is gone or replaced does not count either."""
+        if self._pods is None:
             return True
-        known = self._lookup(pod.key)
+        known = self._pods.get(pod.key)
         return known is not None and known.uid == pod.uid and not known.node_name
 
 
-class Promised(Mapping[str, list[Pod]]):
-    """The promised pods by node; who they are is looked up for the nodes that somebody asks for."""
+class NominatedPodsByNode(Mapping[str, list[Pod]]):
+    """Nodes with their nominated pods; a node's pods are looked up when they are read."""
 
     def __init__(self, nominator: Nominator, pods_on: Callable[[str], list[Pod]]) -> None:
         self._nominator = nominator
@@ -126,7 +133,7 @@ class Promised(Mapping[str, list[Pod]]):
         return self._pods_on(node)
 
     def __contains__(self, node: object) -> bool:
-        return isinstance(node, str) and self._nominator.is_promised(node)
+        return isinstance(node, str) and self._nominator.has_pods(node)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nominator.nodes)

@@ -1,30 +1,31 @@
-"""Preemptions: victims evicted for pods that were promised their room.
+"""Preemptions: the eviction of victims for pods with a nominated node.
 
-    stage   what is asked of the world                        next
-    FIRST   promises to lesser pods on the node taken back;
-            every victim but the last marked, then deleted    LAST; OVER if a victim failed
-    LAST    the last victim marked, then deleted              OVER
-    OVER    nothing; if anything failed, the pod is tried again soon
+    stage   effects                                              next
+    FIRST   clear nominations of pods of lower priority on the
+            node; patch, then delete every victim but the last   LAST; OVER if a victim failed
+    LAST    patch, then delete the last victim                   OVER
+    OVER    none; if an effect failed, the pod is activated
 
-The last victim is left until the others are on their way: its end is the change that the pod waits
-for. Until the world shows all of them leaving, the pod is held back: an attempt that does not know
-of them could only evict more. Victims that are only on their way to the node are taken back without
-asking the world. A victim is asked to leave once, however many pods wait for that. Nobody is
-evicted any more for a pod that is gone.
+The last victim waits for the others: its deletion is the event that requeues the pod. Until all
+victims are observed terminating, the pod is gated: an attempt that does not know of them could
+only evict more. Victims that are not bound yet are preempted without effects. A victim is evicted
+once, however many pods wait for that. No further victim is evicted for a pod that is gone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Failed, Outcome
-from moorage.core.journal import Erred, Journal, Preempted, Preempting
-from moorage.core.nominator import Nominator
+from moorage.core.bindings import Bindings
+from moorage.core.effects import Done, Failed, Outcome, Purpose
+from moorage.core.journal import Erred, Preempted, Preempting
+from moorage.core.queue_states import GATED
+from moorage.core.state import SchedulerState
 from moorage.errors import InvariantError
-from moorage.framework.effects import DeletePod, EmitEvent, PatchPodStatus, PodRef, Request
+from moorage.framework.effects import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.framework.profile import Profile
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -32,17 +33,20 @@ BY_SCHEDULER = "PreemptionByScheduler"
 IN_MEMORY = " (in kube-scheduler memory)."
 
 
-class Stage(Enum):
+class PreemptionStage(Enum):
     """How far a preemption is."""
 
-    FIRST = "all victims but the last are asked to leave"
-    LAST = "the last victim is asked to leave"
-    OVER = "all is done that could be done"
+    FIRST = "all victims but the last are evicted"
+    LAST = "the last victim is evicted"
+    OVER = "nothing is left to do"
+
+
+FIRST, LAST, OVER = PreemptionStage
 
 
 @dataclass(slots=True)
 class Preemption:
-    """One pod's victims on their way out."""
+    """The victims of one pod on one node."""
 
     number: int
     pod: Pod
@@ -50,64 +54,46 @@ class Preemption:
     plugin: str
     profile: Profile
     victims: tuple[Pod, ...]
-    stage: Stage = Stage.FIRST
-    # What is waited for: victims (by UID) that are asked to leave, victims that the world does not
-    # show leaving, and pods whose promise is taken back.
-    leaving: set[str] = field(default_factory=set)
-    unseen: set[str] = field(default_factory=set)
+    stage: PreemptionStage = FIRST
+    # It waits for (by UID): victims whose eviction is in progress, victims that are not observed
+    # terminating, and pods whose nomination is being cleared.
+    evicting: set[str] = field(default_factory=set)
+    unobserved: set[str] = field(default_factory=set)
     clearing: set[str] = field(default_factory=set)
     has_failed: bool = False
     victim_failed: bool = False
-    # Whether the pod is held back meanwhile.
-    is_held: bool = True
+    # Whether the pod is gated meanwhile.
+    is_gated: bool = True
 
 
 @dataclass(slots=True)
-class Eviction:
-    """One victim on its way out, and the preemptions (by number) that wait for it."""
+class VictimEviction:
+    """The eviction of one victim, and the preemptions (by number) that wait for it."""
 
     victim: Pod
     by: Preemption
     waiting: list[int]
-    is_marked: bool = False
-
-
-@dataclass(slots=True)
-class World:
-    """What preemptions need of what is around them."""
-
-    # namespace/name -> the pod as the world last showed it
-    known: Callable[[str], Pod | None]
-    # UID -> the node that holds room for the pod; empty if none does
-    node_of: Callable[[str], str]
-    # Send back a pod that is only on its way to a node, naming the plugin that wants it; False if
-    # that cannot be done.
-    take_back: Callable[[Pod, str], bool]
-    # Try a pod soon, whatever it waits for.
-    try_again: Callable[[Pod], None]
-    # Try a pod soon that was turned away while it was held back.
-    let_in: Callable[[Pod], None]
-    # Ask for something; the outcome comes back under the name, unless that is empty.
-    ask: Callable[[Request, str], None]
+    is_patched: bool = False
 
 
 class Preemptions:
-    """All that are under way."""
+    """All preemptions in progress."""
 
-    def __init__(self, world: World, nominator: Nominator, journal: Journal) -> None:
-        self._world = world
-        self._nominator = nominator
-        self._journal = journal
+    def __init__(self, state: SchedulerState, bindings: Bindings) -> None:
+        self._state = state
+        self._bindings = bindings
+        self._outbox = state.outbox
+        self._journal = state.journal
         self._last_number = 0
-        self._under_way: dict[int, Preemption] = {}
-        self._evictions: dict[str, Eviction] = {}
-        # Victims that the world does not show leaving, with the preemptions that look out for it.
-        self._watched: dict[str, list[int]] = {}
-        # How many preemptions hold each pod back, by UID.
-        self._holding: Counter[str] = Counter()
+        self._in_progress: dict[int, Preemption] = {}
+        self._evictions: dict[str, VictimEviction] = {}
+        # Victims that are not observed terminating, with the preemptions that wait for it.
+        self._unobserved: dict[str, list[int]] = {}
+        # How many preemptions gate each pod, by UID.
+        self._gating: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._in_progress)
 
     def begin(
         self,
@@ -118,199 +104,191 @@ class Preemptions:
         profile: Profile,
         now: float,
     ) -> None:
-        """Evict pods from a node so that another may take their place."""
-        staying = [victim for victim in victims if not victim.is_terminating]
-        if not staying:
-            return  # All of them are on their way out already.
-        keys = tuple(victim.key for victim in staying)
+        """Evict victims from a node for a pod."""
+        evicted = [victim for victim in victims if not victim.is_terminating]
+        if not evicted:
+            return  # All of them are terminating already.
+        keys = tuple(victim.key for victim in evicted)
         self._journal.add(Preempting(at=now, pod=pod.key, uid=pod.uid, node=node, victims=keys))
         self._last_number += 1
-        preemption = Preemption(self._last_number, pod, node, plugin, profile, tuple(staying))
-        self._under_way[preemption.number] = preemption
-        self._holding[pod.uid] += 1
-        self._tell(preemption, now)
-        self._clear_promises(preemption)
-        for victim in staying[:-1]:
+        preemption = Preemption(self._last_number, pod, node, plugin, profile, tuple(evicted))
+        self._in_progress[preemption.number] = preemption
+        self._gating[pod.uid] += 1
+        self._notify(preemption, now)
+        self._clear_nominations(preemption)
+        for victim in evicted[:-1]:
             self._evict(victim, preemption, now)
         self._step(preemption, now)
 
-    def answered(self, name: str, outcome: Outcome, now: float) -> None:
-        """Something that was asked for came to an end."""
+    def completed(self, name: str, outcome: Outcome, now: float) -> None:
+        """Take the outcome of an effect, by the name under which it was requested."""
         number, _, uid = name.partition(" ")
         if number == "victim":
-            self._victim_answered(self._evictions[uid], outcome, now)
+            self._victim_completed(self._evictions[uid], outcome, now)
         else:
-            preemption = self._under_way[int(number)]
+            preemption = self._in_progress[int(number)]
             preemption.clearing.discard(uid)
             if not isinstance(outcome, Done):
                 preemption.has_failed = True
             self._step(preemption, now)
 
-    def leaves(self, victim: Pod, now: float) -> None:
-        """The world shows a pod leaving, or gone; told before anybody is woken by that."""
-        self._seen(victim.uid, now)
-
     def check(self) -> None:
-        """Raise InvariantError if a preemption waits for nothing, or a victim for nobody."""
-        for preemption in self._under_way.values():
-            if not (preemption.leaving or preemption.unseen or preemption.clearing):
+        """Raise InvariantError if a preemption waits for nothing, or no preemption for a victim."""
+        for preemption in self._in_progress.values():
+            if not (preemption.evicting or preemption.unobserved or preemption.clearing):
                 raise InvariantError(f"the preemption for {preemption.pod.key} waits for nothing")
-            for uid in preemption.leaving:
+            for uid in preemption.evicting:
                 if preemption.number not in self._evictions[uid].waiting:
-                    raise InvariantError(f"nobody is told when victim {uid} has left")
-            for uid in preemption.unseen:
-                if preemption.number not in self._watched[uid]:
-                    raise InvariantError(f"nobody looks out for victim {uid}")
+                    raise InvariantError(f"no preemption waits for the eviction of {uid}")
+            for uid in preemption.unobserved:
+                if preemption.number not in self._unobserved[uid]:
+                    raise InvariantError(f"no preemption waits until {uid} is terminating")
         for uid, eviction in self._evictions.items():
-            if not any(uid in self._under_way[number].leaving for number in eviction.waiting):
-                raise InvariantError(f"{eviction.victim.key} is evicted for nobody")
+            if not any(uid in self._in_progress[number].evicting for number in eviction.waiting):
+                raise InvariantError(f"{eviction.victim.key} is evicted for no preemption")
 
     # One preemption
 
-    def _clear_promises(self, preemption: Preemption) -> None:
-        """Lesser pods that were promised the node may not fit any more, and look elsewhere."""
-        for promised in self._nominator.on(preemption.node):
-            other = self._world.known(promised.key)
+    def _clear_nominations(self, preemption: Preemption) -> None:
+        """Clear nominations of pods of lower priority, which may not fit on the node any more."""
+        for nomination in self._state.nominator.on(preemption.node):
+            other = self._state.pods.get(nomination.key)
             if (
                 other is not None
-                and other.uid == promised.uid
+                and other.uid == nomination.uid
                 and other.priority < preemption.pod.priority
                 and other.status.nominated_node_name
             ):
                 preemption.clearing.add(other.uid)
                 patch = PatchPodStatus(PodRef.of(other), nominated_node_name="")
-                self._world.ask(patch, f"{preemption.number} {other.uid}")
+                self._outbox.add(patch, Purpose.PREEMPTION, f"{preemption.number} {other.uid}")
 
     def _step(self, preemption: Preemption, now: float) -> None:
         """Go on as far as possible."""
-        if preemption.leaving:
+        if preemption.evicting:
             return
-        if preemption.stage is Stage.FIRST:
-            if preemption.victim_failed or not self._is_wanted(preemption):
-                preemption.stage = Stage.OVER
+        if preemption.stage is FIRST:
+            if preemption.victim_failed or not self._is_needed(preemption):
+                preemption.stage = OVER
             else:
-                preemption.stage = Stage.LAST
+                preemption.stage = LAST
                 self._evict(preemption.victims[-1], preemption, now)
-        if not preemption.leaving and not preemption.clearing:
-            if preemption.unseen and not preemption.victim_failed:
+        if not preemption.evicting and not preemption.clearing:
+            if preemption.unobserved and not preemption.victim_failed:
                 return
             self._end(preemption, now)
 
     def _end(self, preemption: Preemption, now: float) -> None:
-        preemption.stage = Stage.OVER
-        del self._under_way[preemption.number]
-        for uid in preemption.unseen:
-            self._watched[uid].remove(preemption.number)
-        self._let_go(preemption, now)
+        preemption.stage = OVER
+        del self._in_progress[preemption.number]
+        for uid in preemption.unobserved:
+            self._unobserved[uid].remove(preemption.number)
+        self._ungate(preemption, now)
         if preemption.has_failed or preemption.victim_failed:
-            self._world.try_again(preemption.pod)
+            self._state.queue.activate([preemption.pod], now)
 
-    def _is_wanted(self, preemption: Preemption) -> bool:
-        """Whether the pod still waits for the room."""
-        known = self._known(preemption.pod)
-        return known is not None and _stays(known)
+    def _is_needed(self, preemption: Preemption) -> bool:
+        """Whether the pod still waits for the node."""
+        pod = self._state.current(preemption.pod)
+        return pod is not None and _stays(pod)
 
-    def _seen(self, uid: str, now: float) -> None:
-        """The world shows a victim leaving."""
-        for number in self._watched.pop(uid, ()):
-            preemption = self._under_way[number]
-            preemption.unseen.discard(uid)
-            if not preemption.unseen and preemption.stage is not Stage.FIRST:
-                self._let_go(preemption, now)
+    def leaves(self, uid: str, now: float) -> None:
+        """A pod is observed terminating, or gone; called before that requeues other pods."""
+        for number in self._unobserved.pop(uid, ()):
+            preemption = self._in_progress[number]
+            preemption.unobserved.discard(uid)
+            if not preemption.unobserved and preemption.stage is not FIRST:
+                self._ungate(preemption, now)
             self._step(preemption, now)
 
-    def _let_go(self, preemption: Preemption, now: float) -> None:
-        """Hold the pod back no longer, unless more is under way for it."""
-        if preemption.is_held:
-            preemption.is_held = False
-            self._holding[preemption.pod.uid] -= 1
-            if not self._holding[preemption.pod.uid]:
-                del self._holding[preemption.pod.uid]
-                self._tell(preemption, now)
-                if not any(self._is_on_node(victim, preemption) for victim in preemption.victims):
-                    # Nobody's end is still to come that the pod could wait for.
-                    self._world.let_in(preemption.pod)
+    def _ungate(self, preemption: Preemption, now: float) -> None:
+        """Let the plugin gate the pod no longer, unless it has another preemption."""
+        if preemption.is_gated:
+            preemption.is_gated = False
+            self._gating[preemption.pod.uid] -= 1
+            if not self._gating[preemption.pod.uid]:
+                del self._gating[preemption.pod.uid]
+                self._notify(preemption, now)
+                pod, queue = preemption.pod, self._state.queue
+                on_node = any(self._is_on_node(each, preemption) for each in preemption.victims)
+                if not on_node and queue.where(pod.key) == GATED:
+                    queue.activate([pod], now)  # No deletion is still to come that requeues it.
 
-    def _tell(self, preemption: Preemption, now: float) -> None:
-        """Let the plugin know, which may hold the pod back meanwhile."""
-        pod, over = preemption.pod, not preemption.is_held
-        trouble = preemption.profile.report_preemption(preemption.plugin, pod, over=over)
-        if trouble:
-            self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=trouble))
+    def _notify(self, preemption: Preemption, now: float) -> None:
+        """Notify the plugin, which may gate the pod meanwhile."""
+        pod, over = preemption.pod, not preemption.is_gated
+        message = preemption.profile.report_preemption(preemption.plugin, pod, over=over)
+        if message:
+            self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
 
     # One victim
 
     def _evict(self, victim: Pod, preemption: Preemption, now: float) -> None:
-        uid, known = victim.uid, self._known(victim)
-        if known is None or not self._is_in_the_way(known, preemption):
-            return  # Gone, or going, for whatever reason.
+        uid, pod = victim.uid, self._state.current(victim)
+        if pod is None or not self._is_in_the_way(pod, preemption):
+            return  # Gone or terminating, for whatever reason.
         if uid in self._evictions:
             self._evictions[uid].waiting.append(preemption.number)
-            preemption.leaving.add(uid)
-            self._look_out_for(uid, preemption)
-        elif uid in self._watched:
-            self._look_out_for(uid, preemption)  # It was asked to leave, and has agreed.
-        elif self._world.take_back(known, preemption.plugin):
-            self._has_left(known, preemption, now, IN_MEMORY)
+            preemption.evicting.add(uid)
+            self._wait_until_terminating(uid, preemption)
+        elif uid in self._unobserved:
+            self._wait_until_terminating(uid, preemption)  # Its eviction is carried out.
+        elif self._bindings.preempt(pod, preemption.plugin):
+            self._report(pod, preemption, now, IN_MEMORY)
         else:
-            eviction = Eviction(known, preemption, [preemption.number])
+            eviction = VictimEviction(pod, preemption, [preemption.number])
             self._evictions[uid] = eviction
-            preemption.leaving.add(uid)
-            self._look_out_for(uid, preemption)
-            self._ask_to_leave(eviction)
-
-    def _known(self, pod: Pod) -> Pod | None:
-        """A pod as the world last showed it; None if it is gone."""
-        known = self._world.known(pod.key)
-        return known if known is not None and known.uid == pod.uid else None
+            preemption.evicting.add(uid)
+            self._wait_until_terminating(uid, preemption)
+            self._request(eviction)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
-        return self._world.node_of(victim.uid) == preemption.node
+        cached = self._state.cache.get(victim.uid)
+        return cached is not None and cached.node == preemption.node
 
     def _is_in_the_way(self, victim: Pod, preemption: Preemption) -> bool:
-        """Whether a victim is on the node, and not about to leave it anyway."""
+        """Whether a victim is on the node and not terminating."""
         return _stays(victim) and self._is_on_node(victim, preemption)
 
-    def _look_out_for(self, uid: str, preemption: Preemption) -> None:
-        preemption.unseen.add(uid)
-        self._watched.setdefault(uid, []).append(preemption.number)
+    def _wait_until_terminating(self, uid: str, preemption: Preemption) -> None:
+        preemption.unobserved.add(uid)
+        self._unobserved.setdefault(uid, []).append(preemption.number)
 
-    def _ask_to_leave(self, eviction: Eviction) -> None:
-        """Mark the victim, then delete it with its own grace period."""
+    def _request(self, eviction: VictimEviction) -> None:
+        """Patch the victim's condition, then delete it with its own grace period."""
         victim = eviction.victim
-        mark = _mark(victim, eviction.by.pod)
-        eviction.is_marked = eviction.is_marked or _is_same(victim, mark)
-        name = f"victim {victim.uid}"
-        if eviction.is_marked:
-            self._world.ask(DeletePod(PodRef.of(victim)), name)
-        else:
-            self._world.ask(PatchPodStatus(PodRef.of(victim), condition=mark), name)
+        condition = _condition(victim, eviction.by.pod)
+        eviction.is_patched = eviction.is_patched or _has_condition(victim, condition)
+        request: DeletePod | PatchPodStatus = DeletePod(PodRef.of(victim))
+        if not eviction.is_patched:
+            request = PatchPodStatus(PodRef.of(victim), condition=condition)
+        self._outbox.add(request, Purpose.PREEMPTION, f"victim {victim.uid}")
 
-    def _victim_answered(self, eviction: Eviction, outcome: Outcome, now: float) -> None:
+    def _victim_completed(self, eviction: VictimEviction, outcome: Outcome, now: float) -> None:
         victim, done = eviction.victim, isinstance(outcome, Done)
-        known = self._known(victim)
-        in_the_way = known is not None and self._is_in_the_way(known, eviction.by)
-        if done and in_the_way and not eviction.is_marked:
-            eviction.is_marked = True
-            self._ask_to_leave(eviction)
+        pod = self._state.current(victim)
+        in_the_way = pod is not None and self._is_in_the_way(pod, eviction.by)
+        if done and in_the_way and not eviction.is_patched:
+            eviction.is_patched = True
+            self._request(eviction)
             return
-        if done and eviction.is_marked:
-            self._has_left(victim, eviction.by, now)
+        if done and eviction.is_patched:
+            self._report(victim, eviction.by, now)
         uid, gone = victim.uid, isinstance(outcome, Failed) and outcome.missing
         failed = not (done or gone)
         del self._evictions[uid]
         for number in eviction.waiting:
-            preemption = self._under_way[number]
-            preemption.leaving.discard(uid)
+            preemption = self._in_progress[number]
+            preemption.evicting.discard(uid)
             preemption.victim_failed = preemption.victim_failed or failed
         if not (done and in_the_way):
-            self._seen(uid, now)  # Or never will be: there is nothing to look out for.
+            self.leaves(uid, now)  # It may never be observed terminating: do not wait for it.
         for number in eviction.waiting:
-            if number in self._under_way:
-                self._step(self._under_way[number], now)
+            if number in self._in_progress:
+                self._step(self._in_progress[number], now)
 
-    def _has_left(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
-        """Tell who had to leave, for whom, and where."""
+    def _report(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
+        """Record the preemption of a victim, and emit an Event."""
         self._journal.add(
             Preempted(
                 at=now,
@@ -324,14 +302,14 @@ class Preemptions:
         note = f"Preempted by pod {by.pod.uid} on node {by.node}{how}"
         reporter = by.pod.spec.scheduler_name
         event = EmitEvent(PodRef.of(victim), "Normal", "Preempted", "Preempting", note, reporter)
-        self._world.ask(event, "")
+        self._outbox.add(event)
 
 
 def _stays(pod: Pod) -> bool:
     return not (pod.is_terminating or pod.is_terminal)
 
 
-def _mark(victim: Pod, by: Pod) -> Condition:
+def _condition(victim: Pod, by: Pod) -> Condition:
     return Condition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -341,11 +319,11 @@ def _mark(victim: Pod, by: Pod) -> Condition:
     )
 
 
-def _is_same(victim: Pod, mark: Condition) -> bool:
-    """Whether the victim is marked already, in the same words."""
+def _has_condition(victim: Pod, condition: Condition) -> bool:
+    """Whether the victim has the condition already, with the same message."""
     shown = victim.condition(DISRUPTION_TARGET)
     return shown is not None and (shown.status, shown.reason, shown.message) == (
-        mark.status,
-        mark.reason,
-        mark.message,
+        condition.status,
+        condition.reason,
+        condition.message,
     )

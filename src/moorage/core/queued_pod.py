@@ -1,9 +1,10 @@
-"""QueuedPod: a pod on its way through the queue, with what its attempts so far have taught."""
+"""QueuedPod: a pod in the scheduling queue, with the results of its attempts so far."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moorage.api.pod import Pod
+from moorage.core.queue_states import NEW
 from moorage.framework.template import PodTemplate
 
 
@@ -12,27 +13,28 @@ class QueuedPod:
     """A pod and its history; one object for as long as the pod waits or is being tried."""
 
     pod: Pod
-    # When the pod came, or came back after a failed attempt.
+    # When the pod was added, or returned after a failed attempt.
     queued_at: float
-    # What the pod has in common with its equals, once somebody worked it out.
+    # The pod's template, once computed.
     template: PodTemplate | None = None
     # When it first entered the active queue.
     first_tried_at: float | None = None
     attempts: int = 0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
-    # A whole second, -inf for "not at all"; None until somebody asks.
+    # A whole second, -inf for no backoff; None until computed.
     backoff_until: float | None = None
-    # Who refused the last attempt; those in `pending_plugins` wait for something outside.
+    # The plugins that rejected the last attempt; `pending_plugins` wait for something outside.
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
-    # Who keeps the pod from being tried at all; empty if nobody does.
+    # The pre_enqueue plugin that rejects the pod; empty if none does.
     gating_plugin: str = ""
-    # What the world was last asked to show: reason and message, and the promised node.
-    told: tuple[str, str] | None = None
-    told_node: str | None = None
+    # What the last patches of the pod's status wrote: reason and message, and nominated node.
+    patched_condition: tuple[str, str] | None = None
+    patched_node: str | None = None
     was_flushed: bool = False
     flushed_at: float | None = None
+    state: str = NEW  # See queue_states.py.
     # The identity in the queue, and the one in flight; a newer version of the pod has the same.
     key: str = field(init=False)
     uid: str = field(init=False)
@@ -47,27 +49,27 @@ class QueuedPod:
 
     @property
     def has_rejectors(self) -> bool:
-        """Whether plugins refused the pod; without any, its attempt failed by trouble."""
+        """Whether plugins rejected the pod; without any, its attempt ended in an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property
-    def resting_since(self) -> float:
-        """From when on its rest counts that ends with a flush."""
+    def unschedulable_since(self) -> float:
+        """When the wait began that ends with a flush."""
         return self.queued_at if self.flushed_at is None else max(self.queued_at, self.flushed_at)
 
-    def become(self, pod: Pod) -> None:
-        """The pod has changed."""
+    def update(self, pod: Pod) -> None:
+        """Take a newer version of the pod."""
         if pod is not self.pod:
             self.pod, self.template = pod, None
 
     def rejected_by(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """Take note of who refused the attempt that just ended; nobody means trouble."""
+        """Set the plugins that rejected the attempt that just ended; none means an error."""
         self.unschedulable_plugins = set(unschedulable)
         self.pending_plugins = set(pending)
         self.gating_plugin = ""
 
     def failed(self, now: float) -> None:
-        """Count an attempt that did not end well."""
+        """Count a failed attempt."""
         if self.has_rejectors:
             self.unschedulable_count += 1
             self.consecutive_errors = 0

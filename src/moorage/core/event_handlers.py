@@ -1,106 +1,93 @@
-"""Intake: what an observation does to the cache and the queue.
+"""EventHandlers: what an observation does to the cache and the queue.
 
-    seen                              done
-    pod with a node, new              cache it, wake those who wait for such a pod
-    pod without a node, new, ours     queue it
-    pod that got a node               cache it, wake, take it out of the queue
-    pod on a node, changed            cache the new version, wake by what changed
-    pod without a node, changed       tell the queue; a promise taken back wakes others
-    pod gone, or ended                out of cache and queue, wake those who wait for room
-    node new, changed, gone           into the table, wake by what changed
-    anything else                     kept for plugins to read, wake by kind and action
+    observed                          cache and queue                requeue pods by
+    pod with a node, new              add to cache                   AssignedPodAdd
+    pod without a node, new, ours     add to queue
+    pod that got a node               add to cache, delete from queue   AssignedPodAdd
+    pod on a node, changed            update cache                   what changed
+    pod without a node, changed       update queue                   the end of its nomination
+    pod gone, or ended                remove from both               AssignedPodDelete
+    node new, changed, gone           update table                   what changed
+    any other object                  kept for plugins to read       kind and action
 
-Observations may be late, doubled or stale: an older version than the one known is dropped.
+Observations may be late, repeated or stale: an older version than the known one is dropped.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core.cache import Cache
-from moorage.core.journal import Confirmed, Gone, Journal
-from moorage.core.nominator import Nominator
+from moorage.core.bindings import Bindings
+from moorage.core.cache import ADDED
+from moorage.core.journal import Confirmed, Gone
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.core.queue import SchedulingQueue
+from moorage.core.preemption import Preemptions
+from moorage.core.state import SchedulerState
 from moorage.framework import events
-from moorage.framework.cluster import Cluster
 from moorage.framework.events import Action, ClusterEvent
-from moorage.framework.template import PodTemplate
 
-# So many deleted pods are remembered, lest a late observation brings one back to life.
+# The number of deleted pods that are remembered, so that a late observation does not add one again.
 MOST_GONE = 10_000
 NO_VERSION = -1
-SEEN = (Updated, Added)
+PRESENT = (Updated, Added)
 
 
-class Intake:
-    """See the module; `pods`, by namespace/name, are those that were seen and are not gone."""
+class EventHandlers:
+    """See the module."""
 
-    def __init__(
-        self,
-        pods: dict[str, Pod],
-        cluster: Cluster,
-        cache: Cache,
-        queue: SchedulingQueue,
-        nominator: Nominator,
-        journal: Journal,
-        is_ours: Callable[[Pod], bool],
-        template_of: Callable[[Pod], PodTemplate],
-        assumed_deleted: Callable[[Pod, float], None],
-        leaves: Callable[[Pod, float], None],
-    ) -> None:
-        self.pods = pods
-        self._cluster = cluster
-        self._cache = cache
-        self._queue = queue
-        self._nominator = nominator
-        self._journal = journal
-        self._is_ours = is_ours
-        self._template_of = template_of
-        self._assumed_deleted = assumed_deleted
-        self._leaves = leaves
-        self._gone: dict[str, int] = {}  # UID -> version at which it was last seen
+    def __init__(self, state: SchedulerState, bindings: Bindings, preemptions: Preemptions) -> None:
+        self._state = state
+        self._pods = state.pods
+        self._cluster = state.cluster
+        self._cache = state.cache
+        self._queue = state.queue
+        self._journal = state.journal
+        self._is_ours = state.is_ours
+        self._bindings = bindings
+        self._preemptions = preemptions
+        # The last observed version of deleted pods, by UID.
+        self._gone: dict[str, int] = {}
 
     def observe(self, observation: Observation, now: float) -> None:
-        """Take in what the world tells."""
-        if isinstance(observation, SEEN):
-            self._seen(observation.obj, now)
+        """Handle an observation."""
+        if isinstance(observation, PRESENT):
+            self._present(observation.obj, now)
         elif isinstance(observation, Deleted):
-            self._vanished(observation.obj, now)
+            self._deleted(observation.obj, now)
         else:
             self._listed(observation.kind, observation.objects, now)
 
     def _listed(self, kind: type[Any], objects: tuple[KubeObject, ...], now: float) -> None:
-        """The full truth about a kind: what is missing from it is gone."""
+        """Handle the full list of a kind: objects that are not in it are gone."""
         known: Mapping[str, KubeObject]
         if kind is Pod:
-            known = self.pods
+            known = self._pods
         elif kind is Node:
             known = {node.name: node for node in self._cluster.table.nodes if node is not None}
         else:
             known = {obj.key: obj for obj in self._cluster.all(kind)}
-        there = {obj.key for obj in objects}
+        listed = {obj.key for obj in objects}
         for key, obj in list(known.items()):
-            if key not in there:
-                self._vanished(obj, now)
+            if key not in listed:
+                self._deleted(obj, now)
         for obj in objects:
-            self._seen(obj, now)
+            self._present(obj, now)
 
-    def _seen(self, obj: KubeObject, now: float) -> None:
+    def _present(self, obj: KubeObject, now: float) -> None:
         if isinstance(obj, Pod):
-            self._pod_seen(obj, now)
+            self._pod_present(obj, now)
         elif isinstance(obj, Node):
-            self._node_seen(obj, now)
+            self._node_present(obj, now)
         else:
-            self._object_seen(obj, now)
+            self._object_present(obj, now)
 
-    def _vanished(self, obj: KubeObject, now: float) -> None:
+    def _deleted(self, obj: KubeObject, now: float) -> None:
         match obj:
             case Pod():
-                known = self.pods.get(obj.key)
+                known = self._pods.get(obj.key)
                 self._remember_gone(obj)
                 if known is not None and known.uid == obj.uid:
                     self._pod_gone(known, now)
@@ -111,9 +98,9 @@ class Intake:
 
     # Pods
 
-    def _pod_seen(self, new: Pod, now: float) -> None:
+    def _pod_present(self, new: Pod, now: float) -> None:
         key, meta = new.key, new.metadata
-        old = self.pods.get(key)
+        old = self._pods.get(key)
         if meta.uid in self._gone and self._is_gone(new):
             return
         if old is not None and old is not new:
@@ -123,16 +110,16 @@ class Intake:
             elif NO_VERSION < version(new) < version(old):
                 return
             elif old.spec.node_name and not new.spec.node_name:
-                return  # A pod never loses its node, so this is an older version all the same.
+                return  # A pod never loses its node, so this is an older version.
         if new.is_terminal:
-            # It holds no room any more, whatever else may still become of the object.
+            # It uses nothing of its node any more, whatever else happens to the object.
             self._remember_gone(new)
             if old is not None:
                 self._pod_gone(old, now)
             return
-        self.pods[key] = new
+        self._pods[key] = new
         if meta.deletion_timestamp is not None:
-            self._leaves(new, now)
+            self._preemptions.leaves(new.uid, now)
         if old is None:
             self._pod_new(new, now)
         elif old.spec.node_name:
@@ -148,12 +135,12 @@ class Intake:
         if pod.node_name:
             self._assigned(pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
-            self._queue.add(pod, now, self._template_of(pod))
+            self._queue.add(pod, now, self._state.prepared_template(pod))
 
     def _assigned(self, pod: Pod, now: float) -> None:
-        """A pod shows up on a node."""
+        """A pod is observed on a node for the first time."""
         self._cache.add(pod)
-        self._nominator.delete(pod)
+        self._state.nominator.delete(pod)
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._journal.add(Confirmed(at=now, pod=pod.key, uid=uid, node=node))
         self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod, now)
@@ -166,39 +153,36 @@ class Intake:
     def _unassigned_changed(self, old: Pod, new: Pod, now: float) -> None:
         if self._cache.is_assumed(new.uid):
             if new.is_terminating and not old.is_terminating:
-                self._assumed_deleted(new, now)
+                self._bindings.deleted(new, now)
             return
         self._queue.update(old, new, now)
-        promised = old.status.nominated_node_name
-        if promised and promised != new.status.nominated_node_name:
-            self._wake_lower(old, now)
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != new.status.nominated_node_name:
+            # The capacity kept for the pod is free for pods of no higher priority.
+            self._queue.move_all(
+                events.ASSIGNED_POD_DELETE,
+                old,
+                None,
+                now,
+                only=lambda waiting: waiting.priority <= old.priority,
+            )
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
-        del self.pods[pod.key]
-        self._leaves(pod, now)
+        del self._pods[pod.key]
+        self._preemptions.leaves(pod.uid, now)
         self._remember_gone(pod)
         self._journal.add(Gone(at=now, pod=pod.key, uid=pod.uid))
         cached = self._cache.get(pod.uid)
-        promised = self._nominator.node_of(pod.uid) or pod.status.nominated_node_name
+        nominated = self._state.nominator.node_for(pod)
         if self._is_ours(pod):
             self._queue.delete(pod)
-        if cached is not None and cached.assumed:
-            self._assumed_deleted(pod, now)
+        if cached is not None and cached.state != ADDED:
+            self._bindings.deleted(pod, now)
         elif cached is not None:
             self._cache.remove(pod.uid)
             self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
-        elif promised:
-            self._queue.promise_ended(pod, promised, now)
-
-    def _wake_lower(self, pod: Pod, now: float) -> None:
-        """Room that was promised to a pod is free for those of no higher priority."""
-        self._queue.move_all(
-            events.ASSIGNED_POD_DELETE,
-            pod,
-            None,
-            now,
-            only=lambda waiting: waiting.priority <= pod.priority,
-        )
+        elif nominated:
+            self._queue.nomination_ended(pod, nominated, now)
 
     def _is_gone(self, pod: Pod) -> bool:
         gone = self._gone.get(pod.metadata.uid)
@@ -211,7 +195,7 @@ class Intake:
 
     # Nodes
 
-    def _node_seen(self, new: Node, now: float) -> None:
+    def _node_present(self, new: Node, now: float) -> None:
         table = self._cluster.table
         old = table.node(new.name)
         if old is not None and is_older(new, old):
@@ -230,9 +214,9 @@ class Intake:
             self._queue.move_all(ClusterEvent.NODE_DELETE, old, None, now)
             self._cluster.table.remove_node(node.name)
 
-    # Everything else
+    # Other objects
 
-    def _object_seen(self, new: KubeObject, now: float) -> None:
+    def _object_present(self, new: KubeObject, now: float) -> None:
         old = self._cluster.get(type(new), new.key)
         if old is not None and is_older(new, old):
             return
@@ -248,17 +232,17 @@ class Intake:
 
 
 def resource_of(obj: KubeObject) -> str:
-    """A kind as plugins register for it."""
+    """The name of an object's kind in a ClusterEvent."""
     kind = KINDS[type(obj).__name__]
     return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
 def version(obj: KubeObject) -> int:
-    """An object's resource version; those of one server grow, so they can be compared."""
+    """An object's resource version as a number: those of one API server grow."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else NO_VERSION
 
 
 def is_older(new: KubeObject, old: KubeObject) -> bool:
-    """Whether a version is older than the one known."""
+    """Whether a version is older than the known one."""
     return new.uid == old.uid and NO_VERSION < version(new) < version(old)

@@ -5,8 +5,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from moorage.api.meta import Condition
+from moorage.core.failures import status_patch
 from moorage.core.queued_pod import QueuedPod
-from moorage.core.refusal_shown import refusal_shown
 from moorage.framework.status import error, unschedulable
 from moorage.testing import make_pod
 
@@ -24,7 +24,7 @@ def shows(pod, patch):
 
 
 def ask(entry, pod, status, nominated=""):
-    return refusal_shown(entry, pod, status, status.message, nominated)
+    return status_patch(entry, pod, status, status.message, nominated)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import PersistentVolumeClaim, StorageClass
-from moorage.core import intake
+from moorage.core import event_handlers
+from moorage.core.event_handlers import is_older
 from moorage.core.journal import Confirmed, Gone
 from moorage.core.observations import Added, Listed
 from moorage.framework.effects import BindPod
@@ -148,7 +149,7 @@ def test_a_pod_that_was_thought_gone_and_changes_is_alive(machine):
 
 
 def test_the_memory_for_deleted_pods_is_limited(machine, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_GONE", 2)
+    monkeypatch.setattr(event_handlers, "MOST_GONE", 2)
     run = machine()
     pods = [versioned(make_pod(f"p{i}"), 5) for i in range(3)]
     for pod in pods:
@@ -421,6 +422,6 @@ def test_a_list_without_an_assumed_pod(machine):
 )
 def test_which_version_is_older(new, old, older):
     pods = [versioned(POD, version) for version in (new, old)]
-    assert intake.is_older(*pods) is older
-    assert not intake.is_older(versioned(make_pod("p", uid="other"), "1"), versioned(POD, "2"))
+    assert is_older(*pods) is older
+    assert not is_older(versioned(make_pod("p", uid="other"), "1"), versioned(POD, "2"))
     assert Added(POD).obj is POD

@@ -3,7 +3,8 @@
 import pytest
 from tests.saying import make
 
-from moorage.core.binding import BindingCycle, Stage
+from moorage.core import binding_cycle as stages
+from moorage.core.binding_cycle import BindingCycle
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import PluginFailure
@@ -25,24 +26,25 @@ def begin(machine, *plugins):
     state = make_state(POD, scheduler.cluster)
     template = scheduler.templates.of(POD)
     cycle = BindingCycle(QueuedPod(POD, 0.0), POD, "n1", template, profile, state, 0.0)
-    assert cycle.stage is Stage.RESERVE
+    assert cycle.stage == stages.RESERVE
+    cycle.stage = stages.PERMIT
     cycle.busy = list(profile._at["pre_bind"])
-    cycle.allowed()
+    cycle.allow()
     return cycle
 
 
 def answer(cycle, *outcomes):
     for outcome in outcomes:
-        cycle.answered(outcome)
+        cycle.completed(outcome)
     return cycle.step()
 
 
 def test_nothing_to_do_but_bind(machine):
     cycle = begin(machine)
     assert cycle.step() == (BIND,)
-    assert cycle.stage is Stage.BIND
+    assert cycle.stage == stages.BIND
     assert answer(cycle, Done()) == ()
-    assert (cycle.stage, cycle.status) == (Stage.DONE, SUCCESS)
+    assert (cycle.stage, cycle.status) == (stages.DONE, SUCCESS)
 
 
 def test_pre_bind_plugins_one_after_the_other(machine):
@@ -57,7 +59,7 @@ def test_pre_bind_plugins_one_after_the_other(machine):
     assert cycle.step() == ()  # Both have to be carried out.
     assert answer(cycle, Done()) == ()
     assert answer(cycle, Done()) == (SECOND,)
-    assert cycle.stage is Stage.PRE_BIND
+    assert cycle.stage == stages.PRE_BIND
     assert answer(cycle, Done()) == (BIND,)
 
 
@@ -73,7 +75,7 @@ def test_pre_bind_plugins_one_after_the_other(machine):
 def test_a_pre_bind_plugin_does_not_succeed(machine, said, status):
     cycle = begin(machine, make("A", pre_bind=said), make("B", pre_bind=PluginFailure("unused")))
     assert cycle.step() == ()
-    assert (cycle.stage, cycle.status, cycle.outstanding) == (Stage.FAILED, status, 0)
+    assert (cycle.stage, cycle.status, cycle.outstanding) == (stages.FAILED, status, 0)
 
 
 @pytest.mark.parametrize(
@@ -84,16 +86,16 @@ def test_a_request_of_pre_bind_fails(machine, outcome):
     cycle.step()
     assert answer(cycle, outcome) == ()
     assert cycle.status == error('running PreBind plugin "A": conflict', "A")
-    assert (cycle.stage, cycle.outstanding) == (Stage.FAILED, 1)  # The other is under way still.
+    assert (cycle.stage, cycle.outstanding) == (stages.FAILED, 1)  # The other is under way still.
     assert answer(cycle, Done()) == ()
-    assert (cycle.stage, cycle.outstanding) == (Stage.FAILED, 0)
+    assert (cycle.stage, cycle.outstanding) == (stages.FAILED, 0)
 
 
 def test_the_binding_fails(machine):
     cycle = begin(machine)
     cycle.step()
     answer(cycle, Failed("already bound"))
-    assert (cycle.stage, cycle.failed_in) == (Stage.FAILED, Stage.BIND)
+    assert (cycle.stage, cycle.failed_in) == (stages.FAILED, stages.BIND)
     assert cycle.status == error(
         'running Bind plugin "DefaultBinder": already bound', "DefaultBinder"
     )
@@ -102,10 +104,13 @@ def test_the_binding_fails(machine):
 @pytest.mark.parametrize(
     ("said", "stage", "status"),
     [
-        pytest.param(SUCCESS, Stage.DONE, SUCCESS, id="done by the plugin itself"),
-        pytest.param(NO, Stage.FAILED, NO.by("A"), id="refused"),
+        pytest.param(SUCCESS, stages.DONE, SUCCESS, id="done by the plugin itself"),
+        pytest.param(NO, stages.FAILED, NO.by("A"), id="refused"),
         pytest.param(
-            PluginFailure("x"), Stage.FAILED, error('running Bind plugin "A": x', "A"), id="trouble"
+            PluginFailure("x"),
+            stages.FAILED,
+            error('running Bind plugin "A": x', "A"),
+            id="trouble",
         ),
     ],
 )
@@ -124,4 +129,4 @@ def test_all_bind_plugins_skip(machine):
     cycle = begin(machine, make("A", bind=SKIP))
     cycle.unbound = cycle.unbound[:1]
     assert cycle.step() == ()
-    assert (cycle.stage, cycle.status.code, cycle.status.message) == (Stage.FAILED, Code.SKIP, "")
+    assert (cycle.stage, cycle.status.code, cycle.status.message) == (stages.FAILED, Code.SKIP, "")

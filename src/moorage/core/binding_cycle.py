@@ -1,0 +1,168 @@
+"""BindingCycle: one pod from its decision to bound, stage by stage. The scheduler does not wait.
+
+`step` runs stages until one has to wait for effects or objects, and returns the requests.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field, structs
+
+from moorage.api.meta import NodeName
+from moorage.api.pod import Pod
+from moorage.core.diagnosis import Diagnosis
+from moorage.core.effects import Done, Outcome
+from moorage.core.extenders import ExtenderBinder
+from moorage.core.queued_pod import QueuedPod
+from moorage.core.transitions import TransitionTable
+from moorage.framework import points, summary
+from moorage.framework.awaiting import Awaiting
+from moorage.framework.effects import Request
+from moorage.framework.profile import Profile
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.framework.template import PodTemplate
+
+RESERVE = "reserve"
+PERMIT = "permit"
+PRE_BIND = "pre_bind"
+BIND = "bind"
+DONE = "done"
+FAILED = "failed"
+
+AGREE = "agree"
+ALLOW = "allow"
+FINISH = "finish"
+FAIL = "fail"
+
+BINDING_TRANSITIONS = TransitionTable(
+    "binding",
+    (
+        (RESERVE, AGREE, PERMIT, "every reserve and permit plugin agrees, or wants to wait"),
+        (RESERVE, FAIL, FAILED, "a reserve or permit plugin rejects the pod, or raises"),
+        (PERMIT, ALLOW, PRE_BIND, "no plugin waits, or all that waited allow the pod"),
+        (PERMIT, FAIL, FAILED, "a plugin rejects the waiting pod, its wait times out, or an error"),
+        (PRE_BIND, FINISH, BIND, "all requests of pre_bind plugins are carried out, none waits"),
+        (PRE_BIND, FAIL, FAILED, "a request fails, or the pod is preempted or deleted"),
+        (BIND, FINISH, DONE, "the request of a bind plugin is carried out"),
+        (BIND, FAIL, FAILED, "the request fails, or every bind plugin skips the pod"),
+        (FAILED, FAIL, FAILED, "a failed pod is deleted before its outstanding requests end"),
+    ),
+)
+
+
+class BindingCycle(Struct, gc=False):
+    """See the module."""
+
+    entry: QueuedPod
+    pod: Pod
+    node: NodeName
+    template: PodTemplate
+    profile: Profile
+    state: CycleState
+    started_at: float
+    stage: str = RESERVE
+    status: Status = SUCCESS
+    failed_in: str | None = None
+    outstanding: int = 0
+    busy: list[Any] = field(default_factory=list)  # The pre_bind plugins still to run.
+    plugin: Any = None  # The plugin whose requests are outstanding.
+    unfinished: bool = False  # Whether that plugin has to be called again (pre_bind_next).
+    awaiting: Awaiting | None = None  # The objects that that plugin waits for.
+    unbound: list[Any] = field(default_factory=list)  # The bind plugins still to run.
+
+    def allow(self, binders: Sequence[Any] = ()) -> None:
+        """Go on after permit; `binders` come before the bind plugins."""
+        self.stage = BINDING_TRANSITIONS[self.stage, ALLOW]
+        self.unbound = [*binders, *self.profile.binds]
+
+    def fail(self, status: Status) -> None:
+        """End the cycle."""
+        self.failed_in = self.stage
+        self.stage = BINDING_TRANSITIONS[self.stage, FAIL]
+        self.status = status
+
+    @property
+    def failure(self) -> tuple[Status, Diagnosis | None]:
+        """Why it failed. A rejection by reserve or permit counts as one of the node.
+
+        A later rejection does not depend on nodes: the pod is tried again as after an error.
+        """
+        status = self.status
+        if not status.is_rejected or self.failed_in not in (RESERVE, PERMIT):
+            return status, None
+        found = Diagnosis(summary.summarize(1, refused=[(status, 1)]))
+        found.blame(status)
+        return structs.replace(status, reasons=(found.message,)), found
+
+    @property
+    def is_in_pre_bind(self) -> bool:
+        """Whether a pre_bind plugin's requests are outstanding, or it waits for objects."""
+        is_busy = self.outstanding > 0 or self.awaiting is not None
+        return self.stage == PRE_BIND and is_busy
+
+    def step(self) -> tuple[Request, ...]:
+        """Go on as far as possible; the returned requests have to be carried out first."""
+        while not self.outstanding and self.awaiting is None:
+            if self.stage == BIND:
+                requests = self._bind()
+            elif self.stage != PRE_BIND:
+                return ()
+            elif self.unfinished:
+                call = self.profile.run_pre_bind_next
+                requests = self._requests(call(self.plugin, self.state, self.pod, self.node))
+            elif self.busy:
+                self.plugin = self.busy.pop(0)
+                call = self.profile.run_pre_bind
+                requests = self._requests(call(self.plugin, self.state, self.pod, self.node))
+            else:
+                self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
+                continue
+            self.outstanding = len(requests)
+            if requests:
+                return requests
+        return ()
+
+    def completed(self, outcome: Outcome) -> None:
+        """Take the outcome of one of the outstanding requests."""
+        self.outstanding -= 1
+        if self.stage == FAILED:
+            return
+        if isinstance(outcome, Done):
+            if self.stage == BIND:
+                self.stage = BINDING_TRANSITIONS[BIND, FINISH]
+        elif isinstance(self.plugin, ExtenderBinder):
+            if not self.plugin.ignorable:
+                self.fail(error(outcome.reason))
+        else:
+            point = "Bind" if self.stage == BIND else "PreBind"
+            name = self.plugin.name
+            self.fail(error(f'running {point} plugin "{name}": {outcome.reason}', name))
+
+    def _requests(self, result: Status | Awaiting | tuple[Request, ...]) -> tuple[Request, ...]:
+        """The requests of a pre_bind plugin; it is called again afterwards, unless it is done."""
+        self.unfinished = False
+        if isinstance(result, Status):
+            if not result.is_success:
+                self.fail(result)
+            return ()
+        self.unfinished = points.follows_up(self.plugin)
+        if isinstance(result, Awaiting):
+            self.awaiting = result
+            return ()
+        return result
+
+    def _bind(self) -> tuple[Request, ...]:
+        if not self.unbound:
+            # Every bind plugin skipped the pod: a failure without a message, as in kube-scheduler.
+            self.fail(Status(Code.SKIP))
+            return ()
+        self.plugin = self.unbound.pop(0)
+        result = self.profile.run_bind(self.plugin, self.state, self.pod, self.node)
+        if not isinstance(result, Status):
+            return (result,)
+        if result.is_success:
+            self.stage = BINDING_TRANSITIONS[BIND, FINISH]
+        elif not result.is_skip:
+            self.fail(result)
+        return ()

@@ -1,0 +1,145 @@
+"""UnschedulablePods: pods that wait for a cluster event, indexed by the plugins that rejected them.
+
+Most events concern few plugins, and there may be tens of thousands of such pods. So an event visits
+only the pods that a plugin rejected which registered for it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from moorage.core.heap import Heap
+from moorage.core.queued_pod import QueuedPod
+from moorage.errors import InvariantError
+
+# The list of pods that no plugin rejected: any event may help them.
+ANY_EVENT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Where a pod is listed; kept, because the entry may change before it is removed."""
+
+    serial: int
+    gated: bool
+    plugins: tuple[str, ...]
+
+
+class UnschedulablePods:
+    """Pods in the order in which they came, rejected and gated ones apart."""
+
+    def __init__(self, schedulers: Collection[str]) -> None:
+        self._schedulers = frozenset(schedulers)
+        self._entries: dict[str, QueuedPod] = {}
+        self._slots: dict[str, _Slot] = {}
+        # Plugin -> serial -> pod; a gated pod is listed once, under its gating plugin.
+        self._rejected: dict[str, dict[int, QueuedPod]] = {}
+        self._gated: dict[str, dict[int, QueuedPod]] = {}
+        self._by_age: Heap[QueuedPod] = Heap()
+        self._serial = 0
+
+    def put(self, entry: QueuedPod) -> bool:
+        """Add a pod, or list it again after a change; it keeps its position.
+
+        Returns whether the pod is new here, or changed between rejected and gated.
+        """
+        slot = self._slots.get(entry.key)
+        if slot is None:
+            self._serial += 1
+            serial = self._serial
+            self._by_age.push(entry.key, entry, entry.unschedulable_since)
+        else:
+            serial = slot.serial
+            self._unlist(slot)
+            self._by_age.update(entry.key, entry, entry.unschedulable_since)
+        self._entries[entry.key] = entry
+        self._list(entry, _Slot(serial, entry.is_gated, self._plugins_of(entry)))
+        return slot is None or slot.gated != entry.is_gated
+
+    def discard(self, key: str) -> None:
+        """Remove a pod, if it is here."""
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self._unlist(slot)
+            self._by_age.remove(key)
+            del self._entries[key]
+
+    def waiting_for(self, plugins: Iterable[str]) -> list[QueuedPod]:
+        """The pods that these plugins rejected or gate, in the order in which they came."""
+        if not self._entries:
+            return []
+        found = dict(self._rejected.get(ANY_EVENT, {}))
+        for plugin in plugins:
+            found.update(self._rejected.get(plugin, {}))
+            found.update(self._gated.get(plugin, {}))
+        return [found[serial] for serial in sorted(found)]
+
+    @property
+    def oldest(self) -> QueuedPod | None:
+        """The pod that has waited longest."""
+        return self._by_age.peek() if self._by_age else None
+
+    def waiting_longer(self, max_seconds: float, now: float) -> list[QueuedPod]:
+        """The pods that have waited longer than that, in the order in which they came."""
+        oldest = self.oldest
+        if oldest is None or oldest.unschedulable_since + max_seconds >= now:
+            return []
+        return [entry for entry in self if entry.unschedulable_since + max_seconds < now]
+
+    def get(self, key: str) -> QueuedPod | None:
+        """The pod of that name, if it is here."""
+        return self._entries.get(key)
+
+    @property
+    def gated_count(self) -> int:
+        return sum(map(len, self._gated.values()))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(list(self._entries.values()))
+
+    def by_plugin(self) -> Iterator[tuple[str, Collection[QueuedPod]]]:
+        """The pods under each plugin that rejected or gates them."""
+        for lists in (self._rejected, self._gated):
+            for plugin, entries in lists.items():
+                if plugin != ANY_EVENT and entries:
+                    yield plugin, entries.values()
+
+    def _plugins_of(self, entry: QueuedPod) -> tuple[str, ...]:
+        if entry.is_gated:
+            return (entry.gating_plugin,)
+        if entry.pod.spec.scheduler_name not in self._schedulers:
+            return (ANY_EVENT,)
+        return tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)) or (ANY_EVENT,)
+
+    def _list(self, entry: QueuedPod, slot: _Slot) -> None:
+        self._slots[entry.key] = slot
+        lists = self._gated if slot.gated else self._rejected
+        for plugin in slot.plugins:
+            lists.setdefault(plugin, {})[slot.serial] = entry
+
+    def _unlist(self, slot: _Slot) -> None:
+        lists = self._gated if slot.gated else self._rejected
+        for plugin in slot.plugins:
+            del lists[plugin][slot.serial]
+
+    def check(self) -> None:
+        """Raise InvariantError if an index disagrees with the pods."""
+        rejected: dict[str, dict[int, QueuedPod]] = {plugin: {} for plugin in self._rejected}
+        gated: dict[str, dict[int, QueuedPod]] = {plugin: {} for plugin in self._gated}
+        for key, entry in self._entries.items():
+            for plugin in self._plugins_of(entry):
+                lists = gated if entry.is_gated else rejected
+                lists.setdefault(plugin, {})[self._slots[key].serial] = entry
+        if (rejected, gated) != (self._rejected, self._gated):
+            raise InvariantError("unschedulable pods are listed under the wrong plugins")
+        serials = [self._slots[key].serial for key in self._entries]
+        if serials != sorted(serials) or len(serials) != len(self._slots):
+            raise InvariantError("unschedulable pods are out of order")
+        by_age = sorted(self._entries.values(), key=lambda entry: entry.unschedulable_since)
+        if [e.unschedulable_since for e in self._by_age] != [e.unschedulable_since for e in by_age]:
+            raise InvariantError("unschedulable pods are out of the order of their age")
