@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from msgspec.structs import replace
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
@@ -830,6 +831,16 @@ def test_check_notices_a_pod_in_two_places():
     r.queue._queues.active.push(entry.key, entry, (0, 0.0))
     with pytest.raises(InvariantError, match="ns/p1 is both active and unschedulable"):
         r.queue.check()
+
+
+def test_an_update_lists_a_pod_under_the_plugins_of_its_present_scheduler():
+    """The entry may hold another scheduler's version than the observed old one."""
+    r, pod = rig(), make_pod()
+    entry = r.rest(pod, 0.0, "A")
+    entry.update(replace(pod, spec=replace(pod.spec, scheduler_name="other")))
+    r.queue._unschedulable.put(entry)
+    r.queue.update(pod, make_pod(version="2"), 0.5)
+    r.queue.check()
 
 
 def test_check_notices_a_stale_list():

@@ -92,10 +92,11 @@ class SchedulingQueue:
         if entry is None:
             self._begin(new, POD_UPDATED, now)
             return
+        scheduler_name = entry.pod.spec.scheduler_name
         entry.update(new)
         self.nominator.update(old, new)
         if entry.state in (UNSCHEDULABLE, GATED):
-            if old.spec.scheduler_name != new.spec.scheduler_name:
+            if scheduler_name != new.spec.scheduler_name:
                 self._unschedulable.put(entry)  # Other plugins decide about it now.
             self._reconsider(entry, old, now)
         else:
