@@ -10,7 +10,7 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same properties roles soak bench load docs
+.PHONY: help demo test browser kubectl check fmt parity sim storms same properties tables roles soak bench load docs
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ same: .venv/.ready ## Compare decisions with another commit's on random simulati
 
 properties: .venv/.ready ## Try many examples of what holds for every cluster: make properties EXAMPLES=1000
 	MOORAGE_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/properties tests/api tests/planning tests/serve/rest
+
+tables: .venv/.ready ## Draw the tables of states and transitions into docs/architecture.md
+	UPDATE_DOCS=1 $(BIN)/pytest -q tests/core/test_transitions.py
 
 roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
