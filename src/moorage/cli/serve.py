@@ -92,7 +92,7 @@ def serve(
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
     default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"
-    plan = server.ServeOptions(
+    options = server.ServeOptions(
         access=access.read_options(bind_address, port, token_file, tls_cert, tls_key),
         node_count=node_count,
         found=found,
@@ -100,4 +100,4 @@ def serve(
         data_dir=folder,
         kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
     )
-    asyncio.run(server.serve(plan, say=click.echo))
+    asyncio.run(server.serve(options, say=click.echo))

@@ -1,1 +1,1 @@
-"""The playground: a Kubernetes-style API in one process, for kubectl, clients and `moorage run`."""
+"""A Kubernetes-style API server with controllers and scheduler in one process, for kubectl."""

@@ -6,13 +6,11 @@ A loopback address needs no credentials. Any other address requires a token and 
 
 import base64
 import contextlib
-import datetime
 import ipaddress
 import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,21 +18,22 @@ import yaml
 
 from moorage.errors import InputError
 
-SHORTEST_TOKEN = 8
+MIN_TOKEN = 8
+CONTEXT_NAME = "moorage"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """An address, a port, and the keys to it."""
+    """The address and port of the server, its token and its certificate."""
 
     address: str
     port: int
     token: str = ""
-    certificate: bytes = b""  # PEM; without one, plain HTTP is spoken
+    certificate: bytes = b""  # PEM; without one the server speaks plain HTTP
     key: bytes = b""
 
     def url(self, port: int) -> str:
-        """Where clients on this machine find it."""
+        """The URL for clients on this machine."""
         host = self.address
         with contextlib.suppress(ValueError):
             ip = ipaddress.ip_address(host)
@@ -43,15 +42,16 @@ class ServerAccess:
             host = f"[{ip}]" if ip.version == 6 else str(ip)
         return f"{'https' if self.certificate else 'http'}://{host}:{port}"
 
-    def context(self) -> ssl.SSLContext | None:
-        """What a server needs to speak TLS; None if it does not."""
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """The TLS context of the server; None for plain HTTP."""
         if not self.certificate:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         # The standard library reads certificates from files only.
-        with _private_file(self.certificate + b"\n" + self.key) as path:
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            Path(file.name).write_bytes(self.certificate + b"\n" + self.key)
             try:
-                context.load_cert_chain(path)
+                context.load_cert_chain(file.name)
             except (ssl.SSLError, OSError):
                 raise InputError(
                     "--tls-cert, --tls-key: must be a certificate and its key, as PEM files"
@@ -62,29 +62,29 @@ class ServerAccess:
 def read_options(
     address: str, port: int, token_file: str | None, tls_cert: str | None, tls_key: str | None
 ) -> ServerAccess:
-    """What the options of the command say; raises InputError."""
+    """The access that the options of the command describe; raises InputError."""
     if (tls_cert is None) != (tls_key is None):
         missing, given = (
             ("--tls-key", "--tls-cert") if tls_key is None else ("--tls-cert", "--tls-key")
         )
         raise InputError(f"{missing}: is missing; {given} needs it")
-    alone = is_loopback(address)
-    token = "" if token_file is None else _token(token_file)
-    if not alone and not token:
+    local = is_loopback(address)
+    token = "" if token_file is None else _read_token(token_file)
+    if not local and not token:
         raise InputError(
             f"--bind-address {address}: is open to others, so clients have to show a token; "
             "name a file that holds one: --token-file FILE"
         )
     certificate, key = b"", b""
     if tls_cert is not None and tls_key is not None:
-        certificate, key = _bytes("--tls-cert", tls_cert), _bytes("--tls-key", tls_key)
-    elif not alone:
+        certificate, key = _read_file("--tls-cert", tls_cert), _read_file("--tls-key", tls_key)
+    elif not local:
         certificate, key = self_signed_certificate(address)
     return ServerAccess(address, port, token, certificate, key)
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach an address; raises InputError if it is none."""
+    """Whether an address is reachable from this machine only; raises InputError."""
     if address == "localhost":
         return True
     try:
@@ -95,79 +95,39 @@ def is_loopback(address: str) -> bool:
         ) from None
 
 
-def _token(file: str) -> str:
-    token = _bytes("--token-file", file).decode("ascii", "replace").strip()
-    if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
+def _read_token(file: str) -> str:
+    token = _read_file("--token-file", file).decode("ascii", "replace").strip()
+    if len(token) < MIN_TOKEN or not token.isprintable() or " " in token:
         raise InputError(
-            f"--token-file {file}: must hold one token of {SHORTEST_TOKEN} letters or more "
+            f"--token-file {file}: must hold one token of {MIN_TOKEN} letters or more "
             "and nothing else; make one with: openssl rand -hex 16"
         )
     return token
 
 
-def _bytes(option: str, file: str) -> bytes:
+def _read_file(option: str, file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
         raise InputError(f"{option} {file}: {error.strerror or error}") from None
 
 
-@contextlib.contextmanager
-def _private_file(content: bytes) -> Iterator[str]:
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        yield path
-    finally:
-        os.unlink(path)  # noqa: PTH108 a path of the standard library's making
-
-
-CERTIFICATE_DAYS = 30
-
-
 def self_signed_certificate(address: str) -> tuple[bytes, bytes]:
-    """A certificate for an address and this machine's names, and its key, as PEM."""
+    """A certificate for an address and the names of this machine, and its key, as PEM."""
+    from moorage.live import tls
+
+    names = ("localhost", socket.gethostname(), "127.0.0.1", "::1", address)
     try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-    except ImportError:
+        return tls.self_signed(tuple(dict.fromkeys(names)))
+    except ModuleNotFoundError:
         raise InputError(
             "to make a certificate, cryptography is needed: pip install 'moorage[serve]'; "
             "or name one: --tls-cert FILE --tls-key FILE"
         ) from None
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "moorage")])
-    addresses = {ipaddress.ip_address(each) for each in ("127.0.0.1", "::1", address)}
-    names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName(socket.gethostname())]
-    names += [x509.IPAddress(each) for each in sorted(addresses, key=str)]
-    now = datetime.datetime.now(datetime.UTC)  # noqa: TID251 a shell may know the time
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=CERTIFICATE_DAYS))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
-CONTEXT_NAME = "moorage"
 
 
 def kubeconfig_text(server: str, *, token: str = "", authority: bytes = b"") -> str:
-    """A kubeconfig for one server; `authority` is the certificate by which it can be known."""
+    """A kubeconfig for one server; `authority` is the certificate that clients trust."""
     cluster: dict[str, str] = {"server": server}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
@@ -184,19 +144,19 @@ def kubeconfig_text(server: str, *, token: str = "", authority: bytes = b"") -> 
 
 
 def write_kubeconfig(path: Path, content: str) -> None:
-    """Write the file for nobody else to read: it may hold a token."""
-    target = path.resolve()  # A link stays one.
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    """Write the file, readable by its owner only: it may contain a token."""
+    target = path.resolve()  # A symbolic link is kept, its target is replaced.
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():  # A pipe or a device is not to be replaced.
+        if path.exists() and not path.is_file():  # A pipe or a device is not replaced.
             path.write_text(content, encoding="utf-8")
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(content)
-        beside.replace(target)
+        temporary.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""The server: store, API, controllers, kubelets, scheduler and HTTP, put together."""
+"""The server: store, API, control plane and HTTP, put together."""
 
 import asyncio
 import contextlib
@@ -29,52 +29,52 @@ from moorage.serve.sqlite import SqliteJournal
 from moorage.serve.store import Store
 
 DEFAULT_NODES = 10
-# How long clients that still watch are waited for at the end.
-FAREWELL_SECONDS = 1.0
-# The scheduler's own notes; what they are about is in the store for good.
-FACTS_KEPT = 20_000
+# How long open watches may take to end at shutdown.
+SHUTDOWN_SECONDS = 1.0
+# The limit of the scheduler's journal in memory.
+MAX_FACTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What is to be served, to whom, and where it is kept."""
+    """The options of `moorage serve`."""
 
     access: ServerAccess
     kubeconfig: Path
-    node_count: int | None = None  # None: as many as usual, if there are no others
+    node_count: int | None = None  # None: DEFAULT_NODES, unless there are other nodes
     found: list[SourceObject] = field(default_factory=list)
-    configuration: SchedulerConfiguration | None = None  # None: somebody else schedules
+    configuration: SchedulerConfiguration | None = None  # None: no scheduler runs
     data_dir: Path | None = None
 
 
-async def serve(plan: ServeOptions, say: Callable[[str], None]) -> None:
-    """Serve until a signal says that it is enough; raises InputError if it cannot begin."""
-    api = open_api(plan.data_dir)
-    access = plan.access
+async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; raises InputError if the start fails."""
+    api = open_api(options.data_dir)
+    access = options.access
     app = make_app(api, AppSettings(token=access.token))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=FAREWELL_SECONDS)
-    enough = asyncio.Event()
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, enough.set)
+        loop.add_signal_handler(number, stop.set)
     try:
         await runner.setup()
-        _fill(api, plan)
-        playground = ControlPlane(api, scheduler(plan), stopwatch=time.perf_counter)
+        _add_initial_objects(api, options)
+        control_plane = ControlPlane(api, scheduler(options), stopwatch=time.perf_counter)
         await api.store.wait_until_durable()
         port = await _listen(runner, access)
         url = access.url(port)
         config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)
-        serve_access.write_kubeconfig(plan.kubeconfig, config)
-        say(greeting(api, plan, url))
-        _spare_the_collector()
-        await _live(playground, enough)
+        serve_access.write_kubeconfig(options.kubeconfig, config)
+        say(greeting(api, options, url))
+        _tune_garbage_collector()
+        await _run_until(control_plane, stop)
     finally:
         await runner.cleanup()
 
 
 def open_api(data_dir: Path | None) -> ApiServer:
-    """An API server on what a folder holds, or on nothing yet."""
+    """An API server on the data of a folder, or in memory."""
     now = steady_clock()
     random = Random()
     store = Store(
@@ -85,24 +85,24 @@ def open_api(data_dir: Path | None) -> ApiServer:
     return ApiServer(store, now=now, random=random)
 
 
-def _fill(api: ApiServer, plan: ServeOptions) -> None:
-    initial_objects.add_objects(api, plan.found)
-    count = plan.node_count
+def _add_initial_objects(api: ApiServer, options: ServeOptions) -> None:
+    initial_objects.add_objects(api, options.found)
+    count = options.node_count
     if count is None:
         count = 0 if api.store.count(NODES) else DEFAULT_NODES
     initial_objects.add_nodes(api, count)
 
 
-def scheduler(plan: ServeOptions) -> Scheduler | None:
-    """The scheduler that the plan asks for."""
-    if plan.configuration is None:
+def scheduler(options: ServeOptions) -> Scheduler | None:
+    """The scheduler of the options, if one runs in this process."""
+    if options.configuration is None:
         return None
-    return Scheduler(plan.configuration, journal=Journal(limit=FACTS_KEPT))
+    return Scheduler(options.configuration, journal=Journal(limit=MAX_FACTS))
 
 
 async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
-    """Begin to listen; the port is of interest where any would do."""
-    site = web.TCPSite(runner, access.address, access.port, ssl_context=access.context())
+    """Start to listen; returns the port, which the system chooses for `--port 0`."""
+    site = web.TCPSite(runner, access.address, access.port, ssl_context=access.ssl_context())
     try:
         await site.start()
     except OSError as error:
@@ -116,32 +116,31 @@ async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
     return port
 
 
-async def _live(playground: ControlPlane, enough: asyncio.Event) -> None:
-    """Let it live until somebody has enough, or it dies of something."""
-    life = asyncio.create_task(playground.run())
-    end = asyncio.create_task(enough.wait())
-    await asyncio.wait((life, end), return_when=asyncio.FIRST_COMPLETED)
-    for task in (life, end):
+async def _run_until(control_plane: ControlPlane, stop: asyncio.Event) -> None:
+    """Run the control plane until the stop event or an exception."""
+    tasks = (asyncio.create_task(control_plane.run()), asyncio.create_task(stop.wait()))
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
 
-def _spare_the_collector() -> None:
-    """Objects of a store live long and form no cycles: looking through them all takes too long."""
+def _tune_garbage_collector() -> None:
+    """Collect rarely: objects of the store live long and form no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
-def greeting(api: ApiServer, plan: ServeOptions, url: str) -> str:
+def greeting(api: ApiServer, options: ServeOptions, url: str) -> str:
     """How to connect."""
     nodes = api.store.count(NODES)
-    kept = "in memory" if plan.data_dir is None else f"kept in {plan.data_dir}"
-    by = "" if plan.configuration is not None else "; nobody schedules"
+    kept = "in memory" if options.data_dir is None else f"kept in {options.data_dir}"
+    by = "" if options.configuration is not None else "; nobody schedules"
     return (
         f"Moorage serves {nodes} node{'' if nodes == 1 else 's'} at {url} ({kept}{by})\n\n"
-        f"  export KUBECONFIG={plan.kubeconfig.absolute()}\n"
+        f"  export KUBECONFIG={options.kubeconfig.absolute()}\n"
         "  kubectl get nodes\n\n"
         "Ctrl-C ends it."
     )

@@ -1,8 +1,8 @@
-"""The journal in SQLite: one file, one row per object, one commit for all that came meanwhile.
+"""The journal in SQLite: one file, one row per object, group commits.
 
-Each commit is flushed to the disk before anybody is told, so what was acknowledged survives
-`kill -9` and power cuts. While one commit is under way the next gathers: a thousand creates at
-once share a handful of flushes.
+Each commit is flushed to the disk before writes are acknowledged, so acknowledged writes survive
+`kill -9` and power failures. Changes that arrive during a commit form the next one: a thousand
+concurrent creates share a few flushes.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from pathlib import Path
 from moorage.errors import InputError
 from moorage.serve.store import JournalRow
 
-# After a crash, versions go on beyond any that was given out but never written.
+# After a crash, versions continue beyond any that clients may have seen but were not written.
 VERSION_GAP = 1_000_000
 FORMAT = 1
 
@@ -25,8 +25,8 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 _PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
-_DROP = "DELETE FROM objects WHERE shelf = ? AND namespace = ? AND name = ?"
-_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+_DELETE = "DELETE FROM objects WHERE shelf = ? AND namespace = ? AND name = ?"
+_SET_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
 
 
 class SqliteJournal:
@@ -52,40 +52,40 @@ class SqliteJournal:
         self._notify: Callable[[int, Exception | None], None] = lambda version, failure: None
 
     def load(self) -> tuple[list[JournalRow], int, int]:
-        """All objects, the last version written, and the one to go on from."""
+        """All objects, the last version written, and the version to continue from."""
         facts = dict(self._database.execute("SELECT name, value FROM facts"))
         if facts.get("format", FORMAT) != FORMAT:
             raise InputError(
                 f"the data folder has format {facts['format']}, this Moorage knows {FORMAT}"
             )
         rows = [
-            JournalRow(version, shelf, namespace, name, body)
-            for shelf, namespace, name, version, body in self._database.execute(
+            JournalRow(version, storage_key, namespace, name, body)
+            for storage_key, namespace, name, version, body in self._database.execute(
                 "SELECT shelf, namespace, name, version, body FROM objects"
             )
         ]
         last = facts.get("version", 1)
-        go_on = last if facts.get("clean", 1) else last + VERSION_GAP
+        next_version = last if facts.get("clean", 1) else last + VERSION_GAP
         with self._database:
             self._database.execute("BEGIN")
-            self._remember(format=FORMAT, version=go_on, clean=0)
-        return rows, last if go_on == last else go_on, go_on
+            self._set_facts(format=FORMAT, version=next_version, clean=0)
+        return rows, last if next_version == last else next_version, next_version
 
     def start(self, notify: Callable[[int, Exception | None], None]) -> None:
-        """Begin to write; `notify` is called from the writing thread after each commit."""
+        """Start the writing thread, which calls `notify` after each commit."""
         self._notify = notify
         self._thread = threading.Thread(target=self._run, name="moorage-journal", daemon=True)
         self._thread.start()
 
     def write(self, row: JournalRow) -> None:
-        """Have a change written soon."""
+        """Queue a change for the next commit."""
         with self._changed:
             self._rows.append(row)
             if len(self._rows) == 1:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Write the rest and close the file; versions go on without a leap next time."""
+        """Write the rest and close the file; the next start continues without a gap in versions."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -93,7 +93,7 @@ class SqliteJournal:
             self._thread.join()
         elif self._rows:
             self._commit(self._rows)
-        self._database.execute(_FACT, ("clean", 1))
+        self._database.execute(_SET_FACT, ("clean", 1))
         self._database.close()
 
     def _run(self) -> None:
@@ -106,7 +106,7 @@ class SqliteJournal:
             try:
                 self._commit(rows)
             except sqlite3.Error as error:
-                # Whatever was not written is not acknowledged, and nothing will be from now on.
+                # These changes are not acknowledged, and no later ones either.
                 self._notify(0, error)
                 return
             self._notify(rows[-1].version, None)
@@ -114,17 +114,15 @@ class SqliteJournal:
     def _commit(self, rows: list[JournalRow]) -> None:
         with self._database:
             self._database.execute("BEGIN")
-            # Only the last change of each object matters, and its deletion must not be undone.
+            # Only the last change of each object counts: an earlier one must not undo a deletion.
             latest = {(row.storage_key, row.namespace, row.name): row for row in rows}
             put = [
-                (*place, row.version, row.body)
-                for place, row in latest.items()
-                if row.body is not None
+                (*key, row.version, row.body) for key, row in latest.items() if row.body is not None
             ]
             self._database.executemany(_PUT, put)
-            gone = [place for place, row in latest.items() if row.body is None]
-            self._database.executemany(_DROP, gone)
-            self._remember(version=rows[-1].version)
+            deleted = [key for key, row in latest.items() if row.body is None]
+            self._database.executemany(_DELETE, deleted)
+            self._set_facts(version=rows[-1].version)
 
-    def _remember(self, **facts: int) -> None:
-        self._database.executemany(_FACT, list(facts.items()))
+    def _set_facts(self, **facts: int) -> None:
+        self._database.executemany(_SET_FACT, list(facts.items()))

@@ -169,7 +169,7 @@ class Store:
         return found
 
     def each(self, resource: Resource) -> Iterator[Object]:
-        """All objects in no particular order; don't change the store meanwhile."""
+        """All objects in no particular order; the store must not change during the iteration."""
         for stored in self._objects_of(resource).values():
             yield stored.object
 

@@ -1,6 +1,6 @@
 """DaemonSet: one pod on every eligible node, pinned there by node affinity.
 
-The scheduler places the pods like any other. Taints for node conditions and cordoned nodes do not
+The scheduler binds the pods like any other. Taints for node conditions and cordoned nodes do not
 keep them away; other taints, node selectors and node affinity do.
 """
 

@@ -136,12 +136,12 @@ def _pod_changes(
     parallelism = objects.spec_number(job, "parallelism", 1)
     completions = spec.get("completions")
     if completions is not None:
-        wanted = min(parallelism, max(0, int(completions) - succeeded(job)))
+        desired = min(parallelism, max(0, int(completions) - succeeded(job)))
     else:  # A work queue: once one pod has succeeded, no new ones are created.
-        wanted = min(parallelism, len(active)) if succeeded(job) else parallelism
-    if len(active) > wanted:
-        return [], pods.in_deletion_order(active, active)[: len(active) - wanted], None
-    missing = wanted - len(active)
+        desired = min(parallelism, len(active)) if succeeded(job) else parallelism
+    if len(active) > desired:
+        return [], pods.in_deletion_order(active, active)[: len(active) - desired], None
+    missing = desired - len(active)
     ready_at = _back_off_until(job, owned)
     if missing and ready_at > now:
         return [], [], ready_at

@@ -94,12 +94,12 @@ def _with_unknown_status(node: Object, now: float) -> Object:
 
 def with_taints(node: Object, now: float) -> Object:
     """The node with the taints for its conditions; other taints of users are kept."""
-    wanted = condition_taints(node)
+    required = condition_taints(node)
     old: list[dict[str, Any]] = objects.spec(node).get("taints") or []
-    kept = [t for t in old if t.get("key") not in MANAGED_TAINTS or _key_effect(t) in wanted]
+    kept = [t for t in old if t.get("key") not in MANAGED_TAINTS or _key_effect(t) in required]
     existing = set(map(_key_effect, kept))
     new = [
-        {"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in existing
+        {"key": key, "effect": effect} for key, effect in required if (key, effect) not in existing
     ]
     taints = [_with_time_added(taint, now) for taint in (*kept, *new)]
     if taints == old:

@@ -103,7 +103,7 @@ def spec_number(obj: Object, field: str, default: int = 0) -> int:
 
 
 def replicas(workload: Object) -> int:
-    """The number of pods that a workload wants."""
+    """The desired number of pods of a workload."""
     return spec_number(workload, "replicas", 1)
 
 

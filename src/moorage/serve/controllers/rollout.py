@@ -10,7 +10,7 @@ from moorage.serve.controllers import objects
 
 
 class ReplicaCount(NamedTuple):
-    """A ReplicaSet in numbers: its wanted and its available pods."""
+    """A ReplicaSet in numbers: its desired and its available pods."""
 
     replicas: int
     available: int
@@ -50,8 +50,8 @@ def new_size(limit: RolloutLimits, new: ReplicaCount, old: Sequence[ReplicaCount
     """The size of the new set in the next step."""
     if new.replicas >= limit.replicas:
         return limit.replicas
-    room = limit.max_replicas - new.replicas - sum(each.replicas for each in old)
-    return new.replicas + max(0, min(room, limit.replicas - new.replicas))
+    headroom = limit.max_replicas - new.replicas - sum(each.replicas for each in old)
+    return new.replicas + max(0, min(headroom, limit.replicas - new.replicas))
 
 
 def old_sizes(limit: RolloutLimits, new: ReplicaCount, old: Sequence[ReplicaCount]) -> list[int]:

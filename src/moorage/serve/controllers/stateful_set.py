@@ -45,9 +45,9 @@ def decide(
 def _steps(
     workload: Object, by_ordinal: Mapping[int, Object], claims: set[str], now: float
 ) -> Iterator[Write]:
-    wanted = ordinals(workload)
+    desired = ordinals(workload)
     in_order = objects.spec(workload).get("podManagementPolicy") != "Parallel"
-    for number in wanted:
+    for number in desired:
         pod = by_ordinal.get(number)
         if pod is None:
             yield from _create_pod(workload, number, claims)
@@ -55,7 +55,7 @@ def _steps(
             yield DeleteObject(pod)  # It is created again once it is gone.
         if in_order and (pod is None or not is_healthy(workload, pod, now)):
             return
-    surplus = sorted((number for number in by_ordinal if number not in wanted), reverse=True)
+    surplus = sorted((number for number in by_ordinal if number not in desired), reverse=True)
     for number in surplus:
         if not objects.is_terminating(by_ordinal[number]):
             yield DeleteObject(by_ordinal[number])

@@ -108,15 +108,15 @@ def best_volume(claim: Object, volumes: Sequence[Object]) -> Object | None:
 
 
 def _matches(claim: Object, volume: Object) -> bool:
-    wanted, has = objects.spec(claim), objects.spec(volume)
+    requested, has = objects.spec(claim), objects.spec(volume)
     return (
         _is_available_to(volume, claim)
         and not objects.is_terminating(volume)
-        and (wanted.get("storageClassName") or "") == (has.get("storageClassName") or "")
-        and set(wanted.get("accessModes") or ()) <= set(has.get("accessModes") or ())
-        and (wanted.get("volumeMode") or "Filesystem") == (has.get("volumeMode") or "Filesystem")
+        and (requested.get("storageClassName") or "") == (has.get("storageClassName") or "")
+        and set(requested.get("accessModes") or ()) <= set(has.get("accessModes") or ())
+        and (requested.get("volumeMode") or "Filesystem") == (has.get("volumeMode") or "Filesystem")
         and capacity(volume) >= requested_size(claim)
-        and ("selector" not in wanted or objects.selector(claim).matches(objects.labels(volume)))
+        and ("selector" not in requested or objects.selector(claim).matches(objects.labels(volume)))
     )
 
 
@@ -179,14 +179,16 @@ def _claim_reference(claim: Object) -> Object:
 
 def new_volume(claim: Object, class_: Object, node: Object | None) -> Object:
     """The volume that a provisioner creates for the claim."""
-    wanted = objects.spec(claim)
+    requested = objects.spec(claim)
     name = f"pvc-{objects.uid(claim)}"
     spec: dict[str, Any] = {
-        "capacity": {"storage": ((wanted.get("resources") or {}).get("requests") or {})["storage"]},
-        "accessModes": wanted.get("accessModes") or ["ReadWriteOnce"],
+        "capacity": {
+            "storage": ((requested.get("resources") or {}).get("requests") or {})["storage"]
+        },
+        "accessModes": requested.get("accessModes") or ["ReadWriteOnce"],
         "persistentVolumeReclaimPolicy": class_.get("reclaimPolicy") or "Delete",
         "storageClassName": objects.name(class_),
-        "volumeMode": wanted.get("volumeMode") or "Filesystem",
+        "volumeMode": requested.get("volumeMode") or "Filesystem",
         "claimRef": _claim_reference(claim),
         "csi": {"driver": class_.get("provisioner", ""), "volumeHandle": name},
     }

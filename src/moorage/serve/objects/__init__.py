@@ -1,1 +1,1 @@
-"""What an object has to look like to be let in, and what it gets on the way."""
+"""Objects of requests: decoding, validation and defaults."""

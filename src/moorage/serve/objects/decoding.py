@@ -8,7 +8,7 @@ import yaml
 from moorage.serve.status_errors import BadRequestError
 
 MAX_DEPTH = 100
-"""Levels of nesting. Nothing real comes close, and what recurses over an object stays safe."""
+"""The limit of nesting, far above any real object: it protects recursive functions."""
 
 
 def decode_json(body: bytes) -> Any:
@@ -19,14 +19,14 @@ def decode_json(body: bytes) -> Any:
         raise BadRequestError(f"the body of the request is not JSON: {error}") from None
     except RecursionError:
         raise _too_deep() from None
-    # Counting brackets is quick; only what has many of them is worth a walk.
+    # Counting brackets is fast; only a body with many of them is walked.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise _too_deep()
     return value
 
 
 def decode_yaml(body: bytes) -> Any:
-    """The value of a YAML document, without aliases: they can blow up what is stored."""
+    """The value of a YAML document; aliases are rejected because they can expand without limit."""
     try:
         text = body.decode()
         depth = 0
@@ -38,7 +38,7 @@ def decode_yaml(body: bytes) -> Any:
             if depth > MAX_DEPTH:
                 raise _too_deep()
         value = yaml.load(text, yaml.CSafeLoader)
-        # Back and forth through JSON: dates, sets and odd keys have no place in an object.
+        # Through JSON, which rejects or converts dates, sets and keys that are not strings.
         return msgspec.json.decode(msgspec.json.encode(value))
     except (yaml.YAMLError, UnicodeDecodeError, msgspec.MsgspecError, TypeError, ValueError) as e:
         line = " ".join(str(e).split())
@@ -46,7 +46,7 @@ def decode_yaml(body: bytes) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value with every field left out that is null: an API server takes both for the same."""
+    """The value without null fields: an API server treats null as absent."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

@@ -16,11 +16,11 @@ Spec = dict[str, Any]
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
-_PATIENCE_SECONDS = 300
+_TOLERATION_SECONDS = 300
 
 
 def fill_pod_spec(spec: Spec) -> None:
-    """The defaults of a pod spec, wherever it stands."""
+    """Fill in the defaults of a pod spec, of a pod or of a template."""
     for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
         _container(container, host_network=bool(spec.get("hostNetwork")))
     spec.setdefault("restartPolicy", "Always")
@@ -36,7 +36,7 @@ def fill_pod_spec(spec: Spec) -> None:
 
 
 def fill_created_pod(obj: Spec) -> None:
-    """What only a pod that is being created gets: tolerations, selectors by its own labels."""
+    """Fill in what only a new pod gets: tolerations, and selectors from its labels."""
     spec = obj["spec"]
     spec.setdefault("enableServiceLinks", True)
     labels = obj["metadata"].get("labels", {})
@@ -48,14 +48,14 @@ def fill_created_pod(obj: Spec) -> None:
                     "key": key,
                     "operator": "Exists",
                     "effect": "NoExecute",
-                    "tolerationSeconds": _PATIENCE_SECONDS,
+                    "tolerationSeconds": _TOLERATION_SECONDS,
                 }
             )
     for constraint in spec.get("topologySpreadConstraints", ()):
         _merge_keys(constraint, labels)
     affinity = spec.get("affinity", {})
-    for sort in ("podAffinity", "podAntiAffinity"):
-        terms = affinity.get(sort, {})
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind, {})
         for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
             _merge_keys(term, labels)
         for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution", ()):
@@ -63,28 +63,28 @@ def fill_created_pod(obj: Spec) -> None:
 
 
 def qos_class(spec: Spec) -> str:
-    """Guaranteed, Burstable or BestEffort, as the kubelet would rank the pod."""
+    """The QoS class: Guaranteed, Burstable or BestEffort."""
     containers = [*spec.get("initContainers", ()), *spec.get("containers", ())]
-    asked = [each.get("resources", {}) for each in containers]
+    resources = [each.get("resources", {}) for each in containers]
     named = [
         {**each.get("requests", {}), **each.get("limits", {})}.keys() & {"cpu", "memory"}
-        for each in asked
+        for each in resources
     ]
     if not any(named):
         return "BestEffort"
-    for each in asked:
+    for each in resources:
         limits, requests = each.get("limits", {}), each.get("requests", {})
         for name in ("cpu", "memory"):
             if name not in limits:
                 return "Burstable"
-            wanted = requests.get(name, limits[name])
-            if quantity.nano(wanted) != quantity.nano(limits[name]):
+            request = requests.get(name, limits[name])
+            if quantity.nano(request) != quantity.nano(limits[name]):
                 return "Burstable"
     return "Guaranteed"
 
 
 def round_to_millis(amounts: Spec) -> Spec:
-    """Amounts finer than a thousandth are rounded up when they are stored."""
+    """Quantities rounded up to thousandths, as an API server stores them."""
     return {
         name: f"{quantity.milli(each)}m" if quantity.nano(each) % quantity.MICRO else _text(each)
         for name, each in amounts.items()
@@ -92,7 +92,7 @@ def round_to_millis(amounts: Spec) -> Spec:
 
 
 def _text(amount: Any) -> Any:
-    """Numbers become text, as an API server's own encoder writes quantities."""
+    """A quantity as a string, as an API server encodes it."""
     return amount if isinstance(amount, str) else str(amount)
 
 
@@ -134,96 +134,119 @@ def _covers(toleration: Spec, key: str) -> bool:
 
 
 def _merge_keys(term: Spec, labels: Spec) -> None:
-    """Keys under which a pod wants to be matched become requirements on its labels of today."""
+    """Add the requirements of matchLabelKeys and mismatchLabelKeys to the selector of a term."""
     selector = term.get("labelSelector")
-    if selector is None:  # It matches nothing, and stays so.
+    if selector is None:  # It matches nothing.
         return
     for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
         for key in term.get(field, ()):
             if key in labels:
-                wanted = {"key": key, "operator": operator, "values": [labels[key]]}
+                requirement = {"key": key, "operator": operator, "values": [labels[key]]}
                 expressions = selector.setdefault("matchExpressions", [])
-                if wanted not in expressions:
-                    expressions.append(wanted)
+                if requirement not in expressions:
+                    expressions.append(requirement)
+
+
+# Kinds -----------------------------------------------------------------------------------------
+
+# The defaults of each kind by path, in the order in which they are filled in.
+_FIELDS: dict[str, dict[str, Any]] = {
+    "Deployment": {
+        "spec.replicas": 1,
+        "spec.revisionHistoryLimit": 10,
+        "spec.progressDeadlineSeconds": 600,
+    },
+    "ReplicaSet": {"spec.replicas": 1},
+    "ReplicationController": {"spec.replicas": 1},
+    "StatefulSet": {
+        "spec.replicas": 1,
+        "spec.podManagementPolicy": "OrderedReady",
+        "spec.revisionHistoryLimit": 10,
+    },
+    "DaemonSet": {"spec.revisionHistoryLimit": 10},
+    "Job": {
+        "spec.parallelism": 1,
+        "spec.backoffLimit": 6,
+        "spec.completionMode": "NonIndexed",
+        "spec.suspend": False,
+    },
+    "Service": {"spec.type": "ClusterIP", "spec.sessionAffinity": "None"},
+    "PriorityClass": {"value": 0, "preemptionPolicy": "PreemptLowerPriority"},
+    "PersistentVolumeClaim": {"spec.volumeMode": "Filesystem", "status.phase": "Pending"},
+    "PersistentVolume": {
+        "spec.volumeMode": "Filesystem",
+        "spec.persistentVolumeReclaimPolicy": "Retain",
+    },
+    "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+    "CSIDriver": {
+        "spec.attachRequired": True,
+        "spec.podInfoOnMount": False,
+        "spec.storageCapacity": False,
+    },
+    "Secret": {"type": "Opaque"},
+}
+_WORKLOADS = (
+    "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+)
+# The field of the update strategy, and the defaults of its rolling update.
+_STRATEGIES: dict[str, tuple[str, Object]] = {
+    "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
+}
 
 
 def fill(resource: Resource, obj: Object) -> None:
-    """Fill in what the object, already checked, leaves open."""
-    if not resource.custom and (filler := _FILLERS.get(resource.kind)) is not None:
-        filler(obj)
+    """Fill in the defaults of a validated object."""
+    kind = resource.kind
+    if resource.custom:
+        return
+    if kind == "Pod":
+        fill_pod_spec(obj["spec"])
+    if kind in _WORKLOADS:
+        _fill_template(obj["spec"])
+    if kind == "Job" and not obj["spec"].keys() & {"completions", "parallelism"}:
+        obj["spec"]["completions"] = 1
+    for path, value in _FIELDS.get(kind, {}).items():
+        *parents, field = path.split(".")
+        holder = obj
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        holder.setdefault(field, value)
+    if kind in _STRATEGIES:
+        _fill_strategy(obj["spec"], *_STRATEGIES[kind])
+    if (special := _SPECIAL.get(kind)) is not None:
+        special(obj)
 
 
-def _pod(obj: Object) -> None:
-    fill_pod_spec(obj["spec"])
-
-
-def _template(obj: Object) -> None:
-    template = obj["spec"].get("template")
+def _fill_template(spec: Object) -> None:
+    template = spec.get("template")
     if template:
         template.setdefault("metadata", {})
         fill_pod_spec(template.setdefault("spec", {}))
 
 
-def _strategy(spec: Object, field: str, rolling: Object) -> None:
+def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
     strategy = spec.setdefault(field, {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        said = strategy.setdefault("rollingUpdate", {})
-        if isinstance(said, dict):
-            said.update(rolling | said)
+        given = strategy.setdefault("rollingUpdate", {})
+        if isinstance(given, dict):
+            given.update(rolling | given)
 
 
-def _deployment(obj: Object) -> None:
-    _template(obj)
-    spec = obj["spec"]
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
-    _strategy(spec, "strategy", {"maxUnavailable": "25%", "maxSurge": "25%"})
-
-
-def _replica_set(obj: Object) -> None:
-    _template(obj)
-    obj["spec"].setdefault("replicas", 1)
-
-
-def _replication_controller(obj: Object) -> None:
-    _replica_set(obj)
+def _fill_replication_controller(obj: Object) -> None:
     labels = obj["spec"].get("template", {}).get("metadata", {}).get("labels", {})
     obj["spec"].setdefault("selector", labels)
 
 
-def _stateful_set(obj: Object) -> None:
-    _replica_set(obj)
-    spec = obj["spec"]
-    spec.setdefault("podManagementPolicy", "OrderedReady")
-    spec.setdefault("revisionHistoryLimit", 10)
-    _strategy(spec, "updateStrategy", {"partition": 0})
-
-
-def _daemon_set(obj: Object) -> None:
-    _template(obj)
-    spec = obj["spec"]
-    spec.setdefault("revisionHistoryLimit", 10)
-    _strategy(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
-
-
-def _job(obj: Object) -> None:
-    _template(obj)
-    spec = obj["spec"]
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-
-
-def _service(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
-    ports = spec.get("ports")
+def _fill_service(obj: Object) -> None:
+    ports = obj["spec"].get("ports")
     for port in ports if isinstance(ports, list) else ():
         if isinstance(port, dict):
             port.setdefault("protocol", "TCP")
@@ -231,14 +254,14 @@ def _service(obj: Object) -> None:
                 port.setdefault("targetPort", port["port"])
 
 
-def _namespace(obj: Object) -> None:
+def _fill_namespace(obj: Object) -> None:
     labels = obj["metadata"].setdefault("labels", {})
     labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
     obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
     obj.setdefault("status", {}).setdefault("phase", "Active")
 
 
-def _node(obj: Object) -> None:
+def _fill_node(obj: Object) -> None:
     obj.setdefault("spec", {})
     status = obj.setdefault("status", {})
     for field in ("capacity", "allocatable"):
@@ -248,55 +271,15 @@ def _node(obj: Object) -> None:
         status["allocatable"] = dict(status["capacity"])
 
 
-def _priority_class(obj: Object) -> None:
-    obj.setdefault("value", 0)
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def _claim(obj: Object) -> None:
-    obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-    obj.setdefault("status", {}).setdefault("phase", "Pending")
-
-
-def _volume(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("volumeMode", "Filesystem")
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    claimed = bool((spec.get("claimRef") or {}).get("uid"))
+def _fill_volume(obj: Object) -> None:
+    claimed = bool((obj["spec"].get("claimRef") or {}).get("uid"))
     obj.setdefault("status", {}).setdefault("phase", "Bound" if claimed else "Available")
 
 
-def _storage_class(obj: Object) -> None:
-    obj.setdefault("reclaimPolicy", "Delete")
-    obj.setdefault("volumeBindingMode", "Immediate")
-
-
-def _csi_driver(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("attachRequired", True)
-    spec.setdefault("podInfoOnMount", False)
-    spec.setdefault("storageCapacity", False)
-
-
-def _secret(obj: Object) -> None:
-    obj.setdefault("type", "Opaque")
-
-
-_FILLERS: dict[str, Callable[[Object], None]] = {
-    "Pod": _pod,
-    "Deployment": _deployment,
-    "ReplicaSet": _replica_set,
-    "ReplicationController": _replication_controller,
-    "StatefulSet": _stateful_set,
-    "DaemonSet": _daemon_set,
-    "Job": _job,
-    "Service": _service,
-    "Namespace": _namespace,
-    "Node": _node,
-    "PriorityClass": _priority_class,
-    "PersistentVolumeClaim": _claim,
-    "PersistentVolume": _volume,
-    "StorageClass": _storage_class,
-    "CSIDriver": _csi_driver,
-    "Secret": _secret,
+_SPECIAL: dict[str, Callable[[Object], None]] = {
+    "ReplicationController": _fill_replication_controller,
+    "Service": _fill_service,
+    "Namespace": _fill_namespace,
+    "Node": _fill_node,
+    "PersistentVolume": _fill_volume,
 }

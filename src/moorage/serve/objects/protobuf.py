@@ -148,19 +148,19 @@ KINDS = {
         "ServiceAccount",
     )
 }
-"""The message of each kind that is read."""
+"""The message of each supported kind."""
 
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 Value = int | bytes
 
 
 class _Truncated(Exception):
-    """The bytes end too soon, or are no protobuf."""
+    """The bytes are truncated or not protobuf."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -184,13 +184,13 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def _message(body: bytes, name: str, depth: int) -> dict[str, Any]:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _Truncated
     fields = MESSAGES[name]
     found: dict[str, Any] = {}
     for number, value in _fields(body):
         if number not in fields:
-            if name.endswith("Status"):  # Whoever creates an object has no say in its status.
+            if name.endswith("Status"):  # Clients do not set the status of a new object.
                 continue
             raise UnsupportedMediaTypeError(
                 f"field {number} of {name} is not read as protobuf; send JSON"
@@ -203,7 +203,7 @@ def _message(body: bytes, name: str, depth: int) -> dict[str, Any]:
             found.setdefault(field, {})[key] = inner
         else:
             found[field] = _value(value, type_, depth)
-    # Go writes texts that are empty, too; in JSON they would be absent.
+    # Go also encodes empty strings; in JSON they are absent.
     return {key: value for key, value in found.items() if value not in (None, "")}
 
 
@@ -231,7 +231,7 @@ def _value(value: Value, type_: str, depth: int) -> Any:
 
 def _time(parts: dict[str, Any]) -> str | None:
     seconds = parts.get("seconds", 0)
-    # Go's zero time, and whatever is no date at all, is no time.
+    # Go's zero time and values that are no date count as absent.
     return timestamps.to_text(seconds) if 0 < seconds < 2**36 else None
 
 

@@ -1,24 +1,16 @@
-"""What controllers and printers read of the kinds that a scheduler does not know."""
+"""Structs that validate the kinds that the scheduler does not read, or reads in part."""
 
 from typing import Any
 
 from moorage.api.kinds import KINDS
-from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector, ObjectMeta
-from moorage.api.pod import PodSpec
+from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector
 from moorage.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
-from moorage.api.storage import PersistentVolumeClaimSpec
+from moorage.api.workloads import ClaimTemplateMeta, Ordinals, PodTemplateSpec
 from moorage.serve.resources import Resource
 
 
-class WorkloadPodTemplate(Data):
-    """The pods that a workload makes."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpec = PodSpec()
-
-
 class RollingUpdate(Data):
-    """How far a rollout may go; numbers, or shares such as 25%."""
+    """The limits of a rollout: integers, or percentages such as 25%."""
 
     max_surge: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
@@ -32,25 +24,12 @@ class UpdateStrategy(Data):
     rolling_update: RollingUpdate = RollingUpdate()
 
 
-class Ordinals(Data):
-    """The number that a stateful set begins with."""
-
-    start: Int32 = 0
-
-
-class ClaimTemplate(Data):
-    """The claims that a stateful set makes for each of its pods."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
-
-
 class WorkloadSpec(Data):
-    """What controllers read of a workload's wishes."""
+    """The fields of all workloads that controllers read."""
 
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
-    template: WorkloadPodTemplate | None = None
+    template: PodTemplateSpec | None = None
     min_ready_seconds: Int32 = 0
     revision_history_limit: Int32 | None = None
     parallelism: Int32 | None = None
@@ -64,7 +43,7 @@ class WorkloadSpec(Data):
     strategy: UpdateStrategy = UpdateStrategy()
     update_strategy: UpdateStrategy = UpdateStrategy()
     ordinals: Ordinals = Ordinals()
-    volume_claim_templates: tuple[ClaimTemplate, ...] = ()
+    volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
     paused: bool | None = None
     completion_mode: str | None = None
 
@@ -77,7 +56,7 @@ class WorkloadObject(KubeObject):
 class MapSelectorSpec(Data):
     replicas: Int32 | None = None
     selector: dict[str, str] | None = None
-    template: WorkloadPodTemplate | None = None
+    template: PodTemplateSpec | None = None
     min_ready_seconds: Int32 = 0
 
 
@@ -136,7 +115,7 @@ class LeaseObject(KubeObject):
 
 
 class AnyObject(KubeObject):
-    """Any other object: `spec` and `status`, where there are some, are objects."""
+    """Any other kind: `spec` and `status` must be objects if they exist."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
@@ -193,5 +172,5 @@ _STRUCTS: dict[str, type[KubeObject]] = (
 
 
 def struct_of(resource: Resource) -> type[KubeObject]:
-    """The struct that an object of this resource has to fit."""
+    """The struct that validates the objects of a resource."""
     return AnyObject if resource.custom else _STRUCTS.get(resource.kind, AnyObject)

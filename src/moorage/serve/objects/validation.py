@@ -6,18 +6,19 @@ worded as the API server words them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 import msgspec
 
-from moorage.api import labels, quantity, selectors, validation
+from moorage.api import labels, quantity, selectors
+from moorage.api import validation as api_validation
 from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import SelectorError
-from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.objects import SAFE_LETTERS, Object
 from moorage.serve.objects.structs import (
     Definition,
     ReplicationControllerObject,
@@ -28,144 +29,54 @@ from moorage.serve.objects.structs import (
 from moorage.serve.resources import NAMESPACES, SERVICES, Resource
 from moorage.serve.status_errors import BadRequestError, InvalidError, StatusCause
 
-
-def invalid(resource: Resource, name: str, field: str, value: Any, rule: str) -> InvalidError:
-    """The refusal of one field's value."""
-    return invalid_object(resource, name, [cause(field, value, rule)])
-
-
-def required(resource: Resource, name: str, field: str, rule: str = "") -> InvalidError:
-    """The refusal of a field's absence."""
-    text = f"Required value: {rule}" if rule else "Required value"
-    return invalid_object(resource, name, [StatusCause("FieldValueRequired", text, field)])
-
-
-def may_not_change(
-    resource: Resource, name: str, field: str, rule: str = "field is immutable"
-) -> InvalidError:
-    """The refusal of a change."""
-    return invalid_object(
-        resource, name, [StatusCause("FieldValueForbidden", f"Forbidden: {rule}", field)]
-    )
-
-
-def invalid_object(resource: Resource, name: str, causes: list[StatusCause]) -> InvalidError:
-    """One refusal for everything that is wrong."""
-    lines = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
-    return InvalidError(
-        f'{resource.qualified_kind} "{name}" is invalid: {text}', resource, name, causes=causes
-    )
-
-
-def cause(field: str, value: Any, rule: str) -> StatusCause:
-    """One thing that is wrong; without a rule, that it is missing."""
-    if not rule:
-        return StatusCause("FieldValueRequired", "Required value", field)
-    shown = msgspec.json.encode(value).decode() if value not in ("", None) else '""'
-    return StatusCause("FieldValueInvalid", f"Invalid value: {shown[:200]}: {rule}", field)
-
-
-# Letters and digits that do not easily make words.
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH = 5
-_LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_is_label = re.compile(_LABEL).fullmatch
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
-    f"for validation is '{_LABEL}')"
-)
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
-_LABEL_1035_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-    f"regex used for validation is '{_LABEL_1035}')"
-)
-_LONGEST_LABEL = 63
-
-
-def _name_errors(resource: Resource, name: str) -> tuple[str, ...]:
-    """What is wrong with an object's name."""
-    if resource is NAMESPACES:
-        return _dns_label_errors(name)
-    if resource is SERVICES:
-        return _label_errors(name, _is_label_1035, _LABEL_1035_RULE)
-    return labels.subdomain_problems(name)
-
-
-def _dns_label_errors(name: str) -> tuple[str, ...]:
-    """What is wrong with a DNS label, the rule for namespaces and containers."""
-    return _label_errors(name, _is_label, _LABEL_RULE)
-
-
-def _label_errors(name: str, is_label: Callable[[str], object], rule: str) -> tuple[str, ...]:
-    found = []
-    if len(name) > _LONGEST_LABEL:
-        found.append(f"must be no more than {_LONGEST_LABEL} characters")
-    if not is_label(name):
-        found.append(rule)
-    return tuple(found)
-
-
-def generate_name(prefix: str, random: Random) -> str:
-    """A name from a `generateName`."""
-    suffix = "".join(random.choices(_LETTERS, k=_SUFFIX_LENGTH))
-    return prefix[:_LONGEST_PREFIX] + suffix
-
-
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
 def validate(resource: Resource, obj: Object) -> KubeObject:
     """The object as its struct; raises BadRequestError or InvalidError."""
     try:
-        for part in ("spec", "status"):  # Structs that do not know a part do not look at it.
+        for part in ("spec", "status"):  # Not all structs have both fields.
             if not isinstance(obj.get(part, {}), dict):
                 raise msgspec.ValidationError(f"Expected `object` - at `$.{part}`")
-        read = msgspec.convert(obj, struct_of(resource))
+        typed = msgspec.convert(obj, struct_of(resource))
     except msgspec.ValidationError as error:
         raise BadRequestError(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a '
             f"{resource.kind}: {error}"
         ) from None
-    causes = list(_metadata_causes(read.metadata))
-    if (fault := validation.invalid_quantity(read)) is not None:
-        causes.append(cause(fault[0], "", fault[1]))
-    elif not resource.custom and (rule := _RULES.get(resource.kind)) is not None:
-        causes += [cause(*each) for each in rule(read)]
+    causes = list(_metadata_causes(typed.metadata))
+    if (fault := api_validation.invalid_quantity(typed)) is not None:
+        causes.append(_cause(fault[0], "", fault[1]))
+    elif not resource.custom and (rules := _RULES.get(resource.kind)) is not None:
+        causes += [_cause(*each) for each in rules(typed)]
     if causes:
-        raise invalid_object(resource, read.name, causes)
-    return read
+        raise _invalid_object(resource, typed.name, causes)
+    return typed
 
 
 def validate_name(resource: Resource, name: str) -> None:
-    """Refuse a name that is none."""
-    wrong = _name_errors(resource, name)
-    if wrong:
-        raise invalid(resource, name, "metadata.name", name, "; ".join(wrong))
+    """Raise InvalidError for an invalid name."""
+    errors = _name_errors(resource, name)
+    if errors:
+        raise invalid(resource, name, "metadata.name", name, "; ".join(errors))
 
 
 def _metadata_causes(meta: ObjectMeta) -> Iterator[StatusCause]:
     for key, value in meta.labels.items():
-        for wrong in labels.key_problems(key):
-            yield cause("metadata.labels", key, wrong)
-        for wrong in labels.value_problems(value):
-            yield cause("metadata.labels", value, wrong)
+        for rule in labels.key_problems(key):
+            yield _cause("metadata.labels", key, rule)
+        for rule in labels.value_problems(value):
+            yield _cause("metadata.labels", value, rule)
     for key in meta.annotations:
-        for wrong in labels.key_problems(key.lower()):
-            yield cause("metadata.annotations", key, wrong)
+        for rule in labels.key_problems(key.lower()):
+            yield _cause("metadata.annotations", key, rule)
     if sum(len(k) + len(v) for k, v in meta.annotations.items()) > _ANNOTATIONS_LIMIT:
         rule = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
         yield StatusCause("FieldValueTooLong", f"Too long: {rule}", "metadata.annotations")
     for finalizer in meta.finalizers:
-        for wrong in labels.key_problems(finalizer):
-            yield cause("metadata.finalizers", finalizer, wrong)
+        for rule in labels.key_problems(finalizer):
+            yield _cause("metadata.finalizers", finalizer, rule)
     for i, owner in enumerate(meta.owner_references):
-        place = f"metadata.ownerReferences[{i}]"
         for field, value in (
             ("apiVersion", owner.api_version),
             ("kind", owner.kind),
@@ -173,18 +84,108 @@ def _metadata_causes(meta: ObjectMeta) -> Iterator[StatusCause]:
             ("uid", owner.uid),
         ):
             if not value:
-                yield cause(f"{place}.{field}", "", "must not be empty")
+                yield _cause(f"metadata.ownerReferences[{i}].{field}", "", "must not be empty")
 
 
-FieldErrors = Iterable[tuple[str, Any, str]]
+# Errors ----------------------------------------------------------------------------------------
 
 
-def _pod(read: KubeObject) -> FieldErrors:
-    assert isinstance(read, Pod)
-    return _pod_spec(read.spec, "spec")
+def invalid(resource: Resource, name: str, field: str, value: Any, rule: str) -> InvalidError:
+    """The error of an invalid value."""
+    return _invalid_object(resource, name, [_cause(field, value, rule)])
 
 
-def _pod_spec(spec: PodSpec, path: str) -> Iterator[tuple[str, Any, str]]:
+def required(resource: Resource, name: str, field: str, rule: str = "") -> InvalidError:
+    """The error of a missing field."""
+    text = f"Required value: {rule}" if rule else "Required value"
+    return _invalid_object(resource, name, [StatusCause("FieldValueRequired", text, field)])
+
+
+def may_not_change(
+    resource: Resource, name: str, field: str, rule: str = "field is immutable"
+) -> InvalidError:
+    """The error of a change to an immutable field."""
+    cause = StatusCause("FieldValueForbidden", f"Forbidden: {rule}", field)
+    return _invalid_object(resource, name, [cause])
+
+
+def _invalid_object(resource: Resource, name: str, causes: list[StatusCause]) -> InvalidError:
+    lines = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+    return InvalidError(
+        f'{resource.qualified_kind} "{name}" is invalid: {text}', resource, name, causes=causes
+    )
+
+
+def _cause(field: str, value: Any, rule: str) -> StatusCause:
+    """The violation of a rule; an empty rule means that the field is required."""
+    if not rule:
+        return StatusCause("FieldValueRequired", "Required value", field)
+    shown = msgspec.json.encode(value).decode() if value not in ("", None) else '""'
+    return StatusCause("FieldValueInvalid", f"Invalid value: {shown[:200]}: {rule}", field)
+
+
+# Names -----------------------------------------------------------------------------------------
+
+_SUFFIX_LENGTH = 5
+_MAX_PREFIX = 63 - _SUFFIX_LENGTH
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    f"for validation is '{_LABEL}')"
+)
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    f"regex used for validation is '{_LABEL_1035}')"
+)
+_MAX_LABEL = 63
+
+
+def _name_errors(resource: Resource, name: str) -> tuple[str, ...]:
+    if resource is NAMESPACES:
+        return _label_errors(name)
+    if resource is SERVICES:
+        return _label_errors(name, _LABEL_1035, _LABEL_1035_RULE)
+    return labels.subdomain_problems(name)
+
+
+def _label_errors(name: str, label: str = _LABEL, rule: str = _LABEL_RULE) -> tuple[str, ...]:
+    """The errors of a DNS label, the rule for names of namespaces and containers."""
+    too_long = f"must be no more than {_MAX_LABEL} characters"
+    return (
+        *((too_long,) if len(name) > _MAX_LABEL else ()),
+        *(() if re.fullmatch(label, name) else (rule,)),
+    )
+
+
+def generate_name(prefix: str, random: Random) -> str:
+    """A name from a `generateName`."""
+    suffix = "".join(random.choices(SAFE_LETTERS, k=_SUFFIX_LENGTH))
+    return prefix[:_MAX_PREFIX] + suffix
+
+
+# Rules of each kind: (field, value, rule) for each violation -----------------------------------
+
+FieldErrors = Iterator[tuple[str, Any, str]]
+
+_NOT_NEGATIVE = "must be greater than or equal to 0"
+
+
+def _not_negative(path: str, value: int | None) -> FieldErrors:
+    if value is not None and value < 0:
+        yield path, value, _NOT_NEGATIVE
+
+
+def _validate_pod(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, Pod)
+    return _pod_spec(typed.spec, "spec")
+
+
+def _pod_spec(spec: PodSpec, path: str) -> FieldErrors:
     if not spec.containers:
         yield f"{path}.containers", "", ""
     seen: set[str] = set()
@@ -193,66 +194,59 @@ def _pod_spec(spec: PodSpec, path: str) -> Iterator[tuple[str, Any, str]]:
         ("initContainers", spec.init_containers),
     ):
         for i, container in enumerate(containers):
-            place = f"{path}.{field}[{i}]"
+            item = f"{path}.{field}[{i}]"
             if not container.name:
-                yield f"{place}.name", "", ""
-            for wrong in _dns_label_errors(container.name) if container.name else ():
-                yield f"{place}.name", container.name, wrong
+                yield f"{item}.name", "", ""
+            for rule in _label_errors(container.name) if container.name else ():
+                yield f"{item}.name", container.name, rule
             if container.name in seen:
-                yield f"{place}.name", container.name, "names of containers must differ"
+                yield f"{item}.name", container.name, "names of containers must differ"
             seen.add(container.name)
-            yield from _resources(container.resources.requests, container.resources.limits, place)
+            yield from _resources(container.resources.requests, container.resources.limits, item)
     grace = spec.termination_grace_period_seconds
-    if grace is not None and grace < 0:
-        field = f"{path}.terminationGracePeriodSeconds"
-        yield field, grace, "must be greater than or equal to 0"
+    yield from _not_negative(f"{path}.terminationGracePeriodSeconds", grace)
     for i, constraint in enumerate(spec.topology_spread_constraints):
-        place = f"{path}.topologySpreadConstraints[{i}]"
+        item = f"{path}.topologySpreadConstraints[{i}]"
         if constraint.max_skew <= 0:
-            yield f"{place}.maxSkew", constraint.max_skew, "must be greater than zero"
+            yield f"{item}.maxSkew", constraint.max_skew, "must be greater than zero"
         if not constraint.topology_key:
-            yield f"{place}.topologyKey", "", ""
-        if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
-            yield (
-                f"{place}.whenUnsatisfiable",
-                constraint.when_unsatisfiable,
-                'supported values: "DoNotSchedule", "ScheduleAnyway"',
-            )
+            yield f"{item}.topologyKey", "", ""
+        action = constraint.when_unsatisfiable
+        if action not in ("DoNotSchedule", "ScheduleAnyway"):
+            rule = 'supported values: "DoNotSchedule", "ScheduleAnyway"'
+            yield f"{item}.whenUnsatisfiable", action, rule
     for key, value in (spec.node_selector or {}).items():
-        for wrong in (*labels.key_problems(key), *labels.value_problems(value)):
-            yield f"{path}.nodeSelector", key, wrong
+        for rule in (*labels.key_problems(key), *labels.value_problems(value)):
+            yield f"{path}.nodeSelector", key, rule
 
 
-def _resources(
-    asked: dict[str, Any], limits: dict[str, Any], path: str
-) -> Iterator[tuple[str, Any, str]]:
-    for field, amounts in (("requests", asked), ("limits", limits)):
+def _resources(requests: dict[str, Any], limits: dict[str, Any], path: str) -> FieldErrors:
+    for field, amounts in (("requests", requests), ("limits", limits)):
         for name, amount in amounts.items():
-            place = f"{path}.resources.{field}[{name}]"
-            for wrong in labels.key_problems(name):
-                yield place, name, wrong
+            item = f"{path}.resources.{field}[{name}]"
+            for rule in labels.key_problems(name):
+                yield item, name, rule
             nano = quantity.nano(amount)
             if nano < 0:
-                yield place, amount, "must be greater than or equal to 0"
+                yield item, amount, _NOT_NEGATIVE
             if nano > quantity.INT64_MAX * quantity.NANO:
-                yield place, amount, "must fit into 64 bits"
+                yield item, amount, "must fit into 64 bits"
             if field == "requests" and name in limits and nano > quantity.nano(limits[name]):
                 rule = f"must be less than or equal to {name} limit of {limits[name]}"
-                yield place, amount, rule
+                yield item, amount, rule
 
 
-def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, WorkloadObject | ReplicationControllerObject)
-    spec = read.spec
-    if spec.replicas is not None and spec.replicas < 0:
-        yield "spec.replicas", spec.replicas, "must be greater than or equal to 0"
+def _validate_workload(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, WorkloadObject | ReplicationControllerObject)
+    spec = typed.spec
+    yield from _not_negative("spec.replicas", spec.replicas)
     if isinstance(spec, WorkloadSpec):
-        yield from _numbers(spec)
+        yield from _workload_numbers(spec)
     if spec.template is None:
         yield "spec.template", "", ""
         return
     template = Pod(metadata=spec.template.metadata, spec=spec.template.spec)
-    if (fault := validation.invalid_quantity(template)) is not None:
+    if (fault := api_validation.invalid_quantity(template)) is not None:
         yield f"spec.template.{fault[0]}", "", fault[1]
         return
     yield from _pod_spec(spec.template.spec, "spec.template.spec")
@@ -267,45 +261,37 @@ def _workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
         compiled = selectors.selector_from_map(selector)
     else:
         return
-    if read.kind != "Job" and not compiled.matches(spec.template.metadata.labels):
-        yield (
-            "spec.template.metadata.labels",
-            spec.template.metadata.labels,
-            "`selector` does not match template `labels`",
-        )
+    found = spec.template.metadata.labels
+    if typed.kind != "Job" and not compiled.matches(found):
+        rule = "`selector` does not match template `labels`"
+        yield "spec.template.metadata.labels", found, rule
 
 
-def _selected_workload(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, WorkloadObject)
-    if read.spec.selector is None:
+def _validate_selected_workload(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, WorkloadObject)
+    selector = typed.spec.selector
+    if selector is None:
         yield "spec.selector", "", ""
-    elif not read.spec.selector.match_labels and not read.spec.selector.match_expressions:
+    elif not selector.match_labels and not selector.match_expressions:
         yield "spec.selector", {}, "empty selector is invalid here"
-    yield from _workload(read)
+    yield from _validate_workload(typed)
 
 
-_SHARE = "must be a whole number or a percentage (e.g. '1', '50%')"
-
-
-def _is_share(value: int | str | None) -> bool:
-    """Whether it is a number, or a percentage that can be read; nothing is fine, too."""
+def _int_or_percent(path: str, value: int | str | None) -> FieldErrors:
     if isinstance(value, str):
-        return value.endswith("%") and value[:-1].isascii() and value[:-1].isdecimal()
-    return value is None or value >= 0
+        valid = value.endswith("%") and value[:-1].isascii() and value[:-1].isdecimal()
+    else:
+        valid = value is None or value >= 0
+    if not valid:
+        yield path, value, "must be a whole number or a percentage (e.g. '1', '50%')"
 
 
-def _numbers(spec: WorkloadSpec) -> Iterator[tuple[str, Any, str]]:
-    """What controllers reckon with."""
+def _workload_numbers(spec: WorkloadSpec) -> FieldErrors:
     for name, strategy in (("strategy", spec.strategy), ("updateStrategy", spec.update_strategy)):
         rolling, path = strategy.rolling_update, f"spec.{name}.rollingUpdate"
-        for field, share in (
-            ("maxSurge", rolling.max_surge),
-            ("maxUnavailable", rolling.max_unavailable),
-        ):
-            if not _is_share(share):
-                yield f"{path}.{field}", share, _SHARE
-        if rolling.partition is not None and rolling.partition < 0:
-            yield f"{path}.partition", rolling.partition, "must be greater than or equal to 0"
+        yield from _int_or_percent(f"{path}.maxSurge", rolling.max_surge)
+        yield from _int_or_percent(f"{path}.maxUnavailable", rolling.max_unavailable)
+        yield from _not_negative(f"{path}.partition", rolling.partition)
     for field, number in (
         ("minReadySeconds", spec.min_ready_seconds),
         ("revisionHistoryLimit", spec.revision_history_limit),
@@ -316,57 +302,52 @@ def _numbers(spec: WorkloadSpec) -> Iterator[tuple[str, Any, str]]:
         ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished),
         ("ordinals.start", spec.ordinals.start),
     ):
-        if number is not None and number < 0:
-            yield f"spec.{field}", number, "must be greater than or equal to 0"
+        yield from _not_negative(f"spec.{field}", number)
     for index, claim in enumerate(spec.volume_claim_templates):
         if not claim.metadata.name:
             yield f"spec.volumeClaimTemplates[{index}].metadata.name", "", ""
 
 
-def _budget(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, PodDisruptionBudget)
-    spec = read.spec
+def _validate_budget(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, PodDisruptionBudget)
+    spec = typed.spec
     if spec.min_available is not None and spec.max_unavailable is not None:
         yield "spec", {}, "minAvailable and maxUnavailable cannot be both set"
-    for field, value in (
-        ("minAvailable", spec.min_available),
-        ("maxUnavailable", spec.max_unavailable),
-    ):
-        if not _is_share(value):
-            yield f"spec.{field}", value, _SHARE
+    yield from _int_or_percent("spec.minAvailable", spec.min_available)
+    yield from _int_or_percent("spec.maxUnavailable", spec.max_unavailable)
     try:
         selectors.compile_label_selector(spec.selector)
     except SelectorError as error:
         yield "spec.selector", msgspec.to_builtins(spec.selector), str(error)
 
 
-def _definition(read: KubeObject) -> Iterator[tuple[str, Any, str]]:
-    assert isinstance(read, Definition)
-    spec = read.spec
-    if read.name != f"{spec.names.plural}.{spec.group}":
-        yield "metadata.name", read.name, 'must be spec.names.plural+"."+spec.group'
+def _validate_definition(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, Definition)
+    spec = typed.spec
+    if typed.name != f"{spec.names.plural}.{spec.group}":
+        yield "metadata.name", typed.name, 'must be spec.names.plural+"."+spec.group'
     if "." not in spec.group or labels.subdomain_problems(spec.group):
         yield "spec.group", spec.group, "should be a domain with at least one dot"
     if spec.scope not in ("Namespaced", "Cluster"):
         yield "spec.scope", spec.scope, 'supported values: "Cluster", "Namespaced"'
-    for field, value in (("plural", spec.names.plural), *(("kind", k) for k in (spec.names.kind,))):
-        if _dns_label_errors(value.lower()):
+    for field, value in (("plural", spec.names.plural), ("kind", spec.names.kind)):
+        if _label_errors(value.lower()):
             yield f"spec.names.{field}", value, "must be a DNS label"
     if sum(version.storage for version in spec.versions) != 1:
         yield "spec.versions", [], "must have exactly one version marked as storage version"
     for version in spec.versions:
-        if _dns_label_errors(version.name):
+        if _label_errors(version.name):
             yield "spec.versions[].name", version.name, "must be a DNS label"
 
 
 _RULES: dict[str, Callable[[KubeObject], FieldErrors]] = {
-    "Pod": _pod,
-    "Deployment": _selected_workload,
-    "ReplicaSet": _selected_workload,
-    "StatefulSet": _selected_workload,
-    "DaemonSet": _selected_workload,
-    "Job": _workload,
-    "ReplicationController": _workload,
-    "PodDisruptionBudget": _budget,
-    "CustomResourceDefinition": _definition,
+    "Pod": _validate_pod,
+    "Deployment": _validate_selected_workload,
+    "ReplicaSet": _validate_selected_workload,
+    "StatefulSet": _validate_selected_workload,
+    "DaemonSet": _validate_selected_workload,
+    "Job": _validate_workload,
+    "ReplicationController": _validate_workload,
+    "PodDisruptionBudget": _validate_budget,
+    "CustomResourceDefinition": _validate_definition,
 }

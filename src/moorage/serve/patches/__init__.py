@@ -1,1 +1,1 @@
-"""Four ways to change an object by telling what should be different."""
+"""The patch formats: JSON patch, JSON merge patch, strategic merge patch, server-side apply."""

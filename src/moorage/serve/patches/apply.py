@@ -23,168 +23,38 @@ from moorage.serve.status_errors import BadRequestError, ConflictError, StatusCa
 
 Fields = dict[str, Any]
 Path = tuple[str, ...]
-"""Steps as they stand in a set: `f:spec`, `k:{"name":"app"}`."""
-
-_HERE = "."
-_UNMANAGED = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-)
-
-
-def object_fields(obj: dict[str, Any]) -> Fields:
-    """The fields that an object states, but for those that only the server decides."""
-    fields: Fields = {}
-    for key, value in obj.items():
-        if key in ("apiVersion", "kind"):
-            continue
-        if key == "metadata" and isinstance(value, dict):
-            value = {name: each for name, each in value.items() if name not in _UNMANAGED}
-            if not value:
-                continue
-        fields[f"f:{key}"] = _value_fields(value, (key,))
-    return fields
-
-
-def _value_fields(value: Any, path: tuple[str, ...]) -> Fields:
-    if isinstance(value, dict) and path[-1] not in list_rules.WHOLE_MAPS:
-        return {f"f:{key}": _value_fields(each, (*path, key)) for key, each in value.items()}
-    if isinstance(value, list):
-        rule = list_rules.rule(path)
-        if rule.is_set:
-            return {_item_step(each): {} for each in value}
-        if rule.keys:
-            fields = {}
-            for each in value:
-                step = key_step(each, rule)
-                if step is None:
-                    return {}
-                fields[step] = {_HERE: {}, **_value_fields(each, path)}
-            return fields
-    return {}
-
-
-def key_step(item: Any, rule: ListRule) -> str | None:
-    """How an item of a list is named; None if it lacks a key."""
-    if not isinstance(item, dict):
-        return None
-    keys = {}
-    for key in rule.apply_keys or rule.keys:
-        value = item.get(key, KEY_DEFAULTS.get(key))
-        if value is None:
-            return None
-        keys[key] = value
-    return "k:" + msgspec.json.encode(keys).decode()
-
-
-def _item_step(value: Any) -> str:
-    return "v:" + msgspec.json.encode(value).decode()
-
-
-def leaves(fields: Fields, path: Path = ()) -> Iterator[Path]:
-    """The paths of all leaves; an item of a list is one too, besides its fields."""
-    for step, inner in fields.items():
-        if step == _HERE:
-            yield path
-        elif inner:
-            yield from leaves(inner, (*path, step))
-        else:
-            yield (*path, step)
-
-
-def fields_from_leaves(paths: Iterator[Path] | set[Path]) -> Fields:
-    """The set that has these leaves."""
-    fields: Fields = {}
-    for path in sorted(paths):
-        inner = fields
-        for step in path:
-            inner = inner.setdefault(step, {})
-        if path and path[-1].startswith("k:"):
-            inner[_HERE] = {}
-    return fields
-
-
-ABSENT = object()
-
-
-def find_value(obj: Any, path: Path, names: tuple[str, ...] = ()) -> Any:
-    """The value at a path of an object, or ABSENT."""
-    for at, step in enumerate(path):
-        kind, text = step[:2], step[2:]
-        if kind == "f:":
-            if not isinstance(obj, dict) or text not in obj:
-                return ABSENT
-            obj, names = obj[text], (*names, text)
-        elif kind == "k:":
-            rule = list_rules.rule(names)
-            items = obj if isinstance(obj, list) else ()
-            obj = next((each for each in items if key_step(each, rule) == step), ABSENT)
-            if obj is ABSENT:
-                return ABSENT
-        else:
-            items = obj if isinstance(obj, list) else ()
-            assert at == len(path) - 1
-            return next((each for each in items if _item_step(each) == step), ABSENT)
-    return obj
-
-
-def remove_value(obj: Any, path: Path, names: tuple[str, ...] = ()) -> Any:
-    """The object without what is at a path; parts that become empty go as well."""
-    step, rest = path[0], path[1:]
-    kind, text = step[:2], step[2:]
-    if kind == "f:" and isinstance(obj, dict) and text in obj:
-        inner = remove_value(obj[text], rest, (*names, text)) if rest else ABSENT
-        others = {key: value for key, value in obj.items() if key != text}
-        if inner is ABSENT or inner == {} or inner == []:
-            return others
-        return {key: inner if key == text else value for key, value in obj.items()}
-    if kind in ("k:", "v:") and isinstance(obj, list):
-        rule = list_rules.rule(names)
-        kept = []
-        for each in obj:
-            same = (_item_step(each) if kind == "v:" else key_step(each, rule)) == step
-            if not same:
-                kept.append(each)
-            elif rest:
-                kept.append(remove_value(each, rest, names))
-        return kept
-    return obj
+"""Steps of a set of fields: `f:spec`, `k:{"name":"app"}`."""
 
 
 class FieldManager(NamedTuple):
-    """Who writes, and how: `Apply` or `Update`, perhaps through a subresource."""
+    """An owner of fields: a client, its operation (`Apply` or `Update`), and a subresource."""
 
     name: str
     operation: str
     subresource: str = ""
 
 
+OwnedFields = dict[FieldManager, set[Path]]
+
+
 def apply(
-    live: Object | None, wanted: Any, manager: FieldManager, *, at: str, force: bool
+    live: Object | None, applied: Any, manager: FieldManager, *, at: str, force: bool
 ) -> Object:
-    """The object after an apply; raises ConflictError if a field is another manager's."""
-    if not isinstance(wanted, dict) or not isinstance(wanted.get("metadata", {}), dict):
+    """The object after an apply; raises ConflictError if another manager owns a changed field."""
+    if not isinstance(applied, dict) or not isinstance(applied.get("metadata", {}), dict):
         raise BadRequestError("an applied configuration is an object with metadata")
-    if wanted.get("metadata", {}).get("managedFields"):
+    if applied.get("metadata", {}).get("managedFields"):
         raise BadRequestError("metadata.managedFields must be nil")
     owned = _owned_fields(live)
-    said = set(leaves(object_fields(wanted)))
+    paths = _object_paths(applied)
     if live is None:
-        return _with_managed_fields(wanted, {manager: said}, wanted, at)
-    merged = _merge(live, wanted, ())
+        return _with_managed_fields(applied, {manager: paths}, applied, at)
+    merged = _merge(live, applied, ())
     conflicts: dict[FieldManager, list[Path]] = {}
-    for other, paths in owned.items():
+    for other, other_paths in owned.items():
         if other == manager:
             continue
-        for path in sorted(said & paths):
+        for path in sorted(paths & other_paths):
             if find_value(live, path) != find_value(merged, path):
                 conflicts.setdefault(other, []).append(path)
     if conflicts and not force:
@@ -192,56 +62,56 @@ def apply(
     for other, taken in conflicts.items():
         owned[other] = owned[other] - set(taken)
     before = owned.get(manager, set())
-    others = set().union(*(paths for other, paths in owned.items() if other != manager))
-    # The shortest first: an item that nobody else has a part in goes whole, its keys with it.
-    for path in sorted(before - said - others, key=len):
+    others = set().union(*(found for other, found in owned.items() if other != manager))
+    # The shortest first: an item that no other manager shares is removed whole, with its keys.
+    for path in sorted(before - paths - others, key=len):
         if find_value(merged, path) is not ABSENT:
             merged = remove_value(merged, path)
-    owned[manager] = said
-    return _with_managed_fields(merged, owned, wanted, at, live)
+    owned[manager] = paths
+    return _with_managed_fields(merged, owned, applied, at, live)
 
 
 def record_update(before: Object, after: Object, manager: FieldManager, at: str) -> Object:
-    """The object after any other write, its changed fields booked on whoever wrote them."""
+    """The object after another write: the manager becomes the owner of changed fields."""
     owned = _owned_fields(before)
     if not owned:
         return after
-    old = set(leaves(object_fields(before)))
-    new = set(leaves(object_fields(after)))
+    old, new = _object_paths(before), _object_paths(after)
     changed = {path for path in new if find_value(before, path) != find_value(after, path)}
     if not changed and not old - new:
         return after
-    owned = {who: (paths - changed) & new for who, paths in owned.items()}
+    owned = {other: (paths - changed) & new for other, paths in owned.items()}
     owned[manager] = owned.get(manager, set()) | changed
     return _with_managed_fields(after, owned, after, at, before)
 
 
-def _merge(live: Any, wanted: Any, path: tuple[str, ...]) -> Any:
-    if isinstance(live, dict) and isinstance(wanted, dict):
-        if path and path[-1] in list_rules.WHOLE_MAPS:
-            return wanted
+def _merge(live: Any, applied: Any, path: tuple[str, ...]) -> Any:
+    if isinstance(live, dict) and isinstance(applied, dict):
+        if path and path[-1] in list_rules.ATOMIC_MAPS:
+            return applied
         merged = dict(live)
-        for key, value in wanted.items():
+        for key, value in applied.items():
             merged[key] = _merge(live[key], value, (*path, key)) if key in live else value
         return merged
-    if isinstance(live, list) and isinstance(wanted, list):
-        return _merge_lists(live, wanted, path)
-    return wanted
+    if isinstance(live, list) and isinstance(applied, list):
+        return _merge_lists(live, applied, path)
+    return applied
 
 
-def _merge_lists(live: list[Any], wanted: list[Any], path: tuple[str, ...]) -> list[Any]:
+def _merge_lists(live: list[Any], applied: list[Any], path: tuple[str, ...]) -> list[Any]:
     rule = list_rules.rule(path)
     if rule.is_set:
-        return [*live, *(each for each in wanted if each not in live)]
-    steps = [key_step(each, rule) for each in wanted] if rule.keys else [None]
-    if None in steps:
-        return wanted
+        return [*live, *(each for each in applied if each not in live)]
+    steps = [key_step(each, rule) for each in applied] if rule.keys else [None]
     merged = {key_step(each, rule): each for each in live}
-    if None in merged:
-        return wanted
-    for step, each in zip(steps, wanted, strict=True):
+    if None in steps or None in merged:
+        return applied
+    for step, each in zip(steps, applied, strict=True):
         merged[step] = _merge(merged[step], each, path) if step in merged else each
     return list(merged.values())
+
+
+# managedFields ---------------------------------------------------------------------------------
 
 
 class ManagedFieldsEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -256,71 +126,200 @@ class ManagedFieldsEntry(msgspec.Struct, frozen=True, rename="camel", omit_defau
     subresource: str = ""
 
 
-def _owned_fields(obj: Object | None) -> dict[FieldManager, set[Path]]:
-    if obj is None:
-        return {}
+def _owned_fields(obj: Object | None) -> OwnedFields:
     owned = {}
-    for each in obj["metadata"].get("managedFields", ()):
+    for each in (obj or {}).get("metadata", {}).get("managedFields", ()):
         entry = msgspec.convert(each, ManagedFieldsEntry)
-        who = FieldManager(entry.manager, entry.operation, entry.subresource)
-        owned[who] = set(leaves(entry.fields_v1))
+        manager = FieldManager(entry.manager, entry.operation, entry.subresource)
+        owned[manager] = set(leaves(entry.fields_v1))
     return owned
 
 
 def _with_managed_fields(
-    obj: Object,
-    owned: dict[FieldManager, set[Path]],
-    versioned: Object,
-    at: str,
-    before: Object | None = None,
+    obj: Object, owned: OwnedFields, versioned: Object, at: str, before: Object | None = None
 ) -> Object:
-    old = {}
-    for each in (before or {}).get("metadata", {}).get("managedFields", ()):
-        who = FieldManager(each["manager"], each["operation"], each.get("subresource", ""))
-        old[who] = each
+    old = {
+        (each["manager"], each["operation"], each.get("subresource", "")): each
+        for each in (before or {}).get("metadata", {}).get("managedFields", ())
+    }
     entries = []
-    for who, paths in owned.items():
+    for manager, paths in owned.items():
         if not paths:
             continue
-        entry = ManagedFieldsEntry(
-            manager=who.name,
-            operation=who.operation,
-            api_version=versioned.get("apiVersion", ""),
-            time=at,
-            fields_type="FieldsV1",
-            fields_v1=fields_from_leaves(paths),
-            subresource=who.subresource,
+        entry = msgspec.to_builtins(
+            ManagedFieldsEntry(
+                manager=manager.name,
+                operation=manager.operation,
+                api_version=versioned.get("apiVersion", ""),
+                time=at,
+                fields_type="FieldsV1",
+                fields_v1=fields_from_leaves(paths),
+                subresource=manager.subresource,
+            )
         )
-        told = msgspec.to_builtins(entry)
-        if who in old and old[who].get("fieldsV1") == told["fieldsV1"]:
-            told = old[who]  # Nothing changed for this one: its time stays.
-        entries.append(told)
+        known = old.get(manager)
+        # An entry with the same fields keeps its time.
+        same = known is not None and known.get("fieldsV1") == entry["fieldsV1"]
+        entries.append(known if same else entry)
     return {**obj, "metadata": {**obj.get("metadata", {}), "managedFields": entries}}
 
 
 def _conflict(conflicts: dict[FieldManager, list[Path]]) -> ConflictError:
     causes = []
-    for who, paths in conflicts.items():
-        through = f' with subresource "{who.subresource}"' if who.subresource else ""
-        text = f'conflict with "{who.name}"{through}'
+    for manager, paths in conflicts.items():
+        through = f' with subresource "{manager.subresource}"' if manager.subresource else ""
+        text = f'conflict with "{manager.name}"{through}'
         causes += [
-            StatusCause("FieldManagerConflict", text, "".join(_step_text(step) for step in path))
+            StatusCause("FieldManagerConflict", text, "".join(map(_step_text, path)))
             for path in paths
         ]
     count = len(causes)
     lines = "\n".join(f"- {cause.field}" for cause in causes)
-    first = causes[0].message
     text = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: "
-    text += f"{first}: {causes[0].field}" if count == 1 else f"conflicts:\n{lines}"
+    text += f"{causes[0].message}: {causes[0].field}" if count == 1 else f"conflicts:\n{lines}"
     return ConflictError(text, causes=causes)
 
 
 def _step_text(step: str) -> str:
-    """A step as people read it: `.image`, `[name="app"]`."""
+    """A step in the syntax of messages: `.image`, `[name="app"]`."""
     if step.startswith("f:"):
         return f".{step[2:]}"
     if step.startswith("k:"):
         keys = msgspec.json.decode(step[2:])
-        told = (f"{key}={msgspec.json.encode(value).decode()}" for key, value in keys.items())
-        return f"[{','.join(told)}]"
+        pairs = (f"{key}={msgspec.json.encode(value).decode()}" for key, value in keys.items())
+        return f"[{','.join(pairs)}]"
     return f"[={step[2:]}]"
+
+
+# Sets of fields --------------------------------------------------------------------------------
+
+_SELF = "."
+# Metadata that only the server sets.
+_UNMANAGED = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+ABSENT = object()
+
+
+def _object_paths(obj: Object) -> set[Path]:
+    return set(leaves(object_fields(obj)))
+
+
+def object_fields(obj: Object) -> Fields:
+    """The fields of an object without those that only the server sets."""
+    fields: Fields = {}
+    for key, value in obj.items():
+        if key in ("apiVersion", "kind"):
+            continue
+        if key == "metadata" and isinstance(value, dict):
+            value = {name: each for name, each in value.items() if name not in _UNMANAGED}
+            if not value:
+                continue
+        fields[f"f:{key}"] = _value_fields(value, (key,))
+    return fields
+
+
+def _value_fields(value: Any, path: tuple[str, ...]) -> Fields:
+    if isinstance(value, dict) and path[-1] not in list_rules.ATOMIC_MAPS:
+        return {f"f:{key}": _value_fields(each, (*path, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        rule = list_rules.rule(path)
+        if rule.is_set:
+            return {_item_step(each): {} for each in value}
+        if rule.keys:
+            fields = {}
+            for each in value:
+                step = key_step(each, rule)
+                if step is None:
+                    return {}
+                fields[step] = {_SELF: {}, **_value_fields(each, path)}
+            return fields
+    return {}
+
+
+def key_step(item: Any, rule: ListRule) -> str | None:
+    """The step of a list item by its keys; None if it lacks a key."""
+    if not isinstance(item, dict):
+        return None
+    keys = {key: item.get(key, KEY_DEFAULTS.get(key)) for key in rule.apply_keys or rule.keys}
+    return None if None in keys.values() else "k:" + msgspec.json.encode(keys).decode()
+
+
+def _item_step(value: Any) -> str:
+    return "v:" + msgspec.json.encode(value).decode()
+
+
+def leaves(fields: Fields, path: Path = ()) -> Iterator[Path]:
+    """The paths of all leaves; a list item is a leaf too, in addition to its fields."""
+    for step, inner in fields.items():
+        if step == _SELF:
+            yield path
+        elif inner:
+            yield from leaves(inner, (*path, step))
+        else:
+            yield (*path, step)
+
+
+def fields_from_leaves(paths: set[Path]) -> Fields:
+    """The set of fields with these leaves."""
+    fields: Fields = {}
+    for path in sorted(paths):
+        inner = fields
+        for step in path:
+            inner = inner.setdefault(step, {})
+        if path and path[-1].startswith("k:"):
+            inner[_SELF] = {}
+    return fields
+
+
+def find_value(obj: Any, path: Path) -> Any:
+    """The value at a path of an object, or ABSENT."""
+    names: tuple[str, ...] = ()
+    for step in path:
+        if step.startswith("f:"):
+            name = step[2:]
+            if not isinstance(obj, dict) or name not in obj:
+                return ABSENT
+            obj, names = obj[name], (*names, name)
+        else:
+            items = obj if isinstance(obj, list) else ()
+            rule = list_rules.rule(names)
+            obj = next((each for each in items if _list_step(each, step, rule) == step), ABSENT)
+            if obj is ABSENT:
+                return ABSENT
+    return obj
+
+
+def _list_step(item: Any, step: str, rule: ListRule) -> str | None:
+    """The step of a list item, by value or by keys as in the given step."""
+    return _item_step(item) if step.startswith("v:") else key_step(item, rule)
+
+
+def remove_value(obj: Any, path: Path, names: tuple[str, ...] = ()) -> Any:
+    """The object without the value at a path, and without parts that become empty."""
+    step, rest = path[0], path[1:]
+    name = step[2:]
+    if step.startswith("f:") and isinstance(obj, dict) and name in obj:
+        inner = remove_value(obj[name], rest, (*names, name)) if rest else ABSENT
+        if inner is ABSENT or inner == {} or inner == []:
+            return {key: value for key, value in obj.items() if key != name}
+        return {**obj, name: inner}
+    if step.startswith(("k:", "v:")) and isinstance(obj, list):
+        rule = list_rules.rule(names)
+        kept = []
+        for each in obj:
+            if _list_step(each, step, rule) != step:
+                kept.append(each)
+            elif rest:
+                kept.append(remove_value(each, rest, names))
+        return kept
+    return obj

@@ -7,7 +7,7 @@ from moorage.serve.status_errors import BadRequestError, InvalidError
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """The target with the patch in it; neither is changed."""
+    """Apply a JSON merge patch: null removes, objects merge, any other value replaces."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -20,18 +20,18 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
 
 
 MAX_OPERATIONS = 10_000
-_MOST_COPIES = 100  # Copies of copies grow fast.
+_MAX_COPIES = 100  # Copies of copies grow exponentially.
 
 
 def apply_json_patch(target: Any, operations: Any) -> Any:
-    """The target with all operations done; it stays as it is itself."""
+    """The target with all operations applied; the target itself is not modified."""
     if not isinstance(operations, list):
         raise BadRequestError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise BadRequestError(f"a JSON patch has at most {MAX_OPERATIONS} operations")
     copies = sum(isinstance(each, dict) and each.get("op") == "copy" for each in operations)
-    if copies > _MOST_COPIES:
-        raise BadRequestError(f"a JSON patch has at most {_MOST_COPIES} copies")
+    if copies > _MAX_COPIES:
+        raise BadRequestError(f"a JSON patch has at most {_MAX_COPIES} copies")
     document = copy.deepcopy(target)
     for operation in operations:
         document = _apply_operation(document, operation)
@@ -55,13 +55,13 @@ def _apply_operation(document: Any, operation: Any) -> Any:
             source = _source(operation)
             value = _get(document, source)
             if path[: len(source)] == source and path != source:
-                raise _cannot("move", operation["path"], "it cannot move into itself")
+                raise _failed("move", operation["path"], "it cannot move into itself")
             return _add(_remove(document, source), path, value)
         case "copy":
             return _add(document, path, copy.deepcopy(_get(document, _source(operation))))
         case "test":
             if not _equal(_get(document, path), _value(operation)):
-                raise _cannot("test", operation["path"], "the value differs")
+                raise _failed("test", operation["path"], "the value differs")
             return document
     raise BadRequestError(f"unknown operation of a JSON patch: {operation.get('op')!r:.60}")
 
@@ -104,7 +104,7 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
     if isinstance(holder, dict):
         holder[last] = value
     elif isinstance(holder, list):
-        at = len(holder) if last == "-" else _index(holder, last, one_more=True)
+        at = len(holder) if last == "-" else _index(holder, last, allow_end=True)
         holder.insert(at, value)
     else:
         raise _missing(path)
@@ -124,16 +124,16 @@ def _remove(document: Any, path: list[str]) -> Any:
     return document
 
 
-def _index(items: list[Any], step: str, *, one_more: bool = False) -> int:
+def _index(items: list[Any], step: str, *, allow_end: bool = False) -> int:
     if step.isascii() and step.isdecimal() and len(step) < 10:
         index = int(step)
-        if index < len(items) + one_more:
+        if index < len(items) + allow_end:
             return index
     raise InvalidError(f"the server rejected our request: no item {step[:60]!r} in a list")
 
 
 def _equal(a: Any, b: Any) -> bool:
-    # Python takes True for 1; JSON does not.
+    # In Python True equals 1, in JSON it does not.
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
@@ -142,5 +142,5 @@ def _missing(path: list[str]) -> InvalidError:
     return InvalidError(f"the server rejected our request: there is nothing at {where[:100]!r}")
 
 
-def _cannot(what: str, path: str, why: str) -> InvalidError:
+def _failed(what: str, path: str, why: str) -> InvalidError:
     return InvalidError(f"the server rejected our request: {what} {path[:100]!r}: {why}")

@@ -1,18 +1,18 @@
-"""Which lists are merged by a key, which are sets, and which are replaced whole.
+"""Merge rules of lists: merged by a key, sets, or replaced as a whole.
 
-A list is known by its field's name and the one above it: names are used alike over all kinds
-served, but for `ports`.
+The name of the field selects the rule. All served kinds use these names alike, except `ports`,
+whose rule depends on the field above.
 """
 
 from typing import NamedTuple
 
 
 class ListRule(NamedTuple):
-    """By which fields the items of a list are told apart; a set has plain items."""
+    """The keys that identify the items of a list; a set has plain items."""
 
     keys: tuple[str, ...] = ()
     is_set: bool = False
-    # Apply tells items apart by more than patches do: two protocols may share a port.
+    # Server-side apply uses more keys than patches: two protocols may share a port.
     apply_keys: tuple[str, ...] = ()
 
     @property
@@ -20,7 +20,7 @@ class ListRule(NamedTuple):
         return self.keys[0]
 
 
-WHOLE = ListRule()
+ATOMIC = ListRule()
 SET = ListRule(is_set=True)
 _CONTAINER_PORTS = ListRule(("containerPort",), apply_keys=("containerPort", "protocol"))
 _SERVICE_PORTS = ListRule(("port",), apply_keys=("port", "protocol"))
@@ -51,8 +51,8 @@ _RULES: dict[str, ListRule] = {
 }
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
-# Maps that apply treats as one value.
-WHOLE_MAPS = ("selector", "labelSelector", "namespaceSelector", "nodeSelector")
+# Maps that server-side apply treats as one value.
+ATOMIC_MAPS = ("selector", "labelSelector", "namespaceSelector", "nodeSelector")
 KEY_DEFAULTS = {"protocol": "TCP"}
 
 
@@ -62,4 +62,4 @@ def rule(path: tuple[str, ...]) -> ListRule:
     if name == "ports":
         above = path[-2] if len(path) > 1 else ""
         return _CONTAINER_PORTS if above in _CONTAINERS else _SERVICE_PORTS
-    return _RULES.get(name, WHOLE)
+    return _RULES.get(name, ATOMIC)

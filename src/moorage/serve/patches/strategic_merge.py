@@ -20,7 +20,7 @@ Map = dict[str, Any]
 
 
 def apply(target: Map, patch: Any) -> Map:
-    """The target with the patch in it; neither is changed."""
+    """The target with the patch applied; modifies neither."""
     if not isinstance(patch, dict):
         raise BadRequestError("a strategic merge patch is an object")
     return _merge_map(target, patch, ())
@@ -78,8 +78,8 @@ def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> 
 
 
 def _merge_set(target: Any, patch: list[Any]) -> list[Any]:
-    there = target if isinstance(target, list) else []
-    return [*there, *(each for each in patch if each not in there)]
+    existing = target if isinstance(target, list) else []
+    return [*existing, *(each for each in patch if each not in existing)]
 
 
 def _merge_items(target: Any, patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
@@ -105,28 +105,28 @@ def _has(item: Any, key: str, value: Any) -> bool:
 
 
 def _ordered(items: list[Any], order: list[Any], rule: list_rules.ListRule) -> list[Any]:
-    """Items that the order names come in that order; others keep their place after them."""
+    """Sort items by the given order; the others follow in their previous order."""
 
-    def place(item: Any) -> int:
-        for index, wanted in enumerate(order):
-            same = item == wanted
-            if rule.keys and isinstance(wanted, dict) and isinstance(item, dict):
-                same = rule.key in wanted and wanted[rule.key] == item.get(rule.key)
+    def position(item: Any) -> int:
+        for index, each in enumerate(order):
+            same = item == each
+            if rule.keys and isinstance(each, dict) and isinstance(item, dict):
+                same = rule.key in each and each[rule.key] == item.get(rule.key)
             if same:
                 return index
         return len(order)
 
-    return sorted(items, key=place)
+    return sorted(items, key=position)
 
 
-def _delete_from(result: Map, field: str, unwanted: list[Any]) -> None:
-    there = result.get(field)
-    if isinstance(there, list):
-        result[field] = [each for each in there if each not in unwanted]
+def _delete_from(result: Map, field: str, removed: list[Any]) -> None:
+    existing = result.get(field)
+    if isinstance(existing, list):
+        result[field] = [each for each in existing if each not in removed]
 
 
 def _without_directives(value: Any) -> Any:
-    """A value that is new here: its directives have nothing to work on, nulls nothing to remove."""
+    """A new value without directives and nulls: there is no target to apply them to."""
     if isinstance(value, dict):
         return {
             key: _without_directives(each)

@@ -1,1 +1,1 @@
-"""The API on the wire: HTTP requests in, JSON out, by aiohttp."""
+"""The HTTP API: requests, responses, watches, discovery and tables, on aiohttp."""

@@ -58,7 +58,7 @@ class WriteRequests:
     async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Patch an object or a subresource."""
         _check_object_path(path)
-        wanted = Patch(
+        change = Patch(
             media_type=requests.media_type(request),
             body=await requests.read_patch(request),
             manager=_manager(request),
@@ -66,9 +66,9 @@ class WriteRequests:
             dry_run=requests.is_dry_run(request.query),
         )
         stored_as = responses.storage_resource(path.resource)
-        if stored_as is not path.resource and isinstance(wanted.body, dict):
-            wanted = wanted._replace(body=responses.to_storage(path.resource, wanted.body))
-        new, created = patch.patch(self._api, path._replace(resource=stored_as), wanted)
+        if stored_as is not path.resource and isinstance(change.body, dict):
+            change = change._replace(body=responses.to_storage(path.resource, change.body))
+        new, created = patch.patch(self._api, path._replace(resource=stored_as), change)
         return await self._respond(path.resource, new, 201 if created else 200)
 
     async def delete(self, request: web.Request, path: ResourcePath) -> web.Response:

@@ -1,1 +1,1 @@
-"""An API server's manners: what happens to an object between a request and the store."""
+"""The verbs of the API: what happens to an object between a request and the store."""

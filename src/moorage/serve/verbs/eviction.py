@@ -34,7 +34,7 @@ def charged_budget(store: Store, pod: Object) -> Object | None:
 
 
 def with_disruption_target(pod: Object, at: str) -> Object:
-    """The pod with the condition that says why it is deleted."""
+    """The pod with the condition that gives the reason of its deletion."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
