@@ -5,7 +5,12 @@ from typing import Any
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector
 from moorage.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
-from moorage.api.workloads import ClaimTemplateMeta, Ordinals, PodTemplateSpec
+from moorage.api.workloads import (
+    PodTemplateSpec,
+    ReplicationControllerSpec,
+    StatefulSetClaimTemplate,
+    StatefulSetOrdinals,
+)
 from moorage.serve.resources import Resource
 
 
@@ -42,8 +47,8 @@ class WorkloadSpec(Data):
     pod_management_policy: str = ""
     strategy: UpdateStrategy = UpdateStrategy()
     update_strategy: UpdateStrategy = UpdateStrategy()
-    ordinals: Ordinals = Ordinals()
-    volume_claim_templates: tuple[ClaimTemplateMeta, ...] = ()
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+    volume_claim_templates: tuple[StatefulSetClaimTemplate, ...] = ()
     paused: bool | None = None
     completion_mode: str | None = None
 
@@ -53,10 +58,7 @@ class WorkloadObject(KubeObject):
     status: dict[str, Any] = {}
 
 
-class MapSelectorSpec(Data):
-    replicas: Int32 | None = None
-    selector: dict[str, str] | None = None
-    template: PodTemplateSpec | None = None
+class MapSelectorSpec(ReplicationControllerSpec):
     min_ready_seconds: Int32 = 0
 
 
@@ -108,10 +110,6 @@ class DefinitionSpec(Data, kw_only=True):
 class Definition(KubeObject, kw_only=True):
     spec: DefinitionSpec
     status: dict[str, Any] = {}
-
-
-class LeaseObject(KubeObject):
-    spec: dict[str, Any] = {}
 
 
 class AnyObject(KubeObject):
@@ -166,7 +164,6 @@ _STRUCTS: dict[str, type[KubeObject]] = (
         "ConfigMap": DataObject,
         "Secret": DataObject,
         "Event": EventObject,
-        "Lease": LeaseObject,
     }
 )
 
