@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moorage.reporting import heat_map, page, ticks
+from moorage.reporting import axes, heat_map, page
 from moorage.scenarios import reading
 from moorage.scenarios.play import Play
 
@@ -63,7 +63,7 @@ def test_many_nodes_stay_a_small_picture(crowded):
     ],
 )
 def test_round_numbers(largest, marks):
-    assert ticks.of_numbers(largest, 5, whole=True) == marks
+    assert axes.of_numbers(largest, 5, whole=True) == marks
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_round_numbers(largest, marks):
     ],
 )
 def test_round_times(seconds, unit, labels):
-    found, marks = ticks.of_times(seconds, 9)
+    found, marks = axes.of_times(seconds, 9)
     assert (found, " ".join(label for _, label in marks)) == (unit, labels)
 
 
@@ -86,4 +86,4 @@ def test_round_times(seconds, unit, labels):
     [(0, "0 s"), (12.34, "12.3 s"), (250, "4 min 10 s"), (5400, "1 h 30 min"), (259200, "3 d")],
 )
 def test_spans(seconds, said):
-    assert ticks.span(seconds) == said
+    assert axes.span(seconds) == said

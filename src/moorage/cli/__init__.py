@@ -1,1 +1,1 @@
-"""The command line: one file per command, the only place that composes and prints."""
+"""The command line: the only package that composes the others and prints."""

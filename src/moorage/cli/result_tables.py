@@ -13,7 +13,7 @@ from moorage.api import requests, texts
 from moorage.api.requests import PODS
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
-from moorage.reporting import ticks
+from moorage.reporting import axes
 from moorage.sim.results.result import NodeUse, Result
 from moorage.sweeping.run import flat
 from moorage.sweeping.sweep import FinishedRun, Sweep
@@ -224,7 +224,7 @@ def _course_summary(result: Result, name: str, seed: int) -> Text:
     parts.append(f"{result.running:,} on {texts.count(len(result.nodes), 'node')} at the end")
     parts.append(f"{result.pending_count:,} pending")
     pods = texts.count(result.created, "pod")
-    text = Text(f"{name}, seed {seed}: {pods} in {ticks.span(result.seconds)}: ")
+    text = Text(f"{name}, seed {seed}: {pods} in {axes.span(result.seconds)}: ")
     text.append(", ".join(parts) + ".")
     text.highlight_regex(r"[\d,]+ bound", output.GOOD)
     if result.pending:
@@ -274,7 +274,7 @@ def _waits(result: Result) -> Table:
     heads = ("pods", "mean", "median", "90 %", "99 %", "longest")
     table, waits = output.table(numbers=heads), result.waits
     spans = (waits.mean, waits.p50, waits.p90, waits.p99, waits.max)
-    table.add_row(f"{waits.count:,}", *map(ticks.span, spans))
+    table.add_row(f"{waits.count:,}", *map(axes.span, spans))
     return table
 
 
@@ -292,9 +292,9 @@ def _disruptions(result: Result) -> Table:
 def _spread(result: Result) -> Table:
     items = output.items()
     for each in result.spread_violations[:MOST_ROWS]:
-        said = f"skew {each.skew} over {each.topology_key}, {each.max_skew} is allowed"
-        who = f"{each.namespace}: {each.selector}"
-        items.add_row(f"{each.pods:,}", Text.assemble(f"{who} ", (said, output.DIM)))
+        skew = f"skew {each.skew} over {each.topology_key}, {each.max_skew} is allowed"
+        pods = f"{each.namespace}: {each.selector}"
+        items.add_row(f"{each.pods:,}", Text.assemble(f"{pods} ", (skew, output.DIM)))
     return items
 
 

@@ -231,14 +231,14 @@ def _pool(
     placed: Counter[str],
     rejected: Mapping[str, Status],
 ) -> PoolCapacity:
-    mine = {node: rejected[node] for node in nodes if node in rejected}
+    in_pool = {node: rejected[node] for node in nodes if node in rejected}
     return PoolCapacity(
         name=name,
         nodes=len(nodes),
         usable=sum(node in usable for node in nodes),
         fits=sum(placed[node] for node in nodes),
-        runs_out=_reasons({node: s for node, s in mine.items() if node in usable}),
-        unusable=_reasons({node: s for node, s in mine.items() if node not in usable}),
+        runs_out=_reasons({node: s for node, s in in_pool.items() if node in usable}),
+        unusable=_reasons({node: s for node, s in in_pool.items() if node not in usable}),
     )
 
 

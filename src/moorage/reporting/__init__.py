@@ -1,10 +1,9 @@
-"""One HTML file that tells what came of a simulation: no network, no server, nothing to install.
+"""The HTML report of a simulation: one file that needs no network, no server and no installation.
 
 page        the file: head, sections, style and script
-sections    what is told, in which order
+sections    the sections, in order
 charts      lines, stacked areas and bars
-frame       a chart's paper: margins, axes, grid
-ticks       round numbers and times for axes
+axes        a chart's size, plot area, axes and marks
 heat_map    how full every node was at every time, as a picture
-html        text into HTML, safely
+html        elements and escaping
 """

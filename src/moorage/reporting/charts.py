@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from moorage.reporting import frame, html, ticks
-from moorage.reporting.frame import PAPERS, Frame
+from moorage.reporting import axes, html
+from moorage.reporting.axes import SIZES, PlotArea
 from moorage.reporting.html import tag
 
 WHOLE = ("pods", "nodes")  # units that come in pieces
-SERIES = 6  # As many colours as the style sheet has.
+SERIES = 6  # The number of colours in the style sheet.
 
 
 class Series(NamedTuple):
@@ -20,72 +20,72 @@ class Series(NamedTuple):
     values: Sequence[float]
 
 
-def figure(title: str, said: str, *inner: str, legend: Sequence[str] = ()) -> str:
+def figure(title: str, caption: str, *inner: str, legend: Sequence[str] = ()) -> str:
     """A chart with its title, a line about it, and what its colours mean."""
     keys = (
         tag("li", tag("i", class_=f"key s{i % SERIES}"), html.text(name))
         for i, name in enumerate(legend)
     )
     listed = tag("ul", *keys, class_="legend") if legend else ""
-    caption = tag("figcaption", tag("h3", html.text(title)), tag("p", html.text(said)))
-    return tag("figure", caption, listed, *inner)
+    head = tag("figcaption", tag("h3", html.text(title)), tag("p", html.text(caption)))
+    return tag("figure", head, listed, *inner)
 
 
 def lines(
-    title: str, said: str, times: Sequence[float], series: Sequence[Series], unit: str
+    title: str, caption: str, times: Sequence[float], series: Sequence[Series], unit: str
 ) -> str:
-    """How some quantities went, each a line in steps: a value holds until the next."""
+    """Quantities over time, each a line in steps: a value holds until the next."""
     largest = max((max(each.values) for each in series), default=0)
 
-    def draw(inner: Frame) -> str:
+    def draw(inner: PlotArea) -> str:
         return "".join(
             f'<path class="line s{i % SERIES}" d="{_steps(inner, times, each.values)}"/>'
             for i, each in enumerate(series)
         )
 
-    return _over_time(title, said, times, series, unit, largest, draw)
+    return _over_time(title, caption, times, series, unit, largest, draw)
 
 
 def areas(
-    title: str, said: str, times: Sequence[float], series: Sequence[Series], unit: str
+    title: str, caption: str, times: Sequence[float], series: Sequence[Series], unit: str
 ) -> str:
-    """Quantities that add up, one upon the other."""
+    """Quantities that add up, stacked."""
     sums = [[0.0] * len(times)]
     for each in series:
         sums.append([a + b for a, b in zip(sums[-1], each.values, strict=True)])
 
-    def draw(inner: Frame) -> str:
+    def draw(inner: PlotArea) -> str:
         return "".join(
             f'<path class="area s{i % SERIES}" d="{_between(inner, times, low, high)}"/>'
             for i, (low, high) in enumerate(pairwise(sums))
         )
 
-    return _over_time(title, said, times, series, unit, max(sums[-1]), draw)
+    return _over_time(title, caption, times, series, unit, max(sums[-1]), draw)
 
 
 def _over_time(
     title: str,
-    said: str,
+    caption: str,
     times: Sequence[float],
     series: Sequence[Series],
     unit: str,
     largest: float,
-    draw: Callable[[Frame], str],
+    draw: Callable[[PlotArea], str],
 ) -> str:
-    marks = ticks.of_numbers(largest, 5, whole=unit in WHOLE)
+    marks = axes.of_numbers(largest, 5, whole=unit in WHOLE)
     pictures = []
-    for paper in PAPERS:
-        inner = frame.for_numbers(paper, times[-1], marks)
-        axes = frame.y_axis(inner, marks, unit) + frame.time_axis(inner, times[-1])
-        label = _told(title, series, unit)
-        pictures.append(frame.picture(paper, label, axes, draw(inner), **_plot(inner)))
+    for size in SIZES:
+        inner = axes.for_numbers(size, times[-1], marks)
+        both = axes.y_axis(inner, marks, unit) + axes.time_axis(inner, times[-1])
+        label = _description(title, series, unit)
+        pictures.append(axes.picture(size, label, both, draw(inner), **_plot(inner)))
     names = [each.name for each in series]
-    return figure(title, said, *pictures, _data(times, series, unit), legend=names)
+    return figure(title, caption, *pictures, _data(times, series, unit), legend=names)
 
 
 def bars(
     title: str,
-    said: str,
+    caption: str,
     names: Sequence[str],
     series: Sequence[Series],
     unit: str,
@@ -93,11 +93,11 @@ def bars(
 ) -> str:
     """A bar for each name; several series are stacked."""
     totals = [sum(each.values[i] for each in series) for i in range(len(names))]
-    marks = ticks.of_numbers(max(totals, default=0), 5, whole=True)
+    marks = axes.of_numbers(max(totals, default=0), 5, whole=True)
     pictures = []
-    for paper in PAPERS:
-        inner = frame.for_numbers(paper, len(names), marks)
-        parts = [frame.y_axis(inner, marks, unit)]
+    for size in SIZES:
+        inner = axes.for_numbers(size, len(names), marks)
+        parts = [axes.y_axis(inner, marks, unit)]
         slot = inner.width / max(1, len(names))
         for i, name in enumerate(names):
             x, reached = inner.x(i) + slot * 0.1, 0.0
@@ -108,23 +108,23 @@ def bars(
                         inner.y(reached + value),
                         inner.y(reached) - inner.y(reached + value),
                     )
-                    said_here = f"{each.name + ', ' if len(series) > 1 else ''}{name}: "
+                    label = f"{each.name + ', ' if len(series) > 1 else ''}{name}: "
                     parts.append(
                         f'<rect class="bar s{number % SERIES}" x="{x:.1f}" y="{y:g}" '
                         f'width="{slot * 0.8:.1f}" height="{height:.1f}"><title>'
-                        f"{html.text(said_here + ticks.number(value))} {unit}</title></rect>"
+                        f"{html.text(label + axes.number(value))} {unit}</title></rect>"
                     )
                     reached += value
         parts.append(_names(inner, names, axis))
-        pictures.append(frame.picture(paper, f"{title}: {unit} by {axis}", *parts))
+        pictures.append(axes.picture(size, f"{title}: {unit} by {axis}", *parts))
     legend = [each.name for each in series] if len(series) > 1 else ()
-    return figure(title, said, *pictures, legend=legend)
+    return figure(title, caption, *pictures, legend=legend)
 
 
-def _names(inner: Frame, names: Sequence[str], axis: str) -> str:
-    """Names below the bars; as many as do not touch each other."""
+def _names(inner: PlotArea, names: Sequence[str], axis: str) -> str:
+    """Names below the bars; as many as fit side by side."""
     slot = inner.width / max(1, len(names))
-    longest = max((len(name) for name in names), default=1) * frame.LETTER + 6
+    longest = max((len(name) for name in names), default=1) * axes.LETTER + 6
     every = max(1, -(-int(longest) // max(1, int(slot))))
     parts = [f'<path class="axis" d="M{inner.left:g} {inner.floor:g}h{inner.width:g}"/>']
     for i in range(0, len(names), every):
@@ -133,14 +133,12 @@ def _names(inner: Frame, names: Sequence[str], axis: str) -> str:
         parts.append(tag("text", label, x=f"{x:.1f}", y=inner.floor + 16, class_="middle"))
     middle = inner.left + inner.width / 2
     parts.append(
-        tag(
-            "text", html.text(axis), x=f"{middle:g}", y=inner.paper.height - 5, class_="middle unit"
-        )
+        tag("text", html.text(axis), x=f"{middle:g}", y=inner.size.height - 5, class_="middle unit")
     )
     return "".join(parts)
 
 
-def _steps(inner: Frame, times: Sequence[float], values: Sequence[float]) -> str:
+def _steps(inner: PlotArea, times: Sequence[float], values: Sequence[float]) -> str:
     path, last = [f"M{inner.x(times[0]):g} {inner.y(values[0]):g}"], values[0]
     for at, value in zip(times[1:], values[1:], strict=True):
         if value != last:
@@ -151,7 +149,7 @@ def _steps(inner: Frame, times: Sequence[float], values: Sequence[float]) -> str
 
 
 def _between(
-    inner: Frame, times: Sequence[float], low: Sequence[float], high: Sequence[float]
+    inner: PlotArea, times: Sequence[float], low: Sequence[float], high: Sequence[float]
 ) -> str:
     path, last = [_steps(inner, times, high), f"V{inner.y(low[-1]):g}"], low[-1]
     # A value holds from its own moment on, so the way back turns at the later one.
@@ -162,19 +160,19 @@ def _between(
     return "".join((*path, f"H{inner.x(times[0]):g}Z"))
 
 
-def _told(title: str, series: Sequence[Series], unit: str) -> str:
-    """What a chart shows, for those who do not see it."""
+def _description(title: str, series: Sequence[Series], unit: str) -> str:
+    """What a chart shows, for screen readers."""
     parts = (
-        f"{each.name} from {ticks.number(round(min(each.values), 1))} to "
-        f"{ticks.number(round(max(each.values), 1))}, "
-        f"{ticks.number(round(each.values[-1], 1))} at the end"
+        f"{each.name} from {axes.number(round(min(each.values), 1))} to "
+        f"{axes.number(round(max(each.values), 1))}, "
+        f"{axes.number(round(each.values[-1], 1))} at the end"
         for each in series
     )
     return f"{title}, in {unit}: {'; '.join(parts)}"
 
 
-def _plot(inner: Frame) -> dict[str, object]:
-    """Where the script finds the inner part."""
+def _plot(inner: PlotArea) -> dict[str, object]:
+    """The position of the plot area, for the script."""
     return {
         "data_left": f"{inner.left:g}",
         "data_width": f"{inner.width:g}",

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moorage.reporting import charts, frame, html
-from moorage.reporting.frame import PAPERS, Frame, Paper
+from moorage.reporting import axes, charts, html
+from moorage.reporting.axes import SIZES, ChartSize, PlotArea
 from moorage.reporting.html import tag
 from moorage.sim.results.recorder import GONE
 from moorage.sim.results.samples import Sample
@@ -19,11 +19,11 @@ Cells = npt.NDArray[np.uint8]
 
 MOST_ROWS, MOST_COLUMNS = 600, 288
 MOST_NAMED = 24
-# Dark to bright, even to the eye, told apart without red and green: anchors of `viridis`.
+# Dark to bright, even to the eye, distinct without red and green: anchors of `viridis`.
 ANCHORS = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))
 OVERFULL = (214, 39, 40)
 FULL = 100
-NOTHING, TOO_MUCH = 255, 101  # places in the palette
+NOTHING, TOO_MUCH = 255, 101  # indexes in the palette
 
 
 def figure(samples: Sequence[Sample], names: Sequence[str], seconds: float) -> str:
@@ -32,12 +32,12 @@ def figure(samples: Sequence[Sample], names: Sequence[str], seconds: float) -> s
     cells = _cells(samples, order, seconds)
     image = "data:image/png;base64," + base64.b64encode(png(cells)).decode()
     labels = [names[row] for row in order]
-    pictures = [_picture(paper, image, labels, seconds) for paper in PAPERS]
-    said = (
+    pictures = [_picture(size, image, labels, seconds) for size in SIZES]
+    caption = (
         "A row per node, from the first name to the last; the colour is the share of what the node "
         "has least left of. Blank: the node was not there."
     )
-    return charts.figure("Packing of nodes", said, _scale(), *pictures)
+    return charts.figure("Packing of nodes", caption, _scale(), *pictures)
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -52,8 +52,8 @@ def _cells(samples: Sequence[Sample], order: Sequence[int], seconds: float) -> C
     moments = (np.arange(columns) + 0.5) * seconds / columns
     chosen = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
     cells = np.full((len(order), columns), GONE, dtype=np.uint8)
-    for column, place in enumerate(chosen.tolist()):
-        packing = samples[place].packing
+    for column, index in enumerate(chosen.tolist()):
+        packing = samples[index].packing
         rows = np.full(max(len(order), len(packing)), GONE, dtype=np.uint8)
         rows[: len(packing)] = packing
         cells[:, column] = rows[list(order)]
@@ -62,7 +62,7 @@ def _cells(samples: Sequence[Sample], order: Sequence[int], seconds: float) -> C
 
 
 def _fewer_rows(cells: Cells) -> Cells:
-    """Neighbours averaged where there are more rows than anybody could tell apart."""
+    """Averages of neighbouring rows, if there are more rows than pixels."""
     if len(cells) <= MOST_ROWS:
         return cells
     groups = np.array_split(cells, MOST_ROWS)
@@ -79,12 +79,12 @@ def _average(group: Cells) -> Cells:
 
 
 def png(cells: Cells) -> bytes:
-    """A picture with a pixel per cell; cells are places in the palette."""
+    """A PNG with a pixel per cell; cells are indexes in the palette."""
     height, width = cells.shape
     lines = b"".join(b"\0" + row.tobytes() for row in cells)
     colours = bytearray(3 * 256)
-    for place in range(FULL + 1):
-        colours[3 * place : 3 * place + 3] = bytes(colour(place))
+    for index in range(FULL + 1):
+        colours[3 * index : 3 * index + 3] = bytes(colour(index))
     colours[3 * TOO_MUCH : 3 * TOO_MUCH + 3] = bytes(OVERFULL)
     opaque = bytes([255] * NOTHING + [0])
     return b"".join(
@@ -106,9 +106,9 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 def colour(percent: int) -> tuple[int, int, int]:
     """The colour of a share."""
-    place = min(max(percent, 0), FULL) / FULL * (len(ANCHORS) - 1)
-    low = min(int(place), len(ANCHORS) - 2)
-    part = place - low
+    index = min(max(percent, 0), FULL) / FULL * (len(ANCHORS) - 1)
+    low = min(int(index), len(ANCHORS) - 2)
+    part = index - low
     red, green, blue = (
         round(a + (b - a) * part) for a, b in zip(ANCHORS[low], ANCHORS[low + 1], strict=True)
     )
@@ -124,20 +124,20 @@ def _scale() -> str:
     return tag("p", scale, beyond, class_="legend")
 
 
-def _picture(paper: Paper, image: str, names: Sequence[str], seconds: float) -> str:
+def _picture(size: ChartSize, image: str, names: Sequence[str], seconds: float) -> str:
     named = len(names) <= MOST_NAMED
-    most = 24 if paper.name == "wide" else 14
+    most = 24 if size.name == "wide" else 14
     shown = [_cut(name, most) for name in names]
     height = 80 + (18 * len(names) if named else 320)
     # It has the whole width of the page, twice that of other charts.
-    width = 2 * paper.width if paper.name == "wide" else paper.width
-    sheet = Paper(paper.name, width, height, paper.time_marks)
+    width = 2 * size.width if size.name == "wide" else size.width
+    sheet = ChartSize(size.name, width, height, size.time_marks)
     longest = max(map(len, shown), default=1) if named else 6
-    inner = Frame(sheet, seconds, 1.0, left=14 + frame.LETTER * longest)
+    inner = PlotArea(sheet, seconds, 1.0, left=14 + axes.LETTER * longest)
     parts = [
         f'<image href="{image}" x="{inner.left:g}" y="{inner.top:g}" width="{inner.width:g}" '
         f'height="{inner.height:g}" preserveAspectRatio="none" class="heat"/>',
-        frame.time_axis(inner, seconds),
+        axes.time_axis(inner, seconds),
     ]
     if named:
         for row, name in enumerate(shown):
@@ -150,7 +150,7 @@ def _picture(paper: Paper, image: str, names: Sequence[str], seconds: float) -> 
             label = f"{max(1, row):,}"
             parts.append(tag("text", label, x=inner.left - 6, y=f"{y:.1f}", class_="end"))
     label = f"How full each of {len(names):,} nodes was over time"
-    return frame.picture(sheet, label, *parts)
+    return axes.picture(sheet, label, *parts)
 
 
 def _cut(name: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""Text into HTML, safely: whatever stands in a manifest is only ever text."""
+"""HTML elements; text from manifests is always escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -21,12 +21,12 @@ def text(value: object) -> str:
 
 
 def table(heads: Sequence[str], rows: Rows, *, numbers: Iterable[int] = ()) -> str:
-    """A table; columns of numbers stand to the right. Cells are text, never markup."""
+    """A table; columns of numbers are aligned right. Cells are text, never markup."""
     right = set(numbers)
 
-    def cell(kind: str, place: int, value: object) -> str:
+    def cell(kind: str, index: int, value: object) -> str:
         scope = {"scope": "col"} if kind == "th" else {}
-        style = {"class_": "number"} if place in right else {}
+        style = {"class_": "number"} if index in right else {}
         return tag(kind, text(value), **scope, **style)
 
     head = tag("tr", *(cell("th", i, each) for i, each in enumerate(heads)))

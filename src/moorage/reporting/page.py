@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from moorage.explaining import Explanation
-from moorage.reporting import html, sections, ticks
+from moorage.reporting import axes, html, sections
 from moorage.reporting.html import tag
 from moorage.sim.results.result import Result
 from moorage.version import __version__
@@ -23,7 +23,7 @@ def render(
         for name, body in sections.sections(result, explanations)
     ]
     links = (tag("a", html.text(name), href=f"#{anchor}") for anchor, name, _ in parts)
-    span = ticks.span(result.seconds)
+    span = axes.span(result.seconds)
     header = tag(
         "header",
         tag("h1", html.text(title)),

@@ -1,4 +1,4 @@
-"""What is told, in which order. Each section is a title and some HTML, or nothing at all."""
+"""The sections of the report, in order. Each is a title and HTML, or is left out."""
 
 import math
 from bisect import bisect_right
@@ -8,7 +8,7 @@ from moorage.api import texts
 from moorage.api.requests import PODS
 from moorage.explaining import Explanation
 from moorage.explaining.text import headline
-from moorage.reporting import charts, heat_map, html, ticks
+from moorage.reporting import axes, charts, heat_map, html
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
 from moorage.sim.results.result import WAIT_BOUNDS, Result
@@ -41,7 +41,7 @@ def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tu
 
 
 def tiles(result: Result) -> str:
-    """The figures that one looks at first."""
+    """The most important figures."""
     figures = [
         (f"{len(result.nodes):,}", "nodes at the end"),
         (f"{result.created:,}", "pods created"),
@@ -52,7 +52,7 @@ def tiles(result: Result) -> str:
         (f"{len(result.disruptions):,}", "disrupted"),
     ]
     if result.waits.count:
-        median, worst = ticks.span(result.waits.p50), ticks.span(result.waits.p99)
+        median, worst = axes.span(result.waits.p50), axes.span(result.waits.p99)
         figures += [(median, "median wait"), (worst, "wait, 99th percentile")]
     if result.nodes:
         use = result.utilisation()
@@ -65,9 +65,11 @@ def tiles(result: Result) -> str:
 
 
 def _resources(result: Result) -> list[str]:
-    """What is worth a line: what anybody asked for, but for the number of pods."""
-    asked = {n for sample in result.samples for n, amount in sample.requested.items() if amount}
-    return [name for name in result.resources if name != PODS and name in asked][:MOST_RESOURCES]
+    """The resources with a line: those that any pod requests."""
+    requested = {n for sample in result.samples for n, amount in sample.requested.items() if amount}
+    return [name for name in result.resources if name != PODS and name in requested][
+        :MOST_RESOURCES
+    ]
 
 
 def _over_time(result: Result) -> Iterator[str]:
@@ -75,14 +77,14 @@ def _over_time(result: Result) -> Iterator[str]:
     times = [sample.at for sample in samples]
     used = [Series(n, [100 * sample.share(n) for sample in samples]) for n in names]
     if used:
-        said = "Requested, of what all nodes offer together."
-        yield charts.lines("Utilisation", said, times, used, "%")
+        caption = "Requested, of what all nodes offer together."
+        yield charts.lines("Utilisation", caption, times, used, "%")
     queues = [Series(name, [getattr(s, name) for s in samples]) for name in QUEUES]
     kept = [each for each in queues if any(each.values)] or queues[:1]
-    said = (
+    caption = (
         "Pods without a node: to be tried at once, after a back-off, after a change, or held back."
     )
-    yield charts.areas("Queue depth", said, times, kept, "pods")
+    yield charts.areas("Queue depth", caption, times, kept, "pods")
     running = [Series("on nodes", [s.running for s in samples])]
     yield charts.lines("Pods on nodes", "Bound and not yet ended.", times, running, "pods")
     nodes = [Series("nodes", [s.nodes for s in samples])]
@@ -114,9 +116,9 @@ def _pending(result: Result) -> str:
         bar = tag("div", tag("i", style=f"width: {100 * count / total:.1f}%"))
         names = html.text(texts.listed(group.pods[:MOST_EXAMPLES], 400))
         more = f" and {count - MOST_EXAMPLES:,} more" if count > MOST_EXAMPLES else ""
-        said = tag("p", tag("b", f"{count:,}"), " ", html.text(group.reason))
-        who = tag("p", names, more, class_="note")
-        parts.append(tag("div", said, bar, who, class_="reason"))
+        reason = tag("p", tag("b", f"{count:,}"), " ", html.text(group.reason))
+        pods = tag("p", names, more, class_="note")
+        parts.append(tag("div", reason, bar, pods, class_="reason"))
     left = len(result.pending) - MOST_ROWS
     if left > 0:
         parts.append(tag("p", f"and {left:,} more reasons", class_="note"))
@@ -125,15 +127,15 @@ def _pending(result: Result) -> str:
 
 def _waits(result: Result) -> str:
     found = result.waits
-    said = "From creation to binding; pods that were made again count again."
+    caption = "From creation to binding; pods that were made again count again."
     counts = [Series("pods", found.histogram)]
-    chart = charts.bars("How long pods waited", said, list(WAIT_BOUNDS), counts, "pods", "wait")
+    chart = charts.bars("How long pods waited", caption, list(WAIT_BOUNDS), counts, "pods", "wait")
     rows = [
-        ["mean", ticks.span(found.mean)],
-        ["median", ticks.span(found.p50)],
-        ["90 % within", ticks.span(found.p90)],
-        ["99 % within", ticks.span(found.p99)],
-        ["longest", ticks.span(found.max)],
+        ["mean", axes.span(found.mean)],
+        ["median", axes.span(found.p50)],
+        ["90 % within", axes.span(found.p90)],
+        ["99 % within", axes.span(found.p99)],
+        ["longest", axes.span(found.max)],
     ]
     table = html.table(["", "wait"], rows, numbers=[1])
     return chart + charts.figure("Percentiles", f"Of {found.count:,} pods.", table)
@@ -143,15 +145,15 @@ def _disruptions(result: Result) -> str:
     found = result.disruptions
     causes = list(dict.fromkeys(each.cause for each in found))
     seconds = max(result.seconds, 1.0)
-    unit, marks = ticks.of_times(seconds, MOST_BINS)
+    unit, marks = axes.of_times(seconds, MOST_BINS)
     edges = [at for at, _ in marks if at < seconds]
     bins = [[0] * len(edges) for _ in causes]
     for each in found:
         bins[causes.index(each.cause)][bisect_right(edges, each.at) - 1] += 1
     names = [name for _, name in marks[: len(edges)]]
     series = [Series(cause, counts) for cause, counts in zip(causes, bins, strict=True)]
-    said = "Pods that had to leave their node before their time."
-    chart = charts.bars("Disruptions over time", said, names, series, "pods", f"from, {unit}")
+    caption = "Pods that had to leave their node before their time."
+    chart = charts.bars("Disruptions over time", caption, names, series, "pods", f"from, {unit}")
     causers = result.causes()
     rows = [[cause, by, count] for cause, by, count in causers[:MOST_ROWS]]
     table = html.table(["cause", "by", "pods"], rows, numbers=[2])
@@ -168,9 +170,9 @@ def _nodes(result: Result) -> str:
     for node in result.nodes:
         counts[min(10, math.floor(10 * node.share))] += 1
     names = [f"{10 * i}-{10 * i + 10}" for i in range(10)] + ["full"]
-    said = "How full, by what each has least left of."
+    caption = "How full, by what each has least left of."
     chart = charts.bars(
-        "Nodes by fullness", said, names, [Series("nodes", counts)], "nodes", "percent requested"
+        "Nodes by fullness", caption, names, [Series("nodes", counts)], "nodes", "percent requested"
     )
     ordered = sorted(result.nodes, key=lambda node: (-node.share, heat_map.natural(node.name)))
     resources = _resources(result)[:3]
@@ -196,7 +198,7 @@ def _nodes(result: Result) -> str:
 
 
 def _spread(result: Result) -> str:
-    said = (
+    caption = (
         "Topology spread constraints whose skew is larger than they allow, counted over all nodes."
     )
     rows = [
@@ -204,7 +206,7 @@ def _spread(result: Result) -> str:
         for each in result.spread_violations[:MOST_ROWS]
     ]
     heads = ["namespace", "selector", "topology key", "allowed skew", "skew", "pods"]
-    return tag("p", said) + html.table(heads, rows, numbers=[3, 4, 5])
+    return tag("p", caption) + html.table(heads, rows, numbers=[3, 4, 5])
 
 
 def _decision(explained: Explanation) -> str:

@@ -6,22 +6,20 @@
                      different_machines
 
 Files of 2011 have no head and exactly these columns; with a head they may be in any order, and only
-those that are used have to be there. Times are microseconds. Amounts are shares of the largest
-machine, so one has to say how large that is. Machines that are there at time 0 are the nodes;
-later events of machines are left aside. A task runs from SCHEDULE to its end; without a
-SCHEDULE it runs from SUBMIT; without an end it stays.
+those that are used are required. Times are microseconds. Amounts are shares of the largest machine,
+whose size is a parameter. The machines at time 0 are the nodes; later machine events are ignored. A
+task runs from SCHEDULE to its end; without a SCHEDULE it runs from SUBMIT; without an end it stays.
 """
 
 from pathlib import Path
 
 from moorage.api import quantity
-from moorage.api.meta import KubeObject, ObjectMeta
-from moorage.api.node import Node, NodeStatus
-from moorage.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
 from moorage.errors import InputError
-from moorage.scenarios import csv_rows
-from moorage.scenarios.csv_rows import CsvRow
+from moorage.scenarios import trace_rows
 from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals
+from moorage.scenarios.trace_rows import CsvRow
 
 MACHINES = ("time", "machine_id", "event_type", "platform_id", "cpus", "memory")
 TASKS = (
@@ -46,13 +44,11 @@ ENDS = ("2", "3", "4", "5", "6")  # evicted, failed, finished, killed, lost
 NAMES = {"SUBMIT": "0", "SCHEDULE": "1", "EVICT": "2", "FAIL": "3", "FINISH": "4", "KILL": "5"}
 NAMES |= {"LOST": "6", "ADD": "0", "REMOVE": "1", "UPDATE": "2"}
 SECOND = 1_000_000
-MOST_PODS = "1000"
 PLATFORM = "moorage.dev/platform"
-HOST_NAME = "kubernetes.io/hostname"
 
 
 class _Size:
-    """What 1.0 stands for."""
+    """The size of the largest machine, for which 1.0 stands."""
 
     def __init__(self, cpu: str, memory: str) -> None:
         try:
@@ -82,23 +78,16 @@ def load(
 
 
 def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:
-    rows = csv_rows.read(path, MACHINE_NEEDED, MACHINES)
+    rows = trace_rows.read(path, MACHINE_NEEDED, MACHINES)
     found = [row for row in rows if _event(row, "event_type") == "0" and row.number("time") == 0]
     return [_node(row, size) for row in found]
 
 
 def _node(row: CsvRow, size: _Size) -> KubeObject:
-    name = f"machine-{row.text('machine_id')}"
+    platform = row.text("platform_id")[:63].strip("-_.=/+")
     offered = size.amounts(row.amount("cpus", 0), row.amount("memory", 0))
-    labels = {HOST_NAME: name}
-    if row.text("platform_id"):
-        labels[PLATFORM] = row.text("platform_id")[:63].strip("-_.=/+")
-    return Node(
-        api_version="v1",
-        kind="Node",
-        metadata=ObjectMeta(name=name, labels=labels),
-        status=NodeStatus(allocatable=offered | {"pods": MOST_PODS}),
-    )
+    labels = {PLATFORM: platform} if row.text("platform_id") else {}
+    return trace_rows.make_node(f"machine-{row.text('machine_id')}", offered, labels)
 
 
 def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
@@ -106,17 +95,19 @@ def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
     started: dict[tuple[str, str], float] = {}
     templates: dict[tuple[float, float, int], Pod] = {}
     found: list[Arrival] = []
-    for row in sorted(csv_rows.read(path, TASK_NEEDED, TASKS), key=lambda row: row.number("time")):
+    for row in sorted(
+        trace_rows.read(path, TASK_NEEDED, TASKS), key=lambda row: row.number("time")
+    ):
         task, event = (row.text("job_id"), row.text("task_index")), _event(row, "event_type")
         if event == SUBMIT:
             submitted[task] = row
         elif event == SCHEDULE:
             started[task] = row.number("time")
         elif event in ENDS and task in submitted:
-            begun = submitted.pop(task)
-            since = started.pop(task, begun.number("time"))
+            submit = submitted.pop(task)
+            since = started.pop(task, submit.number("time"))
             seconds = (row.number("time") - since) / SECOND
-            found.append(_arrival(begun, seconds, size, templates))
+            found.append(_arrival(submit, seconds, size, templates))
     found += [_arrival(row, None, size, templates) for row in submitted.values()]
     return sorted(found, key=lambda arrival: arrival.at)
 
@@ -133,14 +124,8 @@ def _arrival(
         int(row.amount("priority", 0)),
     )
     if shape not in templates:
-        requests = size.amounts(shape[0], shape[1])
-        container = Container(name="main", resources=ResourceRequirements(requests=requests))
-        templates[shape] = Pod(
-            api_version="v1",
-            kind="Pod",
-            metadata=ObjectMeta(name="task"),
-            spec=PodSpec(priority=shape[2], containers=(container,)),
-        )
+        requested = size.amounts(shape[0], shape[1])
+        templates[shape] = trace_rows.make_template("task", requested, priority=shape[2])
     name = f"task-{row.text('job_id')}-{row.text('task_index')}"
     at = row.number("time") / SECOND
     return Arrival(at, templates[shape], seconds, replace=True, name=name)

@@ -18,7 +18,7 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.errors import InputError
 from moorage.planning import budgets
 from moorage.planning.input_cluster import belongs_to_node
-from moorage.scenarios.plan import DrainNodes, FailNodes, NodeChoice
+from moorage.scenarios.plan import DrainNodes, FailNodes, NodeAction
 from moorage.sim.results.result import DRAIN, NODE_FAILURE, Disruption
 from moorage.sim.run import Simulation
 
@@ -34,16 +34,16 @@ class NodeMaintenance:
         self._cluster = simulation.cluster
         self._random = random
 
-    def check_names(self, path: str, nodes: NodeChoice) -> None:
+    def check_names(self, path: str, action: NodeAction) -> None:
         """Refuse the names of nodes that do not exist."""
-        for i, name in enumerate(nodes.names or ()):
+        for i, name in enumerate(action.names or ()):
             if self._cluster.get(Node, name) is None:
                 raise InputError(f'{path}.nodes[{i}]: there is no node "{name}"')
 
     def drain(self, path: str, action: DrainNodes) -> None:
         """Cordon nodes and begin to evict their pods."""
         names = []
-        for node in self._chosen(path, action.nodes):
+        for node in self._chosen(path, action):
             names.append(node.name)
             self._cordon(node.name, cordoned=True)
             if action.seconds is not None:
@@ -53,7 +53,7 @@ class NodeMaintenance:
 
     def fail(self, path: str, action: FailNodes) -> None:
         """Delete nodes and all pods on them."""
-        for node in self._chosen(path, action.nodes):
+        for node in self._chosen(path, action):
             for pod in self._on([node.name]):
                 self._record(pod, NODE_FAILURE)
                 self._cluster.remove(pod)
@@ -63,19 +63,19 @@ class NodeMaintenance:
                     self._simulation.now + action.seconds, partial(self._restore, node)
                 )
 
-    def _chosen(self, path: str, nodes: NodeChoice) -> list[Node]:
-        self.check_names(path, nodes)
+    def _chosen(self, path: str, action: NodeAction) -> list[Node]:
+        self.check_names(path, action)
         existing = list(self._cluster.all(Node))
-        if nodes.names is not None:
-            found = [node for node in existing if node.name in nodes.names]
-        elif nodes.selector is not None:
-            found = [node for node in existing if nodes.selector.matches(node.labels)]
+        if action.names is not None:
+            found = [node for node in existing if node.name in action.names]
+        elif action.selector is not None:
+            found = [node for node in existing if action.selector.matches(node.labels)]
         else:
             found = existing
         if not found:
             raise InputError(f"{path}: no node matches after {self._simulation.now:g} s")
-        if nodes.count is not None and nodes.count < len(found):
-            found = self._random.sample(found, nodes.count)
+        if action.count is not None and action.count < len(found):
+            found = self._random.sample(found, action.count)
         return found
 
     def _cordon(self, name: str, *, cordoned: bool) -> None:

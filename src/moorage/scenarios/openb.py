@@ -5,8 +5,8 @@
             creation_time, deletion_time, scheduled_time
 
 Pods may share a GPU: `gpu_milli` is the part of it, in thousandths. GPUs are one extended resource
-here, counted in thousandths as well, so that a node's GPUs are taken for one large one; whether
-parts fit the single cards is not looked at. Times are seconds and begin with the first creation.
+here, counted in thousandths as well, so that a node's GPUs count as one large one; whether parts
+fit the single cards is not checked. Times are seconds and begin with the first creation.
 """
 
 from pathlib import Path
@@ -16,29 +16,21 @@ from moorage.api.meta import (
     LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorTerm,
-    ObjectMeta,
 )
-from moorage.api.node import Node, NodeStatus
 from moorage.api.pod import (
     Affinity,
-    Container,
     NodeAffinity,
     Pod,
-    PodSpec,
-    ResourceRequirements,
 )
-from moorage.api.quantity import Quantity
 from moorage.errors import InputError
-from moorage.scenarios import csv_rows
-from moorage.scenarios.csv_rows import CsvRow
+from moorage.scenarios import trace_rows
 from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals
+from moorage.scenarios.trace_rows import Amounts, CsvRow
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
-HOST_NAME = "kubernetes.io/hostname"
 QOS = "alibabacloud.com/qos"
 WHOLE = 1000
-MOST_PODS = "1000"  # The trace does not say; large enough not to matter.
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "creation_time")
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib")
@@ -46,8 +38,8 @@ NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib")
 
 def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) -> ScenarioPlan:
     """The plan of a trace; without nodes they have to come from elsewhere."""
-    objects = [_node(row) for row in csv_rows.read(nodes, NODE_COLUMNS)] if nodes else []
-    rows = list(csv_rows.read(pods, POD_COLUMNS))
+    objects = [_node(row) for row in trace_rows.read(nodes, NODE_COLUMNS)] if nodes else []
+    rows = list(trace_rows.read(pods, POD_COLUMNS))
     if not rows:
         raise InputError(f"{pods}: holds no pods")
     first = min(row.number("creation_time") for row in rows)
@@ -62,27 +54,21 @@ def _node(row: CsvRow) -> KubeObject:
     name = row.text("sn")
     if not name:
         raise InputError(f"{row.where}, sn: is empty")
-    labels = {HOST_NAME: name}
-    offered: dict[str, Quantity] = {
+    labels: dict[str, str] = {}
+    offered: Amounts = {
         "cpu": f"{row.amount('cpu_milli'):.0f}m",
         "memory": f"{row.amount('memory_mib'):.0f}Mi",
-        "pods": MOST_PODS,
     }
     gpus = int(row.amount("gpu", 0))
     if gpus:
         offered[GPU_MILLI] = str(gpus * WHOLE)
         labels[GPU_MODEL] = row.text("model") or "unknown"
-    return Node(
-        api_version="v1",
-        kind="Node",
-        metadata=ObjectMeta(name=name, labels=labels),
-        status=NodeStatus(allocatable=offered),
-    )
+    return trace_rows.make_node(name, offered, labels)
 
 
 def _arrival(row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod]) -> Arrival:
     created = row.number("creation_time")
-    # A pod that was never scheduled there has no time of its own to run; it runs from creation.
+    # A pod that was never scheduled in the trace runs from its creation.
     started = row.time("scheduled_time")
     deleted = row.time("deletion_time")
     seconds = None
@@ -93,7 +79,7 @@ def _arrival(row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod]) -
 
 
 def _pod(row: CsvRow, templates: dict[tuple[str, ...], Pod]) -> Pod:
-    """Pods that are alike share one template."""
+    """The template of a pod; equal pods share one."""
     gpus = int(row.amount("num_gpu", 0))
     part = row.amount("gpu_milli", WHOLE) if gpus else 0
     shape = (
@@ -109,17 +95,12 @@ def _pod(row: CsvRow, templates: dict[tuple[str, ...], Pod]) -> Pod:
 
 
 def _template(cpu: str, memory: str, gpu: str, models: str, qos: str) -> Pod:
-    wanted: dict[str, Quantity] = {"cpu": cpu, "memory": memory}
+    requested: Amounts = {"cpu": cpu, "memory": memory}
     if gpu != "0":
-        wanted[GPU_MILLI] = gpu
-    container = Container(name="main", resources=ResourceRequirements(requests=wanted))
+        requested[GPU_MILLI] = gpu
     affinity = _on_models(tuple(models.split("|"))) if models and gpu != "0" else None
-    return Pod(
-        api_version="v1",
-        kind="Pod",
-        metadata=ObjectMeta(name="pod", labels={QOS: qos} if qos else {}),
-        spec=PodSpec(containers=(container,), affinity=affinity),
-    )
+    labels = {QOS: qos} if qos else {}
+    return trace_rows.make_template("pod", requested, labels=labels, affinity=affinity)
 
 
 def _on_models(models: tuple[str, ...]) -> Affinity:

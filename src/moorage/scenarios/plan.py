@@ -13,6 +13,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.api.pod import Pod
 from moorage.api.selectors import Selector
+from moorage.scenarios.wire import DeleteObject, ScaleWorkload
 
 SAMPLES = 288  # a day in steps of five minutes
 
@@ -54,35 +55,21 @@ Lifetime = Fixed | Exponential | Uniform
 # Events: what happens to the cluster. `play` performs them.
 
 
-class ScaleWorkload(Struct, frozen=True):
-    """Change the number of replicas of a workload."""
-
-    kind: str
-    namespace: str
-    name: str
-    replicas: int
-
-
-class NodeChoice(Struct, frozen=True):
-    """Nodes by name, or by selector; with a count, so many of them at random."""
+class NodeAction(Struct, frozen=True):
+    """Nodes by name or by selector; with a count, so many of them at random. None: forever."""
 
     names: tuple[str, ...] | None
     selector: Selector | None
     count: int | None
+    seconds: float | None
 
 
-class DrainNodes(Struct, frozen=True):
+class DrainNodes(NodeAction, frozen=True):
     """Cordon nodes and evict their pods; uncordon after `seconds`."""
 
-    nodes: NodeChoice
-    seconds: float | None
 
-
-class FailNodes(Struct, frozen=True):
+class FailNodes(NodeAction, frozen=True):
     """Delete nodes with all their pods; create them again, empty, after `seconds`."""
-
-    nodes: NodeChoice
-    seconds: float | None
 
 
 class AddNodes(Struct, frozen=True):
@@ -95,14 +82,6 @@ class CreateObjects(Struct, frozen=True):
     """Create objects."""
 
     objects: tuple[dict[str, Any], ...]
-
-
-class DeleteObject(Struct, frozen=True):
-    """Delete an object."""
-
-    kind: str
-    namespace: str
-    name: str
 
 
 Action = ScaleWorkload | DrainNodes | FailNodes | AddNodes | CreateObjects | DeleteObject

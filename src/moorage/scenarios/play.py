@@ -26,13 +26,12 @@ from moorage.scenarios.plan import (
     Arrival,
     ArrivalStream,
     CreateObjects,
-    DeleteObject,
     DrainNodes,
     FailNodes,
     PlannedEvent,
-    ScaleWorkload,
     ScenarioPlan,
 )
+from moorage.scenarios.wire import DeleteObject, ScaleWorkload
 from moorage.sim.run import Simulation
 
 OnProgress = Callable[[int, int], None]
@@ -95,7 +94,7 @@ class Play:
             )
         for event in self.plan.events:
             if isinstance(event.action, DrainNodes | FailNodes):
-                self._maintenance.check_names(event.path, event.action.nodes)
+                self._maintenance.check_names(event.path, event.action)
 
     # Pods
 

@@ -19,15 +19,12 @@ from moorage.scenarios.plan import (
     AddNodes,
     ArrivalStream,
     CreateObjects,
-    DeleteObject,
     DrainNodes,
     Exponential,
     FailNodes,
     Fixed,
     Lifetime,
-    NodeChoice,
     PlannedEvent,
-    ScaleWorkload,
     ScenarioPlan,
     Uniform,
 )
@@ -43,7 +40,9 @@ from moorage.scenarios.wire import (
 
 API_VERSION, KIND = "moorage.dev/v1", "Scenario"
 DISTRIBUTIONS = ("poisson", "constant")
-ACTIONS = ("scale", "drain", "fail", "addNodes", "create", "delete")
+# The names of actions in a file, and their fields in EventSpec.
+ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create", "delete")}
+ACTIONS["addNodes"] = "add_nodes"
 
 
 def load(path: str | Path) -> ScenarioPlan:
@@ -179,39 +178,28 @@ class _Reader:
 
     def _event(self, path: str, spec: EventSpec) -> PlannedEvent:
         at = self._seconds(f"{path}.at", spec.at)
-        given = [
-            (name, value)
-            for name, value in zip(
-                ACTIONS,
-                (spec.scale, spec.drain, spec.fail, spec.add_nodes, spec.create, spec.delete),
-                strict=True,
-            )
-            if value is not None
-        ]
+        given = [name for name, field in ACTIONS.items() if getattr(spec, field) is not None]
         if len(given) != 1:
             raise self._error(path, f"needs one of {', '.join(ACTIONS)}")
-        name = given[0][0]
-        return PlannedEvent(
-            at, f"{self._where}, {path}.{name}", self._action(f"{path}.{name}", spec)
-        )
+        path = f"{path}.{given[0]}"
+        return PlannedEvent(at, f"{self._where}, {path}", self._action(path, spec))
 
     def _action(self, path: str, spec: EventSpec) -> Action:
-        if spec.scale is not None:
-            scale = spec.scale
-            return ScaleWorkload(scale.kind, scale.namespace, scale.name, scale.replicas)
         if spec.drain is not None:
-            return DrainNodes(self._nodes(path, spec.drain), self._for(path, spec.drain))
+            return DrainNodes(**self._nodes(path, spec.drain))
         if spec.fail is not None:
-            return FailNodes(self._nodes(path, spec.fail), self._for(path, spec.fail))
+            return FailNodes(**self._nodes(path, spec.fail))
         if spec.add_nodes is not None:
             return AddNodes(self._pool(path, spec.add_nodes))
         if spec.create is not None:
             self._check_objects(path, spec.create)
             return CreateObjects(spec.create)
-        assert spec.delete is not None
-        return DeleteObject(spec.delete.kind, spec.delete.namespace, spec.delete.name)
+        action = spec.scale or spec.delete
+        assert action is not None
+        return action
 
-    def _nodes(self, path: str, spec: NodesSpec) -> NodeChoice:
+    def _nodes(self, path: str, spec: NodesSpec) -> dict[str, Any]:
+        """The fields of a NodeAction."""
         if spec.nodes is None and spec.selector is None and spec.count is None:
             raise self._error(path, "needs nodes, a selector or a count")
         if spec.nodes is not None and spec.selector is not None:
@@ -222,10 +210,13 @@ class _Reader:
                 selector = selectors.parse_label_selector(spec.selector)
             except selectors.SelectorError as error:
                 raise self._error(f"{path}.selector", str(error)) from None
-        return NodeChoice(spec.nodes, selector, spec.count)
-
-    def _for(self, path: str, spec: NodesSpec) -> float | None:
-        return None if spec.for_ is None else self._seconds(f"{path}.for", spec.for_)
+        seconds = None if spec.for_ is None else self._seconds(f"{path}.for", spec.for_)
+        return {
+            "names": spec.nodes,
+            "selector": selector,
+            "count": spec.count,
+            "seconds": seconds,
+        }
 
     def _pool(self, path: str, spec: AddNodesSpec) -> NodePool:
         known = self._pools.get(spec.pool)

@@ -1,4 +1,4 @@
-"""Scenario, as it is written. Times are durations since the start: `90s`, `1h30m`, or seconds."""
+"""Scenario, as it is written in a file. Times since the start are durations: `90s`, `1h30m`, 90."""
 
 from typing import Annotated, Any
 
@@ -12,18 +12,18 @@ Duration = str | float
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
-class Own(Data, forbid_unknown_fields=True):
-    """A part that is Moorage's own, so that what is not known is a typing mistake."""
+class StrictData(Data, forbid_unknown_fields=True):
+    """A struct that Moorage defines, so that an unknown field is a mistake."""
 
 
-class RateSpec(Own):
-    """How often pods arrive; by chance, or evenly."""
+class RateSpec(StrictData):
+    """How often pods arrive; at random, or evenly."""
 
     per_hour: Annotated[float, Meta(gt=0)]
     distribution: str = "poisson"
 
 
-class LifetimeSpec(Own):
+class LifetimeSpec(StrictData):
     """How long a pod runs once it has started; one of these."""
 
     fixed: Duration | None = None
@@ -31,7 +31,7 @@ class LifetimeSpec(Own):
     uniform: tuple[Duration, Duration] | None = None
 
 
-class ArrivalsSpec(Own):
+class ArrivalsSpec(StrictData):
     """Pods of one template that arrive at a rate, or at given times."""
 
     name: str
@@ -45,8 +45,8 @@ class ArrivalsSpec(Own):
     replace: bool = True
 
 
-class ScaleSpec(Own, kw_only=True):
-    """A workload gets another number of replicas."""
+class ScaleWorkload(StrictData, kw_only=True):
+    """Change the number of replicas of a workload."""
 
     kind: str = "Deployment"
     namespace: str = "default"
@@ -54,8 +54,8 @@ class ScaleSpec(Own, kw_only=True):
     replicas: Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class NodesSpec(Own):
-    """Nodes by name or by label; with a count, so many of them by lot. `for`: how long."""
+class NodesSpec(StrictData):
+    """Nodes by name or by label; with a count, so many of them at random. `for`: how long."""
 
     nodes: tuple[str, ...] | None = None
     selector: str | None = None
@@ -63,8 +63,8 @@ class NodesSpec(Own):
     for_: Duration | None = field(name="for", default=None)
 
 
-class AddNodesSpec(Own):
-    """More nodes of a pool; one that is not there yet needs a template."""
+class AddNodesSpec(StrictData):
+    """More nodes of a pool; a new pool needs a template."""
 
     pool: str
     count: Annotated[int, Meta(ge=1, le=MAX_POOL_NODES)]
@@ -72,27 +72,27 @@ class AddNodesSpec(Own):
     zones: tuple[str, ...] = ()
 
 
-class DeleteSpec(Own, kw_only=True):
-    """An object is deleted."""
+class DeleteObject(StrictData, kw_only=True):
+    """Delete an object."""
 
     kind: str
     namespace: str = "default"
     name: str
 
 
-class EventSpec(Own):
-    """Something happens at a time; one of these."""
+class EventSpec(StrictData):
+    """An action at a time; one of these."""
 
     at: Duration
-    scale: ScaleSpec | None = None
+    scale: ScaleWorkload | None = None
     drain: NodesSpec | None = None
     fail: NodesSpec | None = None
     add_nodes: AddNodesSpec | None = None
     create: tuple[dict[str, Any], ...] | None = None
-    delete: DeleteSpec | None = None
+    delete: DeleteObject | None = None
 
 
-class ScenarioSpec(Own):
+class ScenarioSpec(StrictData):
     duration: Duration
     seed: int = 0
     sample: Duration | None = None

@@ -36,9 +36,9 @@ class Parameter:
 
 def parse(text: str) -> Parameter:
     """`seed=0..9` or `weight.NodeAffinity=1,5`."""
-    name, equals, said = text.partition("=")
+    name, equals, listed = text.partition("=")
     name = name.strip()
-    if not equals or not said.strip():
+    if not equals or not listed.strip():
         raise InputError(f'sweep "{text}": write NAME=VALUES, for example seed=0..9')
     known = name in (SEED, CONFIG) or any(
         name.startswith(prefix) and len(name) > len(prefix) for prefix in PREFIXES
@@ -48,7 +48,7 @@ def parse(text: str) -> Parameter:
             f'sweep "{text}": "{name}" is not known; it may be seed, config, config.FIELD, '
             "weight.PLUGIN, nodes.POOL or replicas.WORKLOAD"
         )
-    values = tuple(dict.fromkeys(v for part in said.split(",") for v in _values(part, text)))
+    values = tuple(dict.fromkeys(v for part in listed.split(",") for v in _values(part, text)))
     if name != CONFIG and not name.startswith(FIELD):
         bad = next((value for value in values if not _is_count(value)), None)
         if bad is not None:

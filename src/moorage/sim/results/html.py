@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from moorage import markup
+from moorage.api import texts
 from moorage.markup import Html
 from moorage.sim.results.result import NodeUse, Result
 
@@ -16,7 +17,7 @@ def render(result: Result) -> str:
 
 def _parts(result: Result) -> Iterator[Html]:
     yield markup.paragraph(
-        f"{_count(result.running, 'pod')} on {_count(len(result.nodes), 'node')} after "
+        f"{texts.count(result.running, 'pod')} on {texts.count(len(result.nodes), 'node')} after "
         f"{result.seconds:g} s: "
         f"{result.bound:,} bound, {result.pending_count:,} pending, "
         f"{len(result.disruptions):,} evicted.",
@@ -43,10 +44,6 @@ def _parts(result: Result) -> Iterator[Html]:
             ["pending", "reason", "for example"],
             ([len(group.pods), group.reason, group.pods[0]] for group in result.pending),
         )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _share(node: NodeUse, resource: str) -> str:

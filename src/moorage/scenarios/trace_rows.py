@@ -1,4 +1,7 @@
-"""CSV files of traces as rows by column name; errors name file, line and column."""
+"""Public traces: CSV rows by column name, and the nodes and pods made from them.
+
+Errors name file, line and column.
+"""
 
 import csv
 import math
@@ -6,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from moorage.api.meta import KubeObject, ObjectMeta
+from moorage.api.node import Node, NodeStatus
+from moorage.api.pod import Affinity, Container, Pod, PodSpec, ResourceRequirements
+from moorage.api.quantity import Quantity
 from moorage.errors import InputError
+
+Amounts = dict[str, Quantity]
+
+HOST_NAME = "kubernetes.io/hostname"
+MOST_PODS = "1000"  # Traces have no limit of pods per node; large enough not to matter.
 
 
 class CsvRow:
@@ -84,3 +96,31 @@ def _rows(
     for number, cells in enumerate(every, 2 if has_head else 1):
         if any(cells):
             yield CsvRow(f"{path}, line {number}", dict(zip(head, cells, strict=False)))
+
+
+def make_node(name: str, offered: Amounts, labels: dict[str, str]) -> KubeObject:
+    """A node of a trace."""
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(name=name, labels={HOST_NAME: name} | labels),
+        status=NodeStatus(allocatable=offered | {"pods": MOST_PODS}),
+    )
+
+
+def make_template(
+    name: str,
+    requested: Amounts,
+    *,
+    labels: dict[str, str] | None = None,
+    priority: int | None = None,
+    affinity: Affinity | None = None,
+) -> Pod:
+    """The template of a trace's pods."""
+    container = Container(name="main", resources=ResourceRequirements(requests=requested))
+    return Pod(
+        api_version="v1",
+        kind="Pod",
+        metadata=ObjectMeta(name=name, labels=labels or {}),
+        spec=PodSpec(priority=priority, containers=(container,), affinity=affinity),
+    )
