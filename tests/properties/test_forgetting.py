@@ -11,41 +11,41 @@ from collections import Counter
 from random import Random
 
 import pytest
+from tests import storm
+from tests.storm import LASTS_SECONDS, ZONES, _spec
 from tests.storm_seeds import seeds
+from tests.volume_storm import HOSTNAME, RandomVolumeCluster
 
 from moorage import Simulation
 from moorage.core.journal import Bound, Preempting, Refused
-from moorage.sim import storm
 from moorage.sim.faults import Faults
-from moorage.sim.storm import LASTS_SECONDS, ZONES, _spec
-from moorage.sim.volume_storm import HOSTNAME, VolumeWeather
 
 from .forgetting import forgetful
 
 SEEDS = seeds(8)
 
 
-class Season(VolumeWeather):
-    """More nodes, pods and deeds than other weather, and pods that mind each other more."""
+class Season(RandomVolumeCluster):
+    """More nodes, pods, changes and terms about other pods than RandomVolumeCluster."""
 
-    def __init__(self, seed, nodes=7, pods=25, deeds=30):
+    def __init__(self, seed, nodes=7, pods=25, changes=30):
         super().__init__(seed)
         self._more = Random(f"season {seed}")
         self._nodes += [self._node(i) for i in range(len(self._nodes), nodes)]
         self._workloads += [self._new_pod() for _ in range(3)]
         self._pods += [self._pod(f"pod-{i}") for i in range(len(self._pods), pods)]
-        self._deeds = deeds
+        self._changes = changes
 
     def objects(self):
         return [*super().objects(), *self._services(), *self._budgets()]
 
     def script(self):
         draw = self._more
-        times = [round(draw.uniform(0, LASTS_SECONDS), 3) for _ in range(self._deeds)]
-        mine = [(at, self._relabelled(i)) for i, at in enumerate(times[: self._deeds // 3])]
+        times = [round(draw.uniform(0, LASTS_SECONDS), 3) for _ in range(self._changes)]
+        mine = [(at, self._relabelled(i)) for i, at in enumerate(times[: self._changes // 3])]
         mine += [(draw.uniform(5, LASTS_SECONDS), self._important(i)) for i in range(4)]
-        others = [(at, self._deed(100 + i)) for i, at in enumerate(times[self._deeds // 3 :])]
-        return sorted([*super().script(), *mine, *others], key=lambda deed: deed[0])
+        others = [(at, self._change(100 + i)) for i, at in enumerate(times[self._changes // 3 :])]
+        return sorted([*super().script(), *mine, *others], key=lambda change: change[0])
 
     def _relabelled(self, i):
         """A pod or node is seen in another light by those who mind it."""
@@ -153,7 +153,7 @@ def lived(seed, faults=None, config=None):
     """A storm without the usual checks, which take longer than all decisions together."""
     season = Season(seed)
     sim = Simulation(season.objects(), config, seed, faults=faults, trace=True)
-    storm.live_through(sim, season.script())
+    storm.play(sim, season.script())
     return sim
 
 

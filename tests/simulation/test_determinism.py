@@ -1,22 +1,23 @@
-"""Same seed, same story: byte for byte, in this process and in any other."""
+"""The same seed gives the same run, byte for byte, in this process and in any other."""
 
 import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from tests import storm
 
-from moorage.sim import storm, trace
+from moorage.sim import trace
 from moorage.sim.run import Simulation
 
 SEEDS = (1, 2, 3, 5, 8)
 
-# Prints what a storm leaves behind as a digest per seed.
+# Prints a digest of the trace, the journal and the placements per seed.
 SCRIPT = """
-import sys
-from moorage.sim import storm
-import hashlib
+import hashlib, sys
+from tests import storm
 for seed in map(int, sys.argv[1:]):
     sim = storm.run(seed)
     story = "\\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
@@ -44,6 +45,7 @@ def test_the_hash_seed_does_not_matter():
         there = subprocess.run(
             [sys.executable, "-c", SCRIPT, *map(str, SEEDS)],
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
             check=True,

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
+from tests import storm
 
-from moorage.sim import storm
 from moorage.sim.faults import Faults
 
 DEFAULT_SEEDS = 50

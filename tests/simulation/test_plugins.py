@@ -1,13 +1,13 @@
 """Plugins of somebody else's in a storm: nothing is reserved twice, nobody waits for ever."""
 
 import pytest
+from tests import storm
 
 from moorage import plugin as mp
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.core.journal import Bound, Erred, Waiting
 from moorage.framework.effects import PatchPodStatus
-from moorage.sim import storm
 from moorage.sim.run import Simulation
 
 CONFIG = {

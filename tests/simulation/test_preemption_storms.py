@@ -8,11 +8,11 @@ MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 from random import Random
 
 import pytest
+from tests import storm
 from tests.storm_seeds import seeds
 
 from moorage import Simulation
 from moorage.api.pod import Pod
-from moorage.sim import storm
 from moorage.sim.faults import Faults
 
 SEEDS = seeds(24)
@@ -21,7 +21,7 @@ PRIORITIES = {"low": 0, "mid": 100, "high": 1000, "top": 10000}
 FLUSHED_SECONDS = 700.0
 
 
-class Weather:
+class PriorityCluster:
     """A small cluster full of unimportant pods, and what happens to it."""
 
     def __init__(self, seed):
@@ -81,9 +81,9 @@ class Weather:
 
     def script(self):
         times = sorted(self.draw.uniform(1, storm.LASTS_SECONDS) for _ in range(14))
-        return [(round(at, 3), self.deed(i)) for i, at in enumerate(times)]
+        return [(round(at, 3), self.change(i)) for i, at in enumerate(times)]
 
-    def deed(self, i):
+    def change(self, i):
         draw = self.draw
         rank = draw.choice(("mid", "high", "top"))
         new = [self.pod(f"{rank}-{i}-{n}", rank) for n in range(draw.randint(1, 3))]
@@ -102,9 +102,9 @@ class Weather:
 
 
 def live_through(seed, faults):
-    weather = Weather(seed)
-    sim = Simulation(weather.objects(), seed=seed, faults=faults, check=True)
-    storm.live_through(sim, weather.script())
+    cluster = PriorityCluster(seed)
+    sim = Simulation(cluster.objects(), seed=seed, faults=faults, check=True)
+    storm.play(sim, cluster.script())
     return sim
 
 

@@ -4,6 +4,7 @@ MOORAGE_SEED=7 runs one seed of the storms, MOORAGE_SEEDS=1000 that many.
 """
 
 import pytest
+from tests import storm
 from tests.storage_manifests import (
     BY_HAND,
     claim,
@@ -13,11 +14,11 @@ from tests.storage_manifests import (
     storage_class,
 )
 from tests.storm_seeds import seeds
+from tests.volume_storm import RandomVolumeCluster
 
 from moorage import Simulation
-from moorage.sim import storm, trace
+from moorage.sim import trace
 from moorage.sim.faults import Faults
-from moorage.sim.volume_storm import VolumeWeather
 
 SEEDS = seeds(24)
 
@@ -207,16 +208,16 @@ def test_a_disk_that_somebody_else_takes_meanwhile(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_one_trouble_alone(seed, faults):
     faults = Faults(until_seconds=40, **faults)
-    storm.run(seed, faults=faults, weather=VolumeWeather(seed))
+    storm.run(seed, faults=faults, cluster=RandomVolumeCluster(seed))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_storm(seed):
-    storm.run(seed, weather=VolumeWeather(seed))
+    storm.run(seed, cluster=RandomVolumeCluster(seed))
 
 
 def test_a_storm_can_be_replayed():
-    sim = storm.run(3, weather=VolumeWeather(3))
+    sim = storm.run(3, cluster=RandomVolumeCluster(3))
     lines = list(sim.trace.lines())
     assert any("PatchVolume" in line or "PatchClaim" in line for line in lines)
     assert list(trace.replay(lines)) == lines

@@ -1,10 +1,10 @@
-"""Storm: a random small cluster, a random script of what happens to it, and random faults.
+"""Storm: a random small cluster, a random script of changes to it, and random faults.
 
     storm.run(7)                      the same every time, byte for byte
-    storm.run(7, config="mine.yaml")  does my plugin keep its head, too?
+    storm.run(7, config="mine.yaml")  the same with another configuration
 
-Everything follows from the seed. At the end the faults are over and everything that must hold has
-been checked after every step; otherwise an InvariantError tells the story.
+Everything follows from the seed. All invariants are checked after every step; an InvariantError
+contains the history of the pod. The faults end before the simulation does.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from moorage.sim.refusals import Refusal
 from moorage.sim.run import Simulation
 
 Manifest = dict[str, Any]
-Deed = Callable[[Simulation], None]
+Change = Callable[[Simulation], None]
 
 LASTS_SECONDS = 50.0
 ZONES = ("east", "west", "north")
@@ -30,36 +30,37 @@ def run(
     config: configuration.Source = None,
     *,
     faults: Faults | None = None,
-    weather: "Weather | None" = None,
+    cluster: "RandomCluster | None" = None,
 ) -> Simulation:
-    """Live through a storm; returns the simulation at rest."""
-    weather = Weather(seed) if weather is None else weather
+    """Run a storm; returns the simulation when nothing is left to do."""
+    cluster = RandomCluster(seed) if cluster is None else cluster
     sim = Simulation(
-        weather.objects(),
+        cluster.objects(),
         config,
         seed,
         faults=Faults.some(seed) if faults is None else faults,
         check=True,
         trace=True,
     )
-    live_through(sim, weather.script())
+    play(sim, cluster.script())
     return sim
 
 
-def live_through(sim: Simulation, script: Iterable[tuple[float, Deed]]) -> None:
-    """Let everything happen at its time, then run until nothing is left to do."""
-    for at, deed in script:
+def play(sim: Simulation, script: Iterable[tuple[float, Change]]) -> None:
+    """Apply each change at its time, then run until nothing is left to do."""
+    for at, change in script:
         sim.run(until=at)
-        with suppress(Refusal):  # What was to be changed may be gone, or be there already.
-            deed(sim)
+        with suppress(Refusal):  # The object may be gone, or exist already.
+            change(sim)
     sim.run(until=LASTS_SECONDS)
     sim.run()
 
 
-class Weather:
-    """Draws objects and what happens to them."""
+class RandomCluster:
+    """Draws objects and a script of changes to them."""
 
     def __init__(self, seed: int) -> None:
+        # The text is part of the seed: with another one the seeds of seeds.txt mean other runs.
         self._random = Random(f"weather {seed}")
         # Most pods are one of many, as a workload's replicas are.
         self._workloads = [self._new_pod() for _ in range(3)]
@@ -67,23 +68,23 @@ class Weather:
         self._pods = [self._pod(f"pod-{i}") for i in range(self._random.randint(4, 12))]
 
     def objects(self) -> list[Manifest]:
-        """What is there from the start."""
+        """The objects at the start."""
         classes = [_priority_class(name, value) for name, value in PRIORITIES.items()]
         return [*classes, *self._nodes, *self._pods]
 
-    def script(self) -> list[tuple[float, Deed]]:
-        """What happens, and when."""
+    def script(self) -> list[tuple[float, Change]]:
+        """Changes with their times, in order."""
         times = sorted(self._random.uniform(0, LASTS_SECONDS) for _ in range(12))
-        return [(round(at, 3), self._deed(i)) for i, at in enumerate(times)]
+        return [(round(at, 3), self._change(i)) for i, at in enumerate(times)]
 
-    def _deed(self, i: int) -> Deed:
+    def _change(self, i: int) -> Change:
         draw = self._random
         pod = draw.choice(self._pods)["metadata"]["name"]
         node = draw.choice(self._nodes)
         name = node["metadata"]["name"]
         late = self._pod(f"late-{i}")
         daemon = self._pod(f"daemon-{i}") | {"spec": _spec("250m") | {"nodeName": name}}
-        kinds: list[Deed] = [
+        kinds: list[Change] = [
             lambda sim: sim.create([late]),
             lambda sim: sim.create([self._pod(f"more-{i}-{n}") for n in range(3)]),
             lambda sim: sim.create([daemon]),

@@ -1,20 +1,21 @@
-"""A storm over a cluster with volumes: local disks, disks made on demand, and thieves.
+"""Storms on a cluster with volumes: local disks, provisioned disks, and disks bound elsewhere.
 
-storm.run(7, weather=VolumeWeather(7))
+storm.run(7, cluster=RandomVolumeCluster(7))
 """
 
 from random import Random
 
+from tests.storm import LASTS_SECONDS, Change, Manifest, RandomCluster
+
 from moorage.sim.run import Simulation
-from moorage.sim.storm import LASTS_SECONDS, Deed, Manifest, Weather
 
 HOSTNAME = "kubernetes.io/hostname"
 LOCAL, MADE, AT_ONCE = "local", "made", "at-once"
 DRIVER = "csi.example.com"
 
 
-class VolumeWeather(Weather):
-    """As any weather, with pods that have claims, and with what befalls those."""
+class RandomVolumeCluster(RandomCluster):
+    """A random cluster with claims, pods that use them, and changes to both."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -27,7 +28,7 @@ class VolumeWeather(Weather):
         self._claims = [self._claim(f"claim-{i}") for i in range(self._draw.randint(3, 8))]
 
     def objects(self) -> list[Manifest]:
-        """What is there from the start."""
+        """The objects at the start."""
         classes = [
             _class(LOCAL, "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
             _class(MADE, DRIVER, "WaitForFirstConsumer"),
@@ -42,13 +43,13 @@ class VolumeWeather(Weather):
         more = [*classes, *csi_nodes, *self._disks, *self._claims, *users]
         return [*super().objects(), *more]
 
-    def script(self) -> list[tuple[float, Deed]]:
-        """What happens, and when."""
+    def script(self) -> list[tuple[float, Change]]:
+        """Changes with their times, in order."""
         times = [self._draw.uniform(0, LASTS_SECONDS) for _ in range(8)]
-        deeds = [(round(at, 3), self._volume_deed(i)) for i, at in enumerate(times)]
-        return sorted([*super().script(), *deeds], key=lambda deed: deed[0])
+        changes = [(round(at, 3), self._volume_change(i)) for i, at in enumerate(times)]
+        return sorted([*super().script(), *changes], key=lambda change: change[0])
 
-    def _volume_deed(self, i: int) -> Deed:
+    def _volume_change(self, i: int) -> Change:
         draw = self._draw
         claim = draw.choice(self._claims)["metadata"]["name"]
         user = f"user-{draw.randrange(len(self._claims))}"
@@ -56,7 +57,7 @@ class VolumeWeather(Weather):
         node = draw.choice(self._nodes)["metadata"]["name"]
         late = [self._claim(f"late-claim-{i}"), self._user(f"late-user-{i}", f"late-claim-{i}")]
         scratch = self._scratch(f"scratch-{i}")
-        kinds: list[Deed] = [
+        kinds: list[Change] = [
             lambda sim: sim.create(late),
             lambda sim: sim.create([scratch]),
             lambda sim: sim.create([_disk(f"late-disk-{i}", node, "5Gi")]),
@@ -129,7 +130,7 @@ def _disk(name: str, node: str, size: str) -> Manifest:
 
 
 def _stolen(sim: Simulation, disk: str) -> Manifest:
-    """The disk as somebody else's, whoever may have been about to get it."""
+    """The disk, bound to a claim of another namespace."""
     volume = sim.read("PersistentVolume", "", disk)
     thief = {"namespace": "elsewhere", "name": "thief", "uid": "thief"}
     return {**volume, "spec": {**volume["spec"], "claimRef": thief}}
