@@ -14,7 +14,7 @@ from typing import Any
 
 from moorage.api import config as configuration
 from moorage.sim.faults import Faults
-from moorage.sim.refusals import Refusal
+from moorage.sim.refusals import RequestRefused
 from moorage.sim.run import Simulation
 
 Manifest = dict[str, Any]
@@ -50,7 +50,7 @@ def play(sim: Simulation, script: Iterable[tuple[float, Change]]) -> None:
     """Apply each change at its time, then run until nothing is left to do."""
     for at, change in script:
         sim.run(until=at)
-        with suppress(Refusal):  # The object may be gone, or exist already.
+        with suppress(RequestRefused):  # The object may be gone, or exist already.
             change(sim)
     sim.run(until=LASTS_SECONDS)
     sim.run()

@@ -1,4 +1,4 @@
-"""Checks have teeth: schedulers with one bug each are caught, with the story and the seed."""
+"""Schedulers with one bug each violate an invariant; the error has the history and the seed."""
 
 import pytest
 from msgspec.structs import replace

@@ -45,7 +45,7 @@ def test_time_passes_up_to_the_next_thing_and_never_back():
     assert clock.now == 5
     with pytest.raises(AssertionError, match="go back"):
         clock.advance(4)
-    with pytest.raises(AssertionError, match="comes before"):
+    with pytest.raises(AssertionError, match="is due before"):
         clock.advance(6)
 
 

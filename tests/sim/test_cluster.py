@@ -5,7 +5,7 @@ from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.node import Node, NodeSpec, NodeStatus
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.sim.cluster import Cluster
+from moorage.sim.cluster import MemoryCluster
 from moorage.sim.refusals import AlreadyExists, Conflict, Forbidden, NotFound
 
 KEY = "default/web"
@@ -24,7 +24,7 @@ def make_node(name="n1", *, cpu="4", **spec) -> Node:
 class Heard:
     """What a watcher was told, as short words."""
 
-    def __init__(self, cluster: Cluster, *, active_pods_only: bool = True) -> None:
+    def __init__(self, cluster: MemoryCluster, *, active_pods_only: bool = True) -> None:
         self.news: list[Observation] = []
         cluster.watch(self.news.append, active_pods_only=active_pods_only)
 
@@ -42,7 +42,7 @@ def refusal(call, *args) -> str:
 
 
 def test_create_gives_what_only_a_server_gives():
-    pod = Cluster().create(make_pod(), now=61.5)
+    pod = MemoryCluster().create(make_pod(), now=61.5)
     meta = pod.metadata
     assert (pod.key, meta.resource_version, meta.generation) == (KEY, "1", 1)
     assert meta.creation_timestamp == "2026-01-01T00:01:01Z"
@@ -51,19 +51,19 @@ def test_create_gives_what_only_a_server_gives():
 
 
 def test_versions_grow_over_all_kinds():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     made = [cluster.create(obj, 0) for obj in (make_node(), make_pod(), make_node("n2"))]
     assert [obj.metadata.resource_version for obj in made] == ["1", "2", "3"]
 
 
 def test_create_refuses_a_name_that_is_taken():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_pod(), 0)
     assert refusal(cluster.create, make_pod(), 0) == 'pods "web" already exists'
 
 
 def test_a_uid_is_kept_but_never_given_twice():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     first = cluster.create(make_pod(uid="u"), 0)
     cluster.delete(Pod, KEY, 0)
     second = cluster.create(make_pod(uid="u"), 0)
@@ -73,11 +73,11 @@ def test_a_uid_is_kept_but_never_given_twice():
 
 def test_a_generated_name():
     meta = ObjectMeta(generate_name="web-")
-    assert Cluster().create(Pod(metadata=meta), 0).name == "web-00001"
+    assert MemoryCluster().create(Pod(metadata=meta), 0).name == "web-00001"
 
 
 def test_a_gated_pod_says_so_from_the_start():
-    pod = Cluster().create(make_pod(scheduling_gates=(PodSchedulingGate(name="g"),)), 0)
+    pod = MemoryCluster().create(make_pod(scheduling_gates=(PodSchedulingGate(name="g"),)), 0)
     condition = pod.condition("PodScheduled")
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "SchedulingGated")
@@ -87,7 +87,7 @@ def test_a_gated_pod_says_so_from_the_start():
 
 
 def test_update_replaces_spec_and_counts_generations():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_node(), 0)
     node = cluster.update(make_node(unschedulable=True))
     assert node.spec.unschedulable
@@ -95,14 +95,14 @@ def test_update_replaces_spec_and_counts_generations():
 
 
 def test_a_manifest_without_status_leaves_the_status():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_node(cpu="4"), 0)
     bare = Node(metadata=ObjectMeta(name="n1", labels={"a": "b"}))
     assert cluster.update(bare).status.allocatable == {"cpu": "4"}
 
 
 def test_an_update_that_changes_nothing_is_not_written():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_node(), 0)
     heard = Heard(cluster)
     cluster.update(make_node())
@@ -118,14 +118,14 @@ def test_an_update_that_changes_nothing_is_not_written():
     ],
 )
 def test_update_refuses(meta, text):
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_node(), 0)
     node = make_node()
     assert text in refusal(cluster.update, replace(node, metadata=replace(node.metadata, **meta)))
 
 
 def test_update_neither_binds_nor_moves_nor_unbinds_a_pod():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     uid = cluster.create(make_pod(), 0).uid
     assert "spec.nodeName" in refusal(cluster.update, make_pod(node_name="n1"))
     cluster.bind(KEY, uid, "n1", 0)
@@ -134,7 +134,7 @@ def test_update_neither_binds_nor_moves_nor_unbinds_a_pod():
 
 
 def test_gates_can_only_be_taken_away():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     gates = (PodSchedulingGate(name="a"), PodSchedulingGate(name="b"))
     cluster.create(make_pod(scheduling_gates=gates), 0)
     assert cluster.update(make_pod(scheduling_gates=gates[:1])).spec.scheduling_gates == gates[:1]
@@ -145,7 +145,7 @@ def test_gates_can_only_be_taken_away():
 
 
 def test_bind_sets_node_and_condition_and_clears_the_nomination():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     uid = cluster.create(make_pod(), 0).uid
     cluster.patch_status(KEY, uid, 0, nominated_node_name="n2")
     pod = cluster.bind(KEY, uid, "n1", now=7)
@@ -178,7 +178,7 @@ def test_bind_sets_node_and_condition_and_clears_the_nomination():
     ],
 )
 def test_bind_refuses(pod, uid, text):
-    cluster = Cluster()
+    cluster = MemoryCluster()
     if pod is not None:
         cluster.create(pod, 0)
     assert text in refusal(cluster.bind, KEY, uid, "n2", 0)
@@ -188,7 +188,7 @@ def test_bind_refuses(pod, uid, text):
 
 
 def test_a_condition_keeps_its_transition_time_until_its_status_changes():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     uid = cluster.create(make_pod(), 0).uid
     times = []
     for now, status in ((1, "False"), (2, "False"), (3, "True")):
@@ -199,7 +199,7 @@ def test_a_condition_keeps_its_transition_time_until_its_status_changes():
 
 
 def test_a_status_that_says_nothing_new_is_not_written():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     uid = cluster.create(make_pod(), 0).uid
     condition = Condition(type="PodScheduled", status="False", message="no")
     cluster.patch_status(KEY, uid, 1, condition)
@@ -223,14 +223,14 @@ def test_a_status_that_says_nothing_new_is_not_written():
     ],
 )
 def test_delete_a_pod(pod, gone):
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(pod, 0)
     cluster.delete(Pod, KEY, 0)
     assert (cluster.get(Pod, KEY) is None) == gone
 
 
 def test_a_terminating_pod_says_until_when():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     cluster.create(make_pod(node_name="n1", termination_grace_period_seconds=5), 0)
     cluster.delete(Pod, KEY, now=10)
     cluster.delete(Pod, KEY, now=12)  # Asking again changes nothing.
@@ -242,14 +242,14 @@ def test_a_terminating_pod_says_until_when():
 
 
 def test_delete_refuses_what_is_not_there():
-    assert refusal(Cluster().delete, Pod, KEY, 0) == 'pods "web" not found'
+    assert refusal(MemoryCluster().delete, Pod, KEY, 0) == 'pods "web" not found'
 
 
 # Watches
 
 
 def test_watchers_hear_everything_in_order():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     heard = Heard(cluster)
     cluster.create(make_node(), 0)
     uid = cluster.create(make_pod(), 0).uid
@@ -259,7 +259,7 @@ def test_watchers_hear_everything_in_order():
 
 
 def test_a_pod_that_has_ended_is_gone_for_schedulers_and_there_for_others():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     scheduler, other = Heard(cluster), Heard(cluster, active_pods_only=False)
     pod = cluster.create(make_pod(node_name="n1"), 0)
     ended = cluster.write_status(pod, replace(pod.status, phase="Succeeded"))
@@ -271,7 +271,7 @@ def test_a_pod_that_has_ended_is_gone_for_schedulers_and_there_for_others():
 
 
 def test_one_who_stopped_watching_hears_nothing():
-    cluster = Cluster()
+    cluster = MemoryCluster()
     news: list[Observation] = []
     watcher = news.append
     cluster.watch(watcher)

@@ -11,17 +11,17 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
-from moorage.sim.faults import GOOD, Faults, Trouble
+from moorage.sim.faults import NO_FAULT, FaultPlan, Faults
 
 REF = PodRef("default", "web", "u")
 BIND = BindPod(REF, NodeName("n1"))
 
 
 def test_no_faults_no_trouble():
-    trouble = Trouble(7, Faults.none())
-    assert trouble.fate(BIND, 0) == GOOD
-    assert not trouble.is_possible
-    assert trouble.restarts() == []
+    fault_plan = FaultPlan(7, Faults.none())
+    assert fault_plan.decide(BIND, 0) == NO_FAULT
+    assert not fault_plan.is_enabled
+    assert fault_plan.restarts() == []
 
 
 @pytest.mark.parametrize(
@@ -35,25 +35,25 @@ def test_no_faults_no_trouble():
         pytest.param(Faults(event_lost=1), EmitEvent(REF, "", "", "", "", ""), id="Event"),
     ],
 )
-def test_what_fails_is_not_carried_out(faults, request_):
-    fate = Trouble(7, faults).fate(request_, 0)
-    assert fate.failed
-    assert not fate.carried_out
+def test_what_fails_is_not_performed(faults, request_):
+    decision = FaultPlan(7, faults).decide(request_, 0)
+    assert decision.failed
+    assert not decision.performed
 
 
 def test_unknown_may_have_happened_or_not():
-    trouble = Trouble(7, Faults(bind_unknown=1))
-    fates = [trouble.fate(BIND, 0) for _ in range(50)]
-    assert all(fate.unknown and not fate.failed for fate in fates)
-    assert {fate.carried_out for fate in fates} == {True, False}
+    fault_plan = FaultPlan(7, Faults(bind_unknown=1))
+    decisions = [fault_plan.decide(BIND, 0) for _ in range(50)]
+    assert all(decision.unknown and not decision.failed for decision in decisions)
+    assert {decision.performed for decision in decisions} == {True, False}
 
 
 def test_trouble_ends():
-    trouble = Trouble(7, Faults(bind_fails=1, watch_lost=1, until_seconds=10))
-    assert trouble.fate(BIND, 9.9).failed
-    assert trouble.fate(BIND, 10) == GOOD
-    assert not trouble.loses_watch(10)
-    assert trouble.over_since(10) == 10
+    fault_plan = FaultPlan(7, Faults(bind_fails=1, watch_lost=1, until_seconds=10))
+    assert fault_plan.decide(BIND, 9.9).failed
+    assert fault_plan.decide(BIND, 10) == NO_FAULT
+    assert not fault_plan.breaks_watch(10)
+    assert fault_plan.over_since(10) == 10
 
 
 def test_mixtures_follow_from_the_seed():
@@ -63,6 +63,8 @@ def test_mixtures_follow_from_the_seed():
 
 
 def test_a_copy_has_the_same_dice():
-    trouble = Trouble(7, Faults.some(7))
-    copy = pickle.loads(pickle.dumps(trouble))
-    assert [trouble.fate(BIND, 0) for _ in range(9)] == [copy.fate(BIND, 0) for _ in range(9)]
+    fault_plan = FaultPlan(7, Faults.some(7))
+    copy = pickle.loads(pickle.dumps(fault_plan))
+    assert [fault_plan.decide(BIND, 0) for _ in range(9)] == [
+        copy.decide(BIND, 0) for _ in range(9)
+    ]

@@ -6,7 +6,7 @@ from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.errors import InputError
 from moorage.sim import kubelet
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
+from moorage.sim.cluster import MemoryCluster
 from moorage.sim.kubelet import RUN_SECONDS, Kubelet
 
 KEY = "default/web"
@@ -16,7 +16,7 @@ class World:
     """A cluster with kubelets; `at(t)` is what it looks like by then."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster()
+        self.cluster = MemoryCluster()
         self.clock: Clock[object] = Clock()
         self.kubelet = Kubelet(self.cluster, self.clock)
         self.cluster.create(Node(metadata=ObjectMeta(name="n1")), 0)
@@ -30,7 +30,7 @@ class World:
 
     def phase_at(self, at: float) -> str | None:
         while self.clock.next_at is not None and self.clock.next_at <= at:
-            self.kubelet.happen(self.clock.pop())  # type: ignore[arg-type]
+            self.kubelet.perform(self.clock.pop())  # type: ignore[arg-type]
         self.clock.advance(at)
         pod = self.cluster.get(Pod, KEY)
         return None if pod is None else pod.status.phase

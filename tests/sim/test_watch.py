@@ -5,20 +5,19 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.observations import Listed
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.faults import Faults, Trouble
-from moorage.sim.happenings import Deliver, Relist
-from moorage.sim.watch import Watch
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import FaultPlan, Faults
+from moorage.sim.watch import DeliverObservation, Relist, Watch
 
 
 class World:
     """A cluster with one watcher behind a bad line."""
 
     def __init__(self, faults: Faults, seed: int = 7) -> None:
-        self.cluster = Cluster()
+        self.cluster = MemoryCluster()
         self.clock: Clock[object] = Clock()
-        self.watch = Watch(0, self.cluster, self.clock, Trouble(seed, faults))
-        self.cluster.watch(self.watch.news, active_pods_only=True)
+        self.watch = Watch(0, self.cluster, self.clock, FaultPlan(seed, faults))
+        self.cluster.watch(self.watch.send, active_pods_only=True)
 
     def change(self, times: int) -> None:
         node = self.cluster.create(Node(metadata=ObjectMeta(name="n1")), 0)
@@ -33,9 +32,9 @@ class World:
             what = self.clock.pop()
             if isinstance(what, Relist):
                 self.watch.relist(what.kind)
-            elif isinstance(what, Deliver) and isinstance(what.observation, Listed):
+            elif isinstance(what, DeliverObservation) and isinstance(what.observation, Listed):
                 told.append(f"[{','.join(map(_version, what.observation.objects))}]")
-            elif isinstance(what, Deliver):
+            elif isinstance(what, DeliverObservation):
                 told.append(_version(what.observation.obj))  # type: ignore[union-attr]
         return told
 
@@ -87,5 +86,5 @@ def test_a_scheduler_that_starts_is_told_everything_there_is():
     world = World(Faults.none())
     world.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
     world.change(1)
-    listings = world.watch.list_everything()
+    listings = world.watch.initial_lists()
     assert [(each.kind, len(each.objects)) for each in listings] == [(Node, 1), (Pod, 1)]

@@ -203,7 +203,7 @@ def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
     assert sim.now == 7  # Asked to leave at 1, low ended at 6; high took a second to start.
 
 
-# Trouble
+# FaultPlan
 
 
 def test_a_failed_bind_is_tried_again():

@@ -27,7 +27,7 @@ from moorage.planning.input_cluster import (
     without_node,
 )
 from moorage.planning.packing import OnProgress, Packing
-from moorage.sim.evictions import Eviction
+from moorage.sim.outcomes import PodEviction
 
 MIRROR_POD = "mirror pod: its kubelet runs it from a file"
 DAEMON = "DaemonSet pod: comes and goes with its node"
@@ -70,7 +70,7 @@ class DrainResult:
     # Pods without a controller, which are not recreated.
     lost: tuple[RemainingPod, ...]
     # Preempted pods on other nodes, and those of them that are pending now.
-    evictions: tuple[Eviction, ...]
+    evictions: tuple[PodEviction, ...]
     displaced: dict[str, str]
     rounds: int
     pending_before: int

@@ -27,11 +27,11 @@ from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolum
 from moorage.framework.keeping import depends_of
 from moorage.framework.points import Depends
 from moorage.framework.registry import Registry
-from moorage.sim import performer, reasons, volumes
+from moorage.sim import outcomes, performer, volumes
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.evictions import Eviction
-from moorage.sim.faults import GOOD, Faults, Trouble
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import NO_FAULT, FaultPlan, Faults
+from moorage.sim.outcomes import PodEviction
 from moorage.sim.volumes import VolumeController
 
 T = TypeVar("T", bound=KubeObject)
@@ -73,7 +73,7 @@ class Packing:
     ) -> None:
         self.placed: dict[str, str] = {}
         # Preempted pods; and their objects, so that the caller can recreate them.
-        self.evictions: list[Eviction] = []
+        self.evictions: list[PodEviction] = []
         self.victims: list[Pod] = []
         self.now = 0.0
         self.scheduler = Scheduler(
@@ -93,7 +93,7 @@ class Packing:
     def left(self) -> dict[str, str]:
         """The pods that have no node, each with the reason."""
         return {
-            pod.key: self._messages.get(uid) or reasons.why_pending(self.scheduler, pod)
+            pod.key: self._messages.get(uid) or outcomes.why_pending(self.scheduler, pod)
             for uid, pod in self._waiting.items()
         }
 
@@ -173,7 +173,7 @@ class Packing:
         scheduler = self.scheduler
         profile = scheduler.profiles.get(pod.spec.scheduler_name)
         if profile is None:
-            raise InputError(f"Pod {pod.key}: {reasons.why_pending(scheduler, pod)}")
+            raise InputError(f"Pod {pod.key}: {outcomes.why_pending(scheduler, pod)}")
         template = scheduler.templates.of(pod)
         return of_decision(scheduler.cycle.decide(profile, pod, template, self.now))
 
@@ -225,7 +225,7 @@ class Packing:
     def _on_fact(self, fact: Fact) -> None:
         match fact:
             case Preempted(pod=pod, by=by, node=node, at=at):
-                self.evictions.append(Eviction(pod=pod, by=by, node=node, at=at))
+                self.evictions.append(PodEviction(pod=pod, by=by, node=node, at=at))
             case Refused(message=message) | Erred(message=message):
                 self._messages[fact.uid] = message
 
@@ -254,11 +254,11 @@ class InstantStorage:
     """
 
     def __init__(self, objects: Iterable[KubeObject], version: int) -> None:
-        self._cluster = Cluster()
+        self._cluster = MemoryCluster()
         self._cluster.version = version  # Newer than all objects that the scheduler knows.
         self._clock: Clock[object] = Clock()
-        trouble = Trouble(0, Faults.none())
-        self._controller = VolumeController(self._cluster, self._clock, trouble)
+        fault_plan = FaultPlan(0, Faults.none())
+        self._controller = VolumeController(self._cluster, self._clock, fault_plan)
         self._changes: list[Observation] = []
         self._cluster.watch(self._on_change)
         for obj in objects:
@@ -276,14 +276,14 @@ class InstantStorage:
 
     def perform(self, request: PatchClaim | PatchVolume) -> Outcome:
         """Perform an effect of the scheduler."""
-        return performer.perform(self._cluster, request, GOOD, self._clock.now, [])
+        return performer.perform(self._cluster, request, NO_FAULT, self._clock.now, [])
 
     def changes(self) -> list[Observation]:
         """The changes of claims and volumes since the last call."""
         while len(self._clock):
             due = self._clock.pop()
-            assert isinstance(due, volumes.Happening)
-            self._controller.happen(due)
+            assert isinstance(due, volumes.Action)
+            self._controller.perform(due)
         changes, self._changes = self._changes, []
         return changes
 

@@ -23,7 +23,7 @@ from moorage.planning.drain import recreated
 from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
 from moorage.planning.recording import Recording
 from moorage.sim import trace
-from moorage.sim.refusals import Refusal
+from moorage.sim.refusals import RequestRefused
 from moorage.sim.run import Simulation
 
 START_SECONDS = 1.0
@@ -141,7 +141,7 @@ class _ChangePlayer:
     def _apply(self, changes: Iterable[RecordedChange]) -> None:
         for change in changes:
             # A change that is refused does not apply, because this run took another course.
-            with contextlib.suppress(Refusal):
+            with contextlib.suppress(RequestRefused):
                 self._apply_one(change.verb, _without_template(change.obj))
 
     def _apply_one(self, verb: str, obj: KubeObject) -> None:

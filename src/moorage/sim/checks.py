@@ -1,15 +1,15 @@
-"""What must hold after every step, seen from outside: the cluster is the truth.
+"""Invariants of a simulation, checked from outside: the cluster is the truth.
 
-    always     a pod that is on a node stays there; a scheduler asks to bind a pod only if, as far
-               as it could know, the pod waits, was not asked for already, and has room there;
-               every waiting pod that it was told of is in one place
-    at rest    what a scheduler believes is what is; it holds no room for anybody; and nobody
-               waits whom a scheduler that starts afresh would place, or evict others for
-    at ease    the same for pods that rest, as far as the hints that should wake them have no gaps
+    after each step   a bound pod stays on its node; a scheduler requests a binding only if, as far
+                      as it could know, the pod is pending, has no binding in progress, and has room
+                      there; every pending pod that it observed is in exactly one queue or state
+    when finished     the scheduler's cache equals the cluster; no pod is assumed; no pod is pending
+                      that a new scheduler would place, or preempt others for
+    when quiet        the same for unschedulable pods, where queueing hints are complete
 
-Two leaders can fill a node twice, because no API server counts: neither can know what the other
-has sent off. That much is excused, and so is a node that shrank, or was filled by others, while
-the news was on its way. A scheduler is judged by what it was told and by what it did itself.
+Two leaders can overcommit a node, because the API server does not count and neither knows the
+requests of the other. That is excused, as is a node that shrank, or that others filled, while the
+observation was in transit.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -33,27 +33,27 @@ from moorage.framework.effects import (
     Request,
 )
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.replica import MakeScheduler, Replica
-from moorage.sim.witness import Complaint, Witness, no_room
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.history import ContractViolation, HistoryChecker, shortage
+from moorage.sim.replica import Replica, SchedulerFactory
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 FIT = "NodeResourcesFit"
-# Plugins that look at one node at a time, whose hints tell for certain when a refusal may be cured.
-SURE_HINTS = frozenset(
+# Plugins that read one node at a time, with hints that cover every event that may help.
+COMPLETE_HINTS = frozenset(
     (FIT, "NodeAffinity", "NodePorts", "NodeUnschedulable", "SchedulingGates", "TaintToleration")
 )
 
 
-class Checks:
-    """Looks on, and raises InvariantError with the story of the pod that it is about."""
+class InvariantChecks:
+    """Raises InvariantError with the history of the pod that it is about."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: MemoryCluster,
         clock: Clock[object],
         config: SchedulerConfiguration,
-        make_scheduler: MakeScheduler,
+        make_scheduler: SchedulerFactory,
         seed: int,
     ) -> None:
         self._cluster = cluster
@@ -61,74 +61,74 @@ class Checks:
         self._make_scheduler = make_scheduler
         self._seed = seed
         self._ours = {profile.scheduler_name for profile in config.profiles}
-        self._counts_room = all(_counts_room(profile) for profile in config.profiles)
+        self._checks_room = all(_checks_room(profile) for profile in config.profiles)
         self._replicas: list[Replica] = []
-        self._witnesses: list[Witness] = []
+        self._histories: list[HistoryChecker] = []
         self._node_of: dict[str, str] = {}
         cluster.watch(self._changed)
 
     def start(self, replica: Replica) -> None:
         """A scheduler starts."""
         self._replicas.append(replica)
-        self._witnesses.append(Witness())
+        self._histories.append(HistoryChecker())
 
-    def told(self, replica: Replica, observation: Observation) -> None:
-        """A scheduler was told something."""
-        self._witnesses[replica.number].hears(observation)
+    def observed(self, replica: Replica, observation: Observation) -> None:
+        """A scheduler observed something."""
+        self._histories[replica.number].observe(observation)
 
-    def asked(
+    def requested(
         self, replica: Replica, effects: list[Effect], decided: Callable[[str], bool]
     ) -> None:
-        """A scheduler asked for something, perhaps because it has just decided on a pod."""
-        witness = self._witnesses[replica.number]
+        """A scheduler returned effects; `decided` says which pods were decided in this call."""
+        history = self._histories[replica.number]
         try:
-            witness.asks(effects, decided, counts_room=self._counts_room)
-        except Complaint as complaint:
-            self._fail(complaint.uid, f"scheduler {replica.number} {complaint.text}")
-        self._check_places(replica, witness)
+            history.check_effects(effects, decided, checks_room=self._checks_room)
+        except ContractViolation as violation:
+            self._fail(violation.uid, f"scheduler {replica.number} {violation.text}")
+        self._check_states(replica, history)
         try:
             replica.scheduler.check_invariants()
         except InvariantError as error:
             raise InvariantError(f"{error}\n{self._where()}") from error
 
-    def answered(self, replica: Replica, ticket: Ticket, outcome: Outcome) -> None:
-        """A scheduler learned what became of something."""
-        self._witnesses[replica.number].is_answered(ticket, outcome)
+    def completed(self, replica: Replica, ticket: Ticket, outcome: Outcome) -> None:
+        """A scheduler received the outcome of a request."""
+        self._histories[replica.number].complete(ticket, outcome)
 
     def bound(self, replica: Replica, ticket: Ticket, request: BindPod) -> None:
-        """The API server carried out a binding."""
+        """The API server performed a binding."""
         pod = self._cluster.get(Pod, request.pod.key)
         node = self._cluster.get(Node, request.node)
-        if pod is None or node is None or not self._counts_room:
+        if pod is None or node is None or not self._checks_room:
             return
         there = [other for other in self._cluster.active(Pod) if other.node_name == node.name]
-        problem = no_room(pod, node, there)
-        if problem and not self._witnesses[replica.number].explains(ticket, node, there):
+        problem = shortage(pod, node, there)
+        if problem and not self._histories[replica.number].excuses(ticket, node, there):
             self._fail(pod.uid, f"{pod.key} was bound to {node.name} beyond its room: {problem}")
 
-    def at_rest(self, replica: Replica) -> None:
-        """Nothing is left to do, and the world behaves."""
-        self._check_beliefs(replica)
+    def when_finished(self, replica: Replica) -> None:
+        """Nothing is left to do, and there are no faults."""
+        self._check_cache(replica)
         if replica.scheduler.cluster.waiting:
-            return  # Pods that wait on permit hold room for as long as their plugins say.
+            return  # Pods that wait on permit stay assumed for as long as their plugins say.
         for cached in replica.scheduler.cache:
             if cached.assumed:
                 self._fail(cached.pod.uid, f"room is held on {cached.node} for {cached.pod.key}")
         for assumption in replica.scheduler.cluster.assumed:
             what = f"{type(assumption.obj).__name__} {assumption.obj.key}"
             self._fail(assumption.holder, f"{what} is still seen as it was to be")
-        self._check_fresh_eyes()
+        self._check_with_new_scheduler()
 
-    def at_ease(self, replica: Replica) -> None:
-        """Pods only rest, until they are tried again by and by.
+    def when_quiet(self, replica: Replica) -> None:
+        """Only unschedulable pods are left, which are retried after a long time.
 
-        Those whom a scheduler that starts afresh would place should have been woken, if the hints
-        of the plugins that refused them have no gaps.
+        A pod that a new scheduler would place should have been requeued, if the hints of the
+        plugins that rejected it are complete.
         """
-        resting = replica.resting()
-        gaps = {pod.uid for pod in resting if not pod.unschedulable_plugins <= SURE_HINTS}
-        if len(gaps) < len(resting):
-            self._check_fresh_eyes(excused=gaps)
+        unschedulable = replica.unschedulable_pods()
+        gaps = {pod.uid for pod in unschedulable if not pod.unschedulable_plugins <= COMPLETE_HINTS}
+        if len(gaps) < len(unschedulable):
+            self._check_with_new_scheduler(excused=gaps)
 
     def _changed(self, observation: Observation) -> None:
         match observation:
@@ -140,8 +140,8 @@ class Checks:
             case Deleted(obj=Pod() as pod):
                 self._node_of.pop(pod.uid, None)
 
-    def _check_places(self, replica: Replica, witness: Witness) -> None:
-        """Every pod that waits, and only those, is in one place."""
+    def _check_states(self, replica: Replica, history: HistoryChecker) -> None:
+        """Every pending pod, and no other, is in exactly one queue or state."""
         scheduler = replica.scheduler
         dump = scheduler.queue.dump()
         queued: dict[str, list[str]] = {}
@@ -149,12 +149,12 @@ class Checks:
             for entry in dump[queue]:
                 queued.setdefault(entry.uid, []).append(queue)
         in_flight = {entry.uid for entry in dump["in_flight"]}
-        for pod in witness.told.pods.values():
+        for pod in history.state.pods.values():
             places = queued.pop(pod.uid, [])
             if scheduler.cache.is_assumed(pod.uid):
                 places.append("assumed")
             elif pod.uid in in_flight and not pod.node_name:
-                # With a node it may still wait on permit, if somebody else was quicker.
+                # With a node it may still wait on permit, if another scheduler bound it.
                 places.append("in flight")
             waits = not pod.node_name and pod.spec.scheduler_name in self._ours
             if len(places) != waits and not pod.is_terminating:
@@ -163,21 +163,21 @@ class Checks:
         for uid, places in queued.items():
             self._fail(uid, f"a pod that is gone is {' and '.join(places)}")
 
-    def _check_beliefs(self, replica: Replica) -> None:
-        """The news has arrived, so what is believed is what is."""
+    def _check_cache(self, replica: Replica) -> None:
+        """All observations have arrived, so the cache equals the cluster."""
         truth = {pod.uid: pod.node_name for pod in self._cluster.active(Pod)}
-        told = {p.uid: p.node_name for p in self._witnesses[replica.number].told.pods.values()}
+        observed = {p.uid: p.node_name for p in self._histories[replica.number].state.pods.values()}
         on_nodes = {c.pod.uid: c.node for c in replica.scheduler.cache if not c.assumed}
-        for uid in sorted(truth.keys() | told.keys() | on_nodes.keys()):
-            is_there, said, believed = truth.get(uid), told.get(uid), on_nodes.get(uid, "")
+        for uid in sorted(truth.keys() | observed.keys() | on_nodes.keys()):
+            is_there, said, believed = truth.get(uid), observed.get(uid), on_nodes.get(uid, "")
             if is_there != said or (is_there or "") != believed:
                 what = f"is on {is_there!r}, the news said {said!r}, the cache has {believed!r}"
                 self._fail(uid, f"pod {uid} {what}")
 
-    def _check_fresh_eyes(self, excused: Set[str] | None = None) -> None:
-        """Nobody waits whom a scheduler that starts afresh would place, or evict others for.
+    def _check_with_new_scheduler(self, excused: Set[str] | None = None) -> None:
+        """No pod is pending that a new scheduler would place, or preempt others for.
 
-        With pods to be excused it is too early to speak of evictions.
+        With excused pods, preemption is not checked.
         """
         scheduler = self._make_scheduler(self._seed)
         now = self._clock.now
@@ -193,19 +193,19 @@ class Checks:
                     self._fail(request.pod.uid, f"{request.pod.key} has not made room for others")
 
     def _fail(self, uid: str, text: str) -> NoReturn:
-        raise InvariantError("\n".join((text, self._where(), *self._story(uid))))
+        raise InvariantError("\n".join((text, self._where(), *self._history(uid))))
 
     def _where(self) -> str:
         return f"seed {self._seed}, at {self._clock.now} s"
 
-    def _story(self, uid: str) -> Iterable[str]:
+    def _history(self, uid: str) -> Iterable[str]:
         for replica in self._replicas:
             yield f"as scheduler {replica.number} tells it:"
             yield from (f"  {fact}" for fact in replica.scheduler.journal.story(uid))
 
 
 def _placed_on(request: Request, scheduler: Scheduler) -> str:
-    """The node that a pod is on its way to; its volumes may have to be there first."""
+    """The node that a request binds a pod, or its volumes, to; empty for other requests."""
     if isinstance(request, BindPod):
         return request.node
     cached = scheduler.cache.get(request.pod.uid)
@@ -214,14 +214,14 @@ def _placed_on(request: Request, scheduler: Scheduler) -> str:
 
 
 def _evicts(request: Request) -> bool:
-    """Whether a victim of preemption is asked to leave, or marked before it is."""
+    """Whether a request evicts a victim, or sets its condition before."""
     match request:
         case PatchPodStatus(condition=Condition(type="DisruptionTarget")):
             return True
     return isinstance(request, DeletePod)
 
 
-def _counts_room(profile: KubeSchedulerProfile) -> bool:
-    """Whether a profile's filters keep nodes from being overfilled at all."""
+def _checks_room(profile: KubeSchedulerProfile) -> bool:
+    """Whether the filters of a profile prevent overcommitted nodes."""
     off = {plugin.name for plugin in profile.plugins.filter.disabled}
     return FIT in profile.plugins.names() and not off & {FIT, "*"}

@@ -1,8 +1,8 @@
-"""A heap of what happens next: (time, serial number, what).
+"""Clock: virtual time, and a heap of (time, serial number, action).
 
-Virtual time is the time of the last thing popped; it begins at 0 and never goes back. Things due
-at the same moment happen in the order in which they were scheduled. What happens is plain data:
-the clock does not know what to do with it.
+Time is that of the last action popped; it starts at 0 and never goes back. Actions that are due at
+the same time are popped in the order in which they were scheduled. They are plain data: the clock
+does not perform them.
 """
 
 import heapq
@@ -17,7 +17,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock(Generic[T]):
-    """Virtual time, and what is still to come."""
+    """Virtual time, and the actions to come."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -28,33 +28,33 @@ class Clock(Generic[T]):
         return len(self._heap)
 
     def __iter__(self) -> Iterator[T]:
-        """What is still to come, in no particular order."""
-        return (what for _, _, what in self._heap)
+        """The actions to come, in no particular order."""
+        return (action for _, _, action in self._heap)
 
     @property
     def next_at(self) -> float | None:
-        """When the next thing happens, if any is to come."""
+        """The time of the next action, if there is one."""
         return self._heap[0][0] if self._heap else None
 
-    def schedule(self, at: float, what: T) -> None:
-        """Let something happen at a time; what is late already happens now."""
+    def schedule(self, at: float, action: T) -> None:
+        """Schedule an action; a time in the past means now."""
         self._serial += 1
-        heapq.heappush(self._heap, (max(float(at), self.now), self._serial, what))
+        heapq.heappush(self._heap, (max(float(at), self.now), self._serial, action))
 
-    def in_(self, seconds: float, what: T) -> None:
-        """Let something happen after a while."""
-        self.schedule(self.now + seconds, what)
+    def in_(self, seconds: float, action: T) -> None:
+        """Schedule an action after a duration."""
+        self.schedule(self.now + seconds, action)
 
     def pop(self) -> T:
-        """Go to the next thing and hand it over."""
-        at, _, what = heapq.heappop(self._heap)
+        """Advance to the next action and return it."""
+        at, _, action = heapq.heappop(self._heap)
         self.now = at
-        return what
+        return action
 
     def advance(self, to: float) -> None:
-        """Let time pass, up to the next thing at the most."""
+        """Advance the time, at most to the next action."""
         assert to >= self.now, f"time would go back from {self.now} to {to}"
-        assert not self._heap or to <= self._heap[0][0], "something comes before that"
+        assert not self._heap or to <= self._heap[0][0], "an action is due before that"
         self.now = float(to)
 
 

@@ -1,9 +1,8 @@
-"""An API server's manners, in memory: versions, conflicts, graceful deletion, order of watches.
+"""An API server in memory: versions, conflicts, graceful deletion, ordered watches.
 
-Every write takes the next resourceVersion of one growing counter and is told to all watchers
-before the call returns, in order. Who watches, and what becomes of the news on its way, is not
-known here; neither are kubelets, which end what is only marked as terminating. Finalizers are
-not waited for: in a simulation nobody is there to remove them.
+Every write takes the next resourceVersion of one counter and calls all watchers in order before it
+returns. Delays and kubelets, which remove terminating pods, are not known here. Finalizers are
+ignored: a simulation has no controllers that remove them.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ from moorage.api.meta import Condition, KubeObject, ObjectMeta
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.policy import PriorityClass
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.sim import pods, priority_classes, refusals
+from moorage.sim import api_rules, refusals
 from moorage.sim.clock import timestamp
 from moorage.sim.refusals import AlreadyExists
 
@@ -31,19 +30,19 @@ MODIFIED = (
 )
 
 
-class Cluster:
+class MemoryCluster:
     """Objects by kind and key, as an API server keeps them."""
 
     def __init__(self) -> None:
         self.version = 0
-        self._made = 0
+        self._created = 0
         self._uids: set[str] = set()
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
         self._watchers: list[Watcher] = []
         self._active_watchers: list[Watcher] = []
 
     def watch(self, watcher: Watcher, *, active_pods_only: bool = False) -> None:
-        """Tell a watcher every change from now on.
+        """Call a watcher with every change from now on.
 
         With `active_pods_only` it sees what a scheduler's field selector shows: a pod that has
         Succeeded or Failed is gone for it.
@@ -51,7 +50,7 @@ class Cluster:
         (self._active_watchers if active_pods_only else self._watchers).append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Tell a watcher nothing more."""
+        """Stop calling a watcher."""
         for watchers in (self._watchers, self._active_watchers):
             if watcher in watchers:
                 watchers.remove(watcher)
@@ -70,31 +69,31 @@ class Cluster:
         return len(self._objects[kind])
 
     def active(self, kind: type[T]) -> tuple[T, ...]:
-        """All objects of a kind that a scheduler gets to see."""
+        """All objects of a kind that a scheduler observes."""
         return tuple(obj for obj in self.all(kind) if _is_active(obj))
 
     def pod(self, key: str, uid: str) -> Pod:
-        """The pod by that name and UID; refused if there is none, or a namesake."""
+        """The pod with that name and UID; refused if there is none."""
         pod = self.get(Pod, key)
         if pod is None:
-            raise refusals.not_found("pods", _bare(key))
+            raise refusals.not_found("pods", _name_of(key))
         refusals.check_uid("pods", pod, uid)
         return pod
 
     def create(self, obj: T, now: float) -> T:
-        """Take an object in; it gets what it does not have of name, UID and time of creation."""
+        """Store an object; a missing name, UID and creation time are filled in."""
         kind = KIND_OF[type(obj)]
-        obj = replace(obj, metadata=self._born(obj.metadata, kind, now))
+        obj = replace(obj, metadata=self._new_meta(obj.metadata, kind, now))
         if obj.key in self._objects[type(obj)]:
             raise AlreadyExists(f'{kind.plural} "{obj.name}" already exists')
         self._uids.add(obj.uid)
-        return self._store(None, pods.begun(obj, now))
+        return self._store(None, api_rules.initialized(obj, now))
 
     def merged(self, obj: T) -> T:
-        """The object as an update would leave it: what only the server decides is the old one's.
+        """The object as an update would store it, with the fields that only the server sets.
 
-        A status that says nothing leaves the old one, so that a manifest can be applied again.
-        Refused for a resourceVersion or UID that is not the latest.
+        An empty status keeps the old one, so that a manifest can be applied again. Refused for a
+        resourceVersion or UID that is not the latest.
         """
         kind = KIND_OF[type(obj)]
         if kind.namespaced and not obj.namespace:
@@ -106,13 +105,13 @@ class Cluster:
             raise refusals.cannot_be_fulfilled(kind.plural, obj.name, MODIFIED)
         refusals.check_uid(kind.plural, old, obj.uid or old.uid)
         if isinstance(old, Pod) and isinstance(obj, Pod):
-            pods.check_update(old, obj)
+            api_rules.check_pod_update(old, obj)
         if isinstance(old, PriorityClass) and isinstance(obj, PriorityClass):
-            priority_classes.check_update(old, obj)
+            api_rules.check_class_update(old, obj)
         return _merged(old, obj)
 
     def update(self, obj: T) -> T:
-        """Replace an object, as `merged` says."""
+        """Replace an object; see `merged`."""
         new = self.merged(obj)
         old = self._objects[type(new)][new.key]
         meta = replace(
@@ -126,28 +125,28 @@ class Cluster:
     def delete(
         self, kind: type[KubeObject], key: str, now: float, grace_seconds: int | None = None
     ) -> None:
-        """Delete an object; a pod on a node is only marked, its kubelet brings it to an end."""
+        """Delete an object; a pod on a node becomes terminating, its kubelet removes it."""
         old = self.get(kind, key)
         if old is None:
-            raise refusals.not_found(KIND_OF[kind].plural, _bare(key))
-        if isinstance(old, Pod) and (grace := pods.grace_seconds(old, grace_seconds)) > 0:
+            raise refusals.not_found(KIND_OF[kind].plural, _name_of(key))
+        if isinstance(old, Pod) and (grace := api_rules.grace_seconds(old, grace_seconds)) > 0:
             if not old.is_terminating:
-                self._store(old, pods.terminating(old, grace, now))
+                self._store(old, api_rules.terminating(old, grace, now))
         else:
             self.remove(old)
 
     def remove(self, obj: KubeObject) -> None:
-        """Delete an object at once, whatever it is doing."""
+        """Remove an object at once."""
         self.version += 1
         last = self._objects[type(obj)].pop(obj.key)
-        self._tell(Deleted(last), visible=_is_active(last))
+        self._notify(Deleted(last), visible=_is_active(last))
 
     def bind(self, key: str, uid: str, node: str, now: float) -> Pod:
-        """Bind a pod to a node. The node is not looked at: API servers do not, either."""
+        """Bind a pod to a node. As in Kubernetes, the node need not exist."""
         pod = self.pod(key, uid)
-        if why := pods.bind_problem(pod):
+        if why := api_rules.bind_problem(pod):
             raise refusals.cannot_be_fulfilled("pods/binding", pod.name, why)
-        return self._store(pod, pods.bound(pod, node, now))
+        return self._store(pod, api_rules.bound(pod, node, now))
 
     def patch_status(
         self,
@@ -161,60 +160,60 @@ class Cluster:
         pod = self.pod(key, uid)
         status = pod.status
         if condition is not None:
-            conditions = pods.with_condition(status.conditions, condition, now)
+            conditions = api_rules.with_condition(status.conditions, condition, now)
             status = replace(status, conditions=conditions)
         if nominated_node_name is not UNSET:
             status = replace(status, nominated_node_name=nominated_node_name)
         return self.write_status(pod, status)
 
     def write_status(self, pod: Pod, status: PodStatus) -> Pod:
-        """Replace a pod's status; one that says nothing new is not written."""
+        """Replace a pod's status; an equal one is not written."""
         return pod if status == pod.status else self._store(pod, replace(pod, status=status))
 
-    def _born(self, meta: ObjectMeta, kind: Kind, now: float) -> ObjectMeta:
-        self._made += 1
+    def _new_meta(self, meta: ObjectMeta, kind: Kind, now: float) -> ObjectMeta:
+        self._created += 1
         return replace(
             meta,
-            name=meta.name or f"{meta.generate_name}{self._made:05x}",
+            name=meta.name or f"{meta.generate_name}{self._created:05x}",
             namespace=(meta.namespace or DEFAULT_NAMESPACE) if kind.namespaced else "",
             uid=self._fresh_uid(meta.uid),
             creation_timestamp=meta.creation_timestamp or timestamp(now),
             generation=meta.generation or 1,
         )
 
-    def _fresh_uid(self, wanted: str) -> str:
-        """The UID that is wanted, unless it was ever used; even a deleted object's is not."""
-        number = self._made
-        while not wanted or wanted in self._uids:
-            wanted = f"00000000-0000-4000-8000-{number:012x}"
+    def _fresh_uid(self, requested: str) -> str:
+        """The requested UID, unless an object has or had it."""
+        number = self._created
+        while not requested or requested in self._uids:
+            requested = f"00000000-0000-4000-8000-{number:012x}"
             number += 1
-        return wanted
+        return requested
 
     def _store(self, old: KubeObject | None, new: T) -> T:
         self.version += 1
         new = replace(new, metadata=replace(new.metadata, resource_version=str(self.version)))
         self._objects[type(new)][new.key] = new
         if old is None:
-            self._tell(Added(new), visible=_is_active(new))
+            self._notify(Added(new), visible=_is_active(new))
         elif _is_active(old) and not _is_active(new):
-            self._tell(Updated(new), visible=False)
-            self._tell_active(Deleted(old))
+            self._notify(Updated(new), visible=False)
+            self._notify_active(Deleted(old))
         else:
-            self._tell(Updated(new), visible=_is_active(new))
+            self._notify(Updated(new), visible=_is_active(new))
         return new
 
-    def _tell(self, observation: Observation, *, visible: bool) -> None:
+    def _notify(self, observation: Observation, *, visible: bool) -> None:
         for watcher in self._watchers:
             watcher(observation)
         if visible:
-            self._tell_active(observation)
+            self._notify_active(observation)
 
-    def _tell_active(self, observation: Observation) -> None:
+    def _notify_active(self, observation: Observation) -> None:
         for watcher in self._active_watchers:
             watcher(observation)
 
 
-def _bare(key: str) -> str:
+def _name_of(key: str) -> str:
     return key.rpartition("/")[2]
 
 

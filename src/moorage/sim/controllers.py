@@ -1,9 +1,8 @@
-"""Controllers: whoever keeps up the number of pods while a simulation runs.
+"""Controllers: create and delete the pods of workloads while a simulation runs.
 
-Only workloads that were brought along with a pod template are kept up: their pods are made, made
-again when they are evicted or lost, made one after the other where they are runs of a job or of a
-stateful set, and removed where they are too many. Pods of owners that nobody brought along are left
-alone.
+Only workloads with a pod template are reconciled: their pods are created, replaced when they are
+evicted or lost, created in order for jobs and StatefulSets, and deleted when there are too many.
+Pods of owners that are not part of the simulation are left alone.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,14 +29,14 @@ from moorage.expansion.children import Children, Key, key_of, owner_key
 from moorage.expansion.expand import Controller, controllers_and_nodes, expand, reconcile
 from moorage.expansion.templates import NameGenerator
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
+from moorage.sim.cluster import MemoryCluster
 
 SCALABLE = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 Create = Callable[[list[KubeObject]], object]
 
 
 class Reconcile(Struct, frozen=True):
-    """A controller looks whether it has what it wants."""
+    """Compare the pods of a workload with its specification."""
 
     owner: Key
 
@@ -45,7 +44,7 @@ class Reconcile(Struct, frozen=True):
 class Controllers:
     """The controllers of all workloads of one simulation."""
 
-    def __init__(self, cluster: Cluster, clock: Clock[object], create: Create) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock[object], create: Create) -> None:
         self._cluster = cluster
         self._clock = clock
         self._create = create
@@ -56,12 +55,12 @@ class Controllers:
         self._due: set[Key] = set()
 
     def take(self, objects: list[KubeObject]) -> list[KubeObject]:
-        """Objects with everything that is made of them; their controllers go on from here."""
+        """Objects with the pods and nodes made from them; workloads are reconciled from now on."""
         if not any(_makes_others(obj) for obj in objects):
             return objects
         known = self._known()
         made = controllers_and_nodes(objects, known)
-        # The serial numbers stay, so that a pod that comes later never takes an earlier one's name.
+        # The name generator stays, so that a later pod never gets an earlier one's name.
         expanded = expand([*objects, *made], known, self._serials, in_order=True)
         self._keep([*objects, *made])
         return expanded
@@ -83,8 +82,8 @@ class Controllers:
             self._owners[key] = replace(owner, spec=replace(owner.spec, replicas=replicas))
             self._mark(key)
 
-    def happen(self, what: Reconcile) -> bool:
-        """Make what is lacking, remove what is too much; whether more than pods came of it."""
+    def perform(self, what: Reconcile) -> bool:
+        """Create missing pods, delete surplus ones; whether it did more than create pods."""
         self._due.discard(what.owner)
         owner = self._owners[what.owner]
         nodes = self._cluster.all(Node)
@@ -97,7 +96,7 @@ class Controllers:
         return bool(found.delete) or any(not isinstance(obj, Pod) for obj in new)
 
     def held_back(self) -> dict[str, tuple[str, int]]:
-        """Stateful sets with the pod that they wait for, and how many pods they make after it."""
+        """StatefulSets with the pod that they wait for, and how many pods come after it."""
         sets = [owner for owner in self._owners.values() if isinstance(owner, StatefulSet)]
         found = {
             "/".join(key_of(each)[1:]): stateful_sets.held_back(each, self._children)
@@ -113,14 +112,14 @@ class Controllers:
             elif isinstance(obj, Controller) and obj.spec.template is not None:
                 self._owners[key_of(obj)] = obj
                 if isinstance(obj, StatefulSet):
-                    # Its next pod may wait for one that has ended to be removed.
+                    # Its next pod may wait for the removal of one that has ended.
                     self._mark(key_of(obj))
         if self._owners and not had_any:
             self._children = Children(self._cluster.all(Pod))
             self._cluster.watch(self._changed)
 
     def _known(self) -> list[KubeObject]:
-        """What is in the cluster already and belongs to somebody, or somebody may belong to."""
+        """Objects of the cluster that are, or may become, owners or children."""
         kinds: tuple[type[KubeObject], ...] = (Pod, Node, ReplicaSet, PersistentVolumeClaim)
         return [obj for kind in kinds for obj in self._cluster.all(kind)]
 
@@ -130,7 +129,7 @@ class Controllers:
                 self._children.put(pod)
             case Updated(obj=Pod() as pod):
                 self._children.put(pod)
-                if pod.is_terminal or pod.is_terminating or self._lets_others_come(pod):
+                if pod.is_terminal or pod.is_terminating or self._unblocks_others(pod):
                     self._mark(_owner_key(pod))
             case Deleted(obj=Pod() as pod):
                 self._children.drop(pod)
@@ -140,8 +139,8 @@ class Controllers:
                     if isinstance(owner, DaemonSet):
                         self._mark(key)
 
-    def _lets_others_come(self, pod: Pod) -> bool:
-        """Whether a pod runs that others of its stateful set may have waited for."""
+    def _unblocks_others(self, pod: Pod) -> bool:
+        """Whether a pod runs that others of its StatefulSet may have waited for."""
         if pod.status.phase != "Running":
             return False
         return isinstance(self._owners.get(_owner_key(pod)), StatefulSet)

@@ -1,8 +1,8 @@
-"""Seeded trouble that combines: lost, late, doubled, stale; failed, unknown; restarts; two leaders.
+"""Seeded faults: lost, late, duplicate and stale observations; failed requests; restarts.
 
-`Faults` says how often what goes wrong, `Trouble` decides each case from a random source of its
-own. So the scheduler's dice fall as they would without trouble, and a seed tells the whole story.
-Everything ends: after `until_seconds` the world behaves, and what was lost is found again.
+`Faults` has probabilities and durations, `FaultPlan` decides each case from a random source of its
+own, so the scheduler's random choices are the same with and without faults. After `until_seconds`
+there are no more faults, and broken watches are repaired.
 """
 
 import math
@@ -27,10 +27,10 @@ LOST = "the connection was lost before an answer came"
 
 
 class Faults(Struct, frozen=True, kw_only=True):
-    """How often what goes wrong, as probabilities, and how long things take at the most."""
+    """Probabilities of faults, and the longest durations."""
 
     until_seconds: float = math.inf
-    # What is asked of the API server
+    # Requests to the API server
     bind_fails: float = 0.0
     bind_conflicts: float = 0.0
     bind_unknown: float = 0.0
@@ -40,12 +40,12 @@ class Faults(Struct, frozen=True, kw_only=True):
     look_up_fails: float = 0.0
     volume_write_fails: float = 0.0
     volume_write_unknown: float = 0.0
-    # What the volume controller does
+    # The volume controller
     provision_fails: float = 0.0
     provision_hangs: float = 0.0
     provision_seconds: float = 0.0
     answer_seconds: float = 0.0
-    # What the scheduler is told
+    # Observations
     late_seconds: float = 0.0
     duplicated: float = 0.0
     stale: float = 0.0
@@ -54,27 +54,27 @@ class Faults(Struct, frozen=True, kw_only=True):
     # The scheduler itself
     cycle_seconds: float = 0.0
     restarts: int = 0
-    # How long a scheduler that was replaced goes on beside its successor.
+    # How long a scheduler that was replaced goes on while its successor runs.
     overlap_seconds: float = 0.0
 
     @classmethod
     def none(cls) -> "Faults":
-        """A world that behaves."""
+        """No faults."""
         return cls()
 
     @classmethod
     def some(cls, seed: int) -> "Faults":
-        """A random mixture: about half of the troubles, each now rare, now frequent."""
+        """A random mixture: about half of the faults, each with a random probability."""
 
         def draw(name: str) -> Random:
-            # A die for each, so that a new trouble does not change what an old seed means.
+            # A source for each, so that a new fault does not change what an old seed means.
             return Random(f"{name} {seed}")
 
         def perhaps(name: str, most: float) -> float:
             die = draw(name)
             return round(die.uniform(0, most), 3) if die.random() < 0.5 else 0.0
 
-        # Now and then news is so late that a binding is looked up before it is confirmed.
+        # Some observations are so late that a binding is looked up before it is confirmed.
         latest = draw("latest").choice((6.0, 6.0, 90.0))
         return cls(
             until_seconds=40.0,
@@ -102,62 +102,61 @@ class Faults(Struct, frozen=True, kw_only=True):
         )
 
 
-class Fate(Struct, frozen=True):
-    """What becomes of a request: how long each way takes, whether it is done, what is answered."""
+class FaultDecision(Struct, frozen=True):
+    """How a request ends: duration of each way, whether it is performed, and the response."""
 
     there_seconds: float = 0.0
     back_seconds: float = 0.0
-    carried_out: bool = True
+    performed: bool = True
     failed: str = ""
     unknown: str = ""
 
 
-class Provisioning(Struct, frozen=True):
-    """How much longer than usual it takes to make a volume (for ever, if infinite), or whether it
-    cannot be made at all."""
+class ProvisioningFault(Struct, frozen=True):
+    """The additional time to provision a volume (infinite: never), or whether it fails."""
 
     seconds: float = 0.0
     fails: bool = False
 
 
-GOOD = Fate()
+NO_FAULT = FaultDecision()
 
 
-class Trouble:
-    """Decides, case by case."""
+class FaultPlan:
+    """Decides each case."""
 
     def __init__(self, seed: int, faults: Faults) -> None:
         self.faults = faults
-        self.is_possible = faults != Faults.none()
+        self.is_enabled = faults != Faults.none()
         self._random = Random(f"trouble {seed}")
 
     def is_over(self, now: float) -> bool:
-        """Whether the world behaves from here on."""
-        return not self.is_possible or now >= self.faults.until_seconds
+        """Whether there are no faults from now on."""
+        return not self.is_enabled or now >= self.faults.until_seconds
 
     @property
     def ends(self) -> bool:
-        """Whether the world will behave some day, so that everything has to come right."""
-        return not self.is_possible or self.faults.until_seconds < math.inf
+        """Whether faults end at some time, so that the cluster has to converge."""
+        return not self.is_enabled or self.faults.until_seconds < math.inf
 
     def over_since(self, now: float) -> float:
-        """Since when the world has behaved; 0 if it always has, or does not yet."""
-        return self.faults.until_seconds if self.is_possible and self.is_over(now) else 0.0
+        """When faults ended; 0 if there were none, or they have not ended."""
+        return self.faults.until_seconds if self.is_enabled and self.is_over(now) else 0.0
 
-    def fate(self, request: Request, now: float) -> Fate:
-        """What becomes of a request."""
+    def decide(self, request: Request, now: float) -> FaultDecision:
+        """How a request ends."""
         if self.is_over(now):
-            return GOOD
+            return NO_FAULT
         there, back = (
             self._up_to(self.faults.answer_seconds),
             self._up_to(self.faults.answer_seconds),
         )
-        failed, unknown = self._answer(request)
-        carried_out = not failed and not (unknown and self._happens(0.5))
-        return Fate(there, back, carried_out, failed, unknown)
+        failed, unknown = self._response(request)
+        performed = not failed and not (unknown and self._happens(0.5))
+        return FaultDecision(there, back, performed, failed, unknown)
 
-    def _answer(self, request: Request) -> tuple[str, str]:
-        """What is answered in place of the truth: a failure, or that nobody knows."""
+    def _response(self, request: Request) -> tuple[str, str]:
+        """The faulty response: a failure, or an unknown outcome."""
         faults = self.faults
         match request:
             case BindPod():
@@ -180,57 +179,57 @@ class Trouble:
                 fails = faults.volume_write_fails
         return (REFUSED if self._happens(fails) else ""), ""
 
-    def provisioning(self, now: float) -> "Provisioning":
-        """What becomes of a volume that is to be made."""
+    def provisioning(self, now: float) -> "ProvisioningFault":
+        """How the provisioning of a volume ends."""
         if self.is_over(now):
-            return Provisioning()
+            return ProvisioningFault()
         faults = self.faults
         if self._happens(faults.provision_hangs):
-            return Provisioning(seconds=max(faults.until_seconds - now, 0.0))
+            return ProvisioningFault(seconds=max(faults.until_seconds - now, 0.0))
         seconds = self._up_to(faults.provision_seconds)
-        return Provisioning(seconds=seconds, fails=self._happens(faults.provision_fails))
+        return ProvisioningFault(seconds=seconds, fails=self._happens(faults.provision_fails))
 
-    def lateness(self, now: float) -> float:
-        """How long news is on its way."""
+    def delay(self, now: float) -> float:
+        """How long an observation is in transit."""
         return 0.0 if self.is_over(now) else self._up_to(self.faults.late_seconds)
 
     def is_duplicated(self, now: float) -> bool:
-        """Whether news comes twice."""
+        """Whether an observation arrives twice."""
         return not self.is_over(now) and self._happens(self.faults.duplicated)
 
     def is_stale(self, now: float) -> bool:
-        """Whether an older version comes after news, and the news once more."""
+        """Whether an older version follows an observation, and then the observation again."""
         return not self.is_over(now) and self._happens(self.faults.stale)
 
-    def loses_watch(self, now: float) -> bool:
-        """Whether the watch breaks before this news, and everything up to a re-list is missed."""
+    def breaks_watch(self, now: float) -> bool:
+        """Whether the watch breaks: everything up to the next list is lost."""
         return not self.is_over(now) and self._happens(self.faults.watch_lost)
 
     def relist_after(self) -> float:
-        """How long it takes until a broken watch is mended."""
+        """How long it takes to repair a broken watch."""
         return self._up_to(self.faults.relist_seconds)
 
-    def thinking(self, now: float) -> float:
+    def cycle_duration(self, now: float) -> float:
         """How long a scheduling cycle takes."""
         return 0.0 if self.is_over(now) else self._up_to(self.faults.cycle_seconds)
 
     def restarts(self) -> list[float]:
-        """When a scheduler is replaced, soonest first."""
+        """When a scheduler is replaced, earliest first."""
         faults = self.faults
         most = min(faults.until_seconds, 3600.0)
         return sorted(self._random.uniform(0, most) for _ in range(faults.restarts))
 
     def overlap(self) -> float:
-        """How long the replaced scheduler does not notice."""
+        """How long a replaced scheduler goes on."""
         return self._up_to(self.faults.overlap_seconds)
 
-    def still_lands(self) -> bool:
-        """Whether what a stopped scheduler had sent off still reaches the API server."""
+    def still_arrives(self) -> bool:
+        """Whether a request of a stopped scheduler still reaches the API server."""
         return self._happens(0.5)
 
     def _happens(self, probability: float) -> bool:
         return probability > 0 and self._random.random() < probability
 
     def _up_to(self, seconds: float) -> float:
-        # Most things are quick; a few take all the time they may.
+        # Most durations are short, a few are close to the maximum.
         return round(seconds * self._random.random() ** 3, 3) if seconds > 0 else 0.0

@@ -1,14 +1,14 @@
 """Pods start, run and end; the pods of a node that is gone are collected after a while.
 
-One object stands for the kubelets of all nodes, and for the garbage collector of pods. It watches
-the cluster, and what it wants to do later it puts on the clock.
+One object simulates the kubelets of all nodes and the garbage collector of pods. It watches the
+cluster, and schedules actions on the clock.
 
-    seen                                 and then                         unless meanwhile
-    a pod on a node, not yet running     Start after `start_seconds`      it is terminating, or gone
-    running, with moorage.dev/run-seconds  Finish after that time         gone
-    a pod that is terminating            End after its grace period       gone
-    a node deleted, or a pod bound to one that is not there
-                                         Collect its pods after a while   the node is back
+    observed                                 action                            unless meanwhile
+    a pod on a node, not yet running         StartPod after `start_seconds`    terminating, or gone
+    running, with moorage.dev/run-seconds    FinishPod after that time         gone
+    a terminating pod                        EndPod after its grace period     gone
+    a node deleted, or a pod bound to a      CollectPods after a while         the node is back
+    missing node
 """
 
 import math
@@ -21,42 +21,42 @@ from moorage.api.pod import Pod
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.sim.clock import Clock, timestamp
-from moorage.sim.cluster import Cluster
+from moorage.sim.cluster import MemoryCluster
 
 RUN_SECONDS = "moorage.dev/run-seconds"
 DEFAULT_GRACE_SECONDS = 30
-# How long a missing node may stay away before its pods are taken for lost, as in Kubernetes.
+# How long a node may be missing before its pods are removed, as in Kubernetes.
 COLLECT_SECONDS = 40.0
 
 
-class Start(Struct, frozen=True):
+class StartPod(Struct, frozen=True):
     """A bound pod's containers are up."""
 
     key: str
     uid: str
 
 
-class Finish(Struct, frozen=True):
-    """A pod has done what it was made for."""
+class FinishPod(Struct, frozen=True):
+    """A pod has succeeded."""
 
     key: str
     uid: str
 
 
-class End(Struct, frozen=True):
+class EndPod(Struct, frozen=True):
     """A terminating pod's grace period is over."""
 
     key: str
     uid: str
 
 
-class Collect(Struct, frozen=True):
-    """A node has been missing for so long that its pods are lost."""
+class CollectPods(Struct, frozen=True):
+    """A node has been missing for so long that its pods are removed."""
 
     node: str
 
 
-Happening = Start | Finish | End | Collect
+Action = StartPod | FinishPod | EndPod | CollectPods
 
 
 def run_seconds(pod: Pod) -> float | None:
@@ -79,80 +79,80 @@ class Kubelet:
     """The kubelets of all nodes at once."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock[object], *, start_seconds: float = 1.0
+        self, cluster: MemoryCluster, clock: Clock[object], *, start_seconds: float = 1.0
     ) -> None:
         self.start_seconds = start_seconds
-        # How many Finish are on the clock: a simulation need not wait for all of them.
-        self.running_to_an_end = 0
+        # How many FinishPod are on the clock: a simulation need not wait for all of them.
+        self.finite_pods = 0
         self._cluster = cluster
         self._clock = clock
-        # Node -> UID -> key, and the pods (by UID) whose End is on the clock.
+        # Node -> UID -> key, and the pods (by UID) whose EndPod is on the clock.
         self._pods: dict[str, dict[str, str]] = {}
         self._ending: set[str] = set()
-        cluster.watch(self._notice)
+        cluster.watch(self._observe)
 
-    def happen(self, what: Happening) -> None:
-        """Do what was put on the clock, if it still makes sense."""
+    def perform(self, what: Action) -> None:
+        """Perform an action from the clock, unless its object changed meanwhile."""
         match what:
-            case Start():
+            case StartPod():
                 self._start(what)
-            case Finish():
+            case FinishPod():
                 self._finish(what)
-            case End():
+            case EndPod():
                 self._end(what)
-            case Collect():
+            case CollectPods():
                 self._collect(what.node)
 
-    def _notice(self, observation: Observation) -> None:
+    def _observe(self, observation: Observation) -> None:
         match observation:
             case Added(obj=Pod() as pod):
-                self._notice_pod(pod, is_new=True)
+                self._observe_pod(pod, is_new=True)
             case Updated(obj=Pod() as pod):
-                self._notice_pod(pod, is_new=False)
+                self._observe_pod(pod, is_new=False)
             case Deleted(obj=Pod() as pod):
                 self._pods.get(pod.node_name, {}).pop(pod.uid, None)
                 self._ending.discard(pod.uid)
             case Added(obj=Node() as node):
                 for uid, key in self._pods.get(node.name, {}).items():
-                    self._clock.in_(self.start_seconds, Start(key, uid))
+                    self._clock.in_(self.start_seconds, StartPod(key, uid))
             case Deleted(obj=Node() as node):
                 if self._pods.get(node.name):
-                    self._clock.in_(COLLECT_SECONDS, Collect(node.name))
+                    self._clock.in_(COLLECT_SECONDS, CollectPods(node.name))
 
-    def _notice_pod(self, pod: Pod, *, is_new: bool) -> None:
+    def _observe_pod(self, pod: Pod, *, is_new: bool) -> None:
         if not pod.node_name or pod.is_terminal:
             return
         mine = self._pods.setdefault(pod.node_name, {})
         if pod.uid not in mine:
             mine[pod.uid] = pod.key
-            self._take_over(pod, is_new=is_new)
+            self._adopt(pod, is_new=is_new)
         if pod.is_terminating and pod.uid not in self._ending:
             self._ending.add(pod.uid)
             grace = pod.metadata.deletion_grace_period_seconds
             seconds = DEFAULT_GRACE_SECONDS if grace is None else grace
-            self._clock.in_(seconds, End(pod.key, pod.uid))
+            self._clock.in_(seconds, EndPod(pod.key, pod.uid))
 
-    def _take_over(self, pod: Pod, *, is_new: bool) -> None:
+    def _adopt(self, pod: Pod, *, is_new: bool) -> None:
         if pod.status.phase == "Running":
-            self._set_term(pod)
+            self._schedule_finish(pod)
         elif self._cluster.get(Node, pod.node_name) is not None:
-            self._clock.in_(self.start_seconds, Start(pod.key, pod.uid))
+            self._clock.in_(self.start_seconds, StartPod(pod.key, pod.uid))
         elif not is_new:
             # Bound to a node that has just gone. A pod that was made with such a node's name is
             # left alone: a dump of a part of a cluster has many of them.
-            self._clock.in_(COLLECT_SECONDS, Collect(pod.node_name))
+            self._clock.in_(COLLECT_SECONDS, CollectPods(pod.node_name))
 
-    def _set_term(self, pod: Pod) -> None:
+    def _schedule_finish(self, pod: Pod) -> None:
         seconds = run_seconds(pod)
         if seconds is not None:
-            self.running_to_an_end += 1
-            self._clock.in_(seconds, Finish(pod.key, pod.uid))
+            self.finite_pods += 1
+            self._clock.in_(seconds, FinishPod(pod.key, pod.uid))
 
     def _alive(self, key: str, uid: str) -> Pod | None:
         pod = self._cluster.get(Pod, key)
         return pod if pod is not None and pod.uid == uid and not pod.is_terminal else None
 
-    def _start(self, what: Start) -> None:
+    def _start(self, what: StartPod) -> None:
         pod = self._alive(what.key, what.uid)
         if pod is None or pod.is_terminating or pod.status.phase == "Running":
             return
@@ -160,10 +160,10 @@ class Kubelet:
             return
         now = timestamp(self._clock.now)
         running = replace(pod.status, phase="Running", start_time=pod.status.start_time or now)
-        self._set_term(self._cluster.write_status(pod, running))
+        self._schedule_finish(self._cluster.write_status(pod, running))
 
-    def _finish(self, what: Finish) -> None:
-        self.running_to_an_end -= 1
+    def _finish(self, what: FinishPod) -> None:
+        self.finite_pods -= 1
         pod = self._alive(what.key, what.uid)
         if pod is None:
             return
@@ -173,7 +173,7 @@ class Kubelet:
             self._cluster.write_status(pod, replace(pod.status, phase="Succeeded"))
             self._pods.get(pod.node_name, {}).pop(pod.uid, None)
 
-    def _end(self, what: End) -> None:
+    def _end(self, what: EndPod) -> None:
         pod = self._cluster.get(Pod, what.key)
         if pod is not None and pod.uid == what.uid:
             self._cluster.remove(pod)

@@ -1,4 +1,4 @@
-"""Performer: a request -> what the cluster in memory does about it -> an outcome."""
+"""Performer: applies a request to the cluster in memory, and returns the outcome."""
 
 from typing import assert_never
 
@@ -19,26 +19,30 @@ from moorage.framework.effects import (
     Request,
 )
 from moorage.sim import refusals
-from moorage.sim.cluster import Cluster
-from moorage.sim.faults import Fate
-from moorage.sim.refusals import Refusal
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import FaultDecision
+from moorage.sim.refusals import RequestRefused
 
 
 def perform(
-    cluster: Cluster, request: Request, fate: Fate, now: float, events: list[EmitEvent]
+    cluster: MemoryCluster,
+    request: Request,
+    fault: FaultDecision,
+    now: float,
+    events: list[EmitEvent],
 ) -> Outcome:
-    """Carry a request out, as far as its fate allows, and say what the scheduler gets to hear."""
-    outcome: Outcome = Failed(fate.failed)
-    if fate.carried_out:
+    """Perform a request as far as its fault allows; returns what the scheduler learns."""
+    outcome: Outcome = Failed(fault.failed)
+    if fault.performed:
         try:
-            outcome = Done(_carry_out(cluster, request, now, events))
-        except Refusal as refusal:
+            outcome = Done(_apply(cluster, request, now, events))
+        except RequestRefused as refusal:
             outcome = Failed(str(refusal), missing=_is_missing(cluster, request))
-    return Unknown(fate.unknown) if fate.unknown else outcome
+    return Unknown(fault.unknown) if fault.unknown else outcome
 
 
-def _is_missing(cluster: Cluster, request: Request) -> bool:
-    """Whether the object that a request is about is not there; a namesake is another object."""
+def _is_missing(cluster: MemoryCluster, request: Request) -> bool:
+    """Whether the object of a request does not exist; another UID is another object."""
     found: KubeObject | None
     match request:
         case PatchVolume(name=name, uid=uid):
@@ -50,8 +54,8 @@ def _is_missing(cluster: Cluster, request: Request) -> bool:
     return found is None or found.uid != uid
 
 
-def _carry_out(
-    cluster: Cluster, request: Request, now: float, events: list[EmitEvent]
+def _apply(
+    cluster: MemoryCluster, request: Request, now: float, events: list[EmitEvent]
 ) -> Pod | None:
     match request:
         case EmitEvent():
@@ -61,7 +65,7 @@ def _carry_out(
         case PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
             cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
         case DeletePod(pod=ref):
-            cluster.pod(ref.key, ref.uid)  # A namesake is left alone.
+            cluster.pod(ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)
         case LookUpPod(pod=ref):
             pod = cluster.get(Pod, ref.key)
@@ -75,7 +79,7 @@ def _carry_out(
     return None
 
 
-def _patch_volume(cluster: Cluster, request: PatchVolume) -> None:
+def _patch_volume(cluster: MemoryCluster, request: PatchVolume) -> None:
     volume = cluster.get(PersistentVolume, request.name)
     if volume is None:
         raise refusals.not_found("persistentvolumes", request.name)
@@ -85,7 +89,7 @@ def _patch_volume(cluster: Cluster, request: PatchVolume) -> None:
     cluster.update(replace(volume, metadata=meta, spec=spec))
 
 
-def _patch_claim(cluster: Cluster, request: PatchClaim) -> None:
+def _patch_claim(cluster: MemoryCluster, request: PatchClaim) -> None:
     claim = cluster.get(PersistentVolumeClaim, request.key)
     if claim is None:
         raise refusals.not_found("persistentvolumeclaims", request.name)
@@ -95,5 +99,5 @@ def _patch_claim(cluster: Cluster, request: PatchClaim) -> None:
 
 
 def _annotated(meta: ObjectMeta, annotations: dict[str, str], version: str) -> ObjectMeta:
-    """The version that is asked for goes along: the cluster refuses one that is not the latest."""
+    """With the version of the request: the cluster refuses one that is not the latest."""
     return replace(meta, annotations=meta.annotations | annotations, resource_version=version)

@@ -1,11 +1,11 @@
-"""What an API server says when it will not: the HTTP code, the reason and the text of its answer.
+"""Requests that an API server refuses: HTTP code, reason and message of the response.
 
-Refusal (an InputError: whoever asked for it by hand reads the one line)
+RequestRefused (an InputError, so that a command prints the one line)
 ├── NotFound          404
 ├── AlreadyExists     409
 ├── Conflict          409   stale, being deleted, already bound, another UID
 ├── Forbidden         422   a field that may not be changed like this
-└── Denied            403   admission is against it
+└── Denied            403   admission refuses it
 """
 
 from typing import ClassVar
@@ -14,42 +14,42 @@ from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 
 
-class Refusal(InputError):
-    """A request that the API server turned down; nothing changed."""
+class RequestRefused(InputError):
+    """A request that the API server refused; nothing changed."""
 
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
 
 
-class NotFound(Refusal):
+class NotFound(RequestRefused):
     """There is no such object."""
 
     code = 404
     reason = "NotFound"
 
 
-class AlreadyExists(Refusal):
+class AlreadyExists(RequestRefused):
     """There is one by that name."""
 
     code = 409
     reason = "AlreadyExists"
 
 
-class Conflict(Refusal):
+class Conflict(RequestRefused):
     """The object is not, or no longer, what the request takes it for."""
 
     code = 409
     reason = "Conflict"
 
 
-class Forbidden(Refusal):
+class Forbidden(RequestRefused):
     """A field that may not be changed like this."""
 
     code = 422
     reason = "Invalid"
 
 
-class Denied(Refusal):
+class Denied(RequestRefused):
     """An admission plugin is against it."""
 
     code = 403

@@ -1,4 +1,4 @@
-"""Replica: one scheduler process: the core, its watch, and a trace of what it is told and asks."""
+"""Replica: one scheduler process: the core, its watch, and a trace of its calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from moorage.sim.trace import Line, Trace, observed
 from moorage.sim.watch import Watch
 
 
-class MakeScheduler:
-    """Makes the schedulers of one simulation, which look for their plugins only once."""
+class SchedulerFactory:
+    """Makes the schedulers of one simulation; they share one plugin registry."""
 
     def __init__(
         self, config: SchedulerConfiguration, extenders: Sequence[ExtenderClient] = ()
@@ -45,43 +45,43 @@ class Replica:
         self.scheduler = scheduler
         self.watch = watch
         self.is_running = True
-        # A cycle that takes its time keeps the scheduler from the next one.
+        # A slow cycle delays the next one.
         self.busy_until = 0.0
         self._trace = trace
 
     def observe(self, observation: Observation, now: float) -> list[Effect]:
-        """Tell the scheduler some news."""
+        """Pass an observation to the scheduler."""
         effects = self.scheduler.observe(observation, now)
         if self._trace is not None:
-            self._note("observe", now, effects, **observed(observation))
+            self._record("observe", now, effects, **observed(observation))
         return effects
 
     def schedule_one(self, now: float) -> list[Effect]:
-        """Let it try a pod."""
+        """Try one pod."""
         effects = self.scheduler.schedule_one(now)
         if self._trace is not None:
-            self._note("schedule_one", now, effects)
+            self._record("schedule_one", now, effects)
         return effects
 
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
-        """Bring it an answer."""
+        """Pass an outcome to the scheduler."""
         effects = self.scheduler.complete(ticket, outcome, now)
         if self._trace is not None:
-            self._note("complete", now, effects, ticket=ticket, outcome=outcome)
+            self._record("complete", now, effects, ticket=ticket, outcome=outcome)
         return effects
 
     def advance(self, now: float) -> list[Effect]:
-        """Let it do what is due."""
+        """Process expired deadlines."""
         effects = self.scheduler.advance(now)
         if self._trace is not None:
-            self._note("advance", now, effects)
+            self._record("advance", now, effects)
         deadline = self.scheduler.deadline
         if deadline is not None and deadline <= now:
             raise InvariantError(f"at {now} the deadline is still {deadline}: time stands still")
         return effects
 
     def is_due(self, now: float) -> bool:
-        """Whether advance has something to do."""
+        """Whether a deadline has expired."""
         deadline = self.scheduler.deadline
         return deadline is not None and deadline <= now
 
@@ -90,35 +90,35 @@ class Replica:
         return self.busy_until <= now and self.scheduler.has_work
 
     def next_at(self) -> float | None:
-        """When it will next do something by itself."""
+        """When it next acts without an observation."""
         if self.scheduler.has_work:
             return self.busy_until
         return self.scheduler.deadline
 
-    def holds_room(self) -> bool:
-        """Whether pods are on their way to a node, or wait for permission to go."""
+    def has_assumed_pods(self) -> bool:
+        """Whether pods are assumed: in a binding cycle, or waiting on permit."""
         return self.scheduler.cache.assumed_count > 0
 
-    def waiting(self) -> dict[str, int]:
-        """How many pods wait for a node, and where; gated ones wait for somebody else."""
+    def waiting_counts(self) -> dict[str, int]:
+        """How many pods wait for a node, by queue; gated pods are not counted."""
         counts = self.scheduler.queue.counts()
-        return {place: counts[place] for place in ("active", "backoff", "unschedulable")}
+        return {queue: counts[queue] for queue in ("active", "backoff", "unschedulable")}
 
     def depths(self) -> dict[str, int]:
         """How many pods are in each queue."""
         counts = self.scheduler.queue.counts()
-        return {place: counts[place] for place in ("active", "backoff", "unschedulable", "gated")}
+        return {queue: counts[queue] for queue in ("active", "backoff", "unschedulable", "gated")}
 
-    def resting(self) -> list[QueuedPod]:
-        """Pods that wait for a change."""
+    def unschedulable_pods(self) -> list[QueuedPod]:
+        """Pods that wait for a cluster event."""
         return self.scheduler.queue.dump()["unschedulable"]
 
     def is_retrying(self) -> bool:
-        """Whether pods will be tried again before anything has changed."""
-        counts = self.waiting()
+        """Whether pods will be tried again without a cluster event."""
+        counts = self.waiting_counts()
         return counts["active"] + counts["backoff"] > 0
 
-    def _note(self, call: str, now: float, effects: list[Effect], **told: Any) -> None:
+    def _record(self, call: str, now: float, effects: list[Effect], **details: Any) -> None:
         assert self._trace is not None
-        line = Line(at=now, call=call, replica=self.number, effects=tuple(effects), **told)
+        line = Line(at=now, call=call, replica=self.number, effects=tuple(effects), **details)
         self._trace.note(line)

@@ -1,34 +1,62 @@
-"""Replicas: the scheduler processes of a simulation, and everything on its way to and from them.
+"""Replicas: the scheduler processes of a simulation, and everything in transit to and from them.
 
-Most of the time there is one. It may be replaced by a new one, which knows only what the cluster
-shows; the old one may go on for a while without noticing, and what it had sent off may still land.
+Most of the time there is one. A new leader may replace it, which knows only what the cluster shows.
+The old one may go on for a while, and requests that it has sent may still arrive.
 """
 
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec import Struct
+
 from moorage.api.pod import Pod
-from moorage.core.effects import Effect
+from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Observation
 from moorage.framework.effects import BindPod, DeletePod, EmitEvent
 from moorage.sim import performer
-from moorage.sim.checks import Checks
+from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.faults import Trouble
-from moorage.sim.happenings import Answer, Deliver, Land, Relist, Replace, Stop
-from moorage.sim.replica import MakeScheduler, Replica
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import FaultDecision, FaultPlan
+from moorage.sim.replica import Replica, SchedulerFactory
 from moorage.sim.trace import Line, Trace
-from moorage.sim.watch import Watch
+from moorage.sim.watch import DeliverObservation, Relist, Watch
 
-Happening = Deliver | Relist | Land | Answer | Replace | Stop
-
-# A real scheduler takes a while for each pod, so that even pods which wake each other for ever do
-# not stop the world. Here that has to be said: so many cycles at one moment, then a second passes.
+# A real scheduler takes a while for each pod, so pods that requeue each other for ever do not stop
+# time. Here it is a rule: after so many cycles at one instant a second passes.
 MOST_CYCLES = 100
 MOST_CYCLES_PER_POD = 10
 PAUSE_SECONDS = 1.0
+
+
+class DeliverRequest(Struct, frozen=True):
+    """A request reaches the API server."""
+
+    replica: int
+    effect: Effect
+    fault: FaultDecision
+
+
+class DeliverOutcome(Struct, frozen=True):
+    """The response of the API server reaches the scheduler."""
+
+    replica: int
+    ticket: Ticket
+    outcome: Outcome
+
+
+class ReplaceLeader(Struct, frozen=True):
+    """A new scheduler replaces the leader, and starts from what the cluster shows."""
+
+
+class StopReplica(Struct, frozen=True):
+    """A scheduler that was replaced stops."""
+
+    replica: int
+
+
+Action = DeliverObservation | Relist | DeliverRequest | DeliverOutcome | ReplaceLeader | StopReplica
 
 
 class Replicas:
@@ -36,63 +64,63 @@ class Replicas:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: MemoryCluster,
         clock: Clock[object],
-        make_scheduler: MakeScheduler,
+        make_scheduler: SchedulerFactory,
         seed: int,
-        trouble: Trouble,
+        fault_plan: FaultPlan,
         trace: Trace | None,
-        checks: Checks | None,
+        checks: InvariantChecks | None,
     ) -> None:
         self.running: list[Replica] = []
         self.leader: Replica
         self.events: list[EmitEvent] = []
-        # When a request last changed something that may let another pod fit.
+        # When a binding or deletion last changed the cluster.
         self.changed_at = 0.0
         self.cycles = 0
         self._cluster = cluster
         self._clock = clock
         self._make_scheduler = make_scheduler
         self._seed = seed
-        self._trouble = trouble
+        self._fault_plan = fault_plan
         self._trace = trace
         self._checks = checks
         self._all: list[Replica] = []
         self._moment = (0.0, 0)
-        cluster.watch(self._news, active_pods_only=True)
+        cluster.watch(self._changed, active_pods_only=True)
         self._start()
-        for at in trouble.restarts():
-            clock.schedule(at, Replace())
+        for at in fault_plan.restarts():
+            clock.schedule(at, ReplaceLeader())
 
     @property
     def journals(self) -> list[Journal]:
-        """What the schedulers have to tell, the first one first."""
+        """The journals of all schedulers, in order of their start."""
         return [replica.scheduler.journal for replica in self._all]
 
-    def happen(self, what: Happening) -> None:
-        """Do what was put on the clock."""
+    def perform(self, what: Action) -> None:
+        """Perform an action from the clock."""
         match what:
-            case Deliver(replica=number, observation=observation):
+            case DeliverObservation(replica=number, observation=observation):
                 self._deliver(self._all[number], observation)
-            case Land(replica=number):
-                self._land(self._all[number], what)
-            case Answer(replica=number):
-                self._answer(self._all[number], what)
+            case DeliverRequest(replica=number):
+                self._deliver_request(self._all[number], what)
+            case DeliverOutcome(replica=number):
+                self._deliver_outcome(self._all[number], what)
             case Relist(replica=number, kind=kind):
                 self._all[number].watch.relist(kind)
-            case Replace():
+            case ReplaceLeader():
                 self._replace()
-            case Stop(replica=number):
+            case StopReplica(replica=number):
                 self._stop(self._all[number])
             case _:
                 assert_never(what)
 
-    def turn(self) -> bool:
-        """Let one scheduler do something at this very moment; False if none has anything to do."""
+    def step(self) -> bool:
+        """Let one scheduler act at this instant; False if none has anything to do."""
         now = self._clock.now
         for replica in self.running:
             if replica.is_due(now):
-                self._carry(replica, replica.advance(now), _earlier)
+                self._send(replica, replica.advance(now), _earlier)
                 return True
         for replica in self.running:
             if replica.is_ready(now):
@@ -101,13 +129,13 @@ class Replicas:
         return False
 
     def next_at(self) -> float | None:
-        """When a scheduler will next do something by itself."""
+        """When a scheduler next acts without an observation."""
         moments = [at for replica in self.running if (at := replica.next_at()) is not None]
         return min(moments, default=None)
 
     def _start(self) -> None:
         number = len(self._all)
-        watch = Watch(number, self._cluster, self._clock, self._trouble)
+        watch = Watch(number, self._cluster, self._clock, self._fault_plan)
         seed = self._seed + number
         replica = Replica(number, self._make_scheduler(seed), watch, self._trace)
         if self._trace is not None:
@@ -118,14 +146,14 @@ class Replicas:
         self._all.append(replica)
         if self._checks is not None:
             self._checks.start(replica)
-        for listing in watch.list_everything():
-            self._clock.schedule(self._clock.now, Deliver(number, listing))
+        for listing in watch.initial_lists():
+            self._clock.schedule(self._clock.now, DeliverObservation(number, listing))
 
     def _replace(self) -> None:
         for replica in list(self.running):
-            overlap = self._trouble.overlap()
+            overlap = self._fault_plan.overlap()
             if overlap:
-                self._clock.in_(overlap, Stop(replica.number))
+                self._clock.in_(overlap, StopReplica(replica.number))
             else:
                 self._stop(replica)
         self._start()
@@ -135,23 +163,23 @@ class Replicas:
             replica.is_running = False
             self.running.remove(replica)
 
-    def _news(self, observation: Observation) -> None:
+    def _changed(self, observation: Observation) -> None:
         for replica in self.running:
-            replica.watch.news(observation)
+            replica.watch.send(observation)
 
     def _deliver(self, replica: Replica, observation: Observation) -> None:
         if replica.is_running:
             effects = replica.observe(observation, self._clock.now)
             if self._checks is not None:
-                self._checks.told(replica, observation)
-            self._carry(replica, effects, _earlier)
+                self._checks.observed(replica, observation)
+            self._send(replica, effects, _earlier)
 
     def _try_one(self, replica: Replica, now: float) -> None:
         self.cycles += 1
-        waited = frozenset(replica.scheduler.cluster.waiting)  # A cycle may let those go, too.
+        waited = frozenset(replica.scheduler.cluster.waiting)  # A cycle may also permit those.
         effects = replica.schedule_one(now)
-        replica.busy_until = now + self._trouble.thinking(now) + self._pause(now)
-        self._carry(replica, effects, lambda uid: uid not in waited)
+        replica.busy_until = now + self._fault_plan.cycle_duration(now) + self._pause(now)
+        self._send(replica, effects, lambda uid: uid not in waited)
 
     def _pause(self, now: float) -> float:
         at, cycles = self._moment
@@ -160,42 +188,44 @@ class Replicas:
         most = MOST_CYCLES + MOST_CYCLES_PER_POD * self._cluster.count(Pod)
         return PAUSE_SECONDS if cycles >= most else 0.0
 
-    def _carry(
+    def _send(
         self, replica: Replica, effects: list[Effect], decided: Callable[[str], bool]
     ) -> None:
-        """Send off what a scheduler asks of the world."""
+        """Send the requests of a scheduler."""
         now = self._clock.now
         if self._checks is not None:
-            self._checks.asked(replica, effects, decided)
+            self._checks.requested(replica, effects, decided)
         for effect in effects:
-            fate = self._trouble.fate(effect.request, now)
-            self._clock.in_(fate.there_seconds, Land(replica.number, effect, fate))
+            fault = self._fault_plan.decide(effect.request, now)
+            self._clock.in_(fault.there_seconds, DeliverRequest(replica.number, effect, fault))
 
-    def _land(self, replica: Replica, land: Land) -> None:
+    def _deliver_request(self, replica: Replica, sent: DeliverRequest) -> None:
         """A request reaches the API server."""
-        if not replica.is_running and not self._trouble.still_lands():
+        if not replica.is_running and not self._fault_plan.still_arrives():
             return
-        now, effect, fate = self._clock.now, land.effect, land.fate
+        now, effect, fault = self._clock.now, sent.effect, sent.fault
         version = self._cluster.version
-        outcome = performer.perform(self._cluster, effect.request, fate, now, self.events)
+        outcome = performer.perform(self._cluster, effect.request, fault, now, self.events)
         if isinstance(effect.request, BindPod | DeletePod) and self._cluster.version > version:
             self.changed_at = now
             if self._checks is not None and isinstance(effect.request, BindPod):
                 self._checks.bound(replica, effect.ticket, effect.request)
-        answer = Answer(replica.number, effect.ticket, outcome)
-        if fate.back_seconds:
-            self._clock.in_(fate.back_seconds, answer)
+        response = DeliverOutcome(replica.number, effect.ticket, outcome)
+        if fault.back_seconds:
+            self._clock.in_(fault.back_seconds, response)
         else:
-            self._answer(replica, answer)  # Ahead of the watch, which is told of it next.
+            self._deliver_outcome(
+                replica, response
+            )  # Before the watch, which sends the change next.
 
-    def _answer(self, replica: Replica, answer: Answer) -> None:
+    def _deliver_outcome(self, replica: Replica, response: DeliverOutcome) -> None:
         if replica.is_running:
             if self._checks is not None:
-                self._checks.answered(replica, answer.ticket, answer.outcome)
-            effects = replica.complete(answer.ticket, answer.outcome, self._clock.now)
-            self._carry(replica, effects, _earlier)
+                self._checks.completed(replica, response.ticket, response.outcome)
+            effects = replica.complete(response.ticket, response.outcome, self._clock.now)
+            self._send(replica, effects, _earlier)
 
 
 def _earlier(uid: str) -> bool:
-    """Nothing that is asked for now was decided upon at this moment."""
+    """Requests of calls other than schedule_one were decided earlier."""
     return False

@@ -1,14 +1,14 @@
-"""Volumes are bound, made and given back, as Kubernetes' controllers and drivers do.
+"""VolumeController: volumes are bound, provisioned and released as in Kubernetes.
 
-One object stands for the volume controller, the provisioners of all classes, and the controller
-of generic ephemeral volumes. It watches the cluster, and does things after a while.
+One object simulates the volume controller, the provisioners of all classes, and the controller of
+generic ephemeral volumes. It watches the cluster, and schedules actions on the clock.
 
     seen                                       and then, after a while
-    a claim without a volume, or a volume that Bind: the claim gets the volume that is reserved for
+    a claim without a volume, or a volume that BindClaim: the claim gets the volume reserved for
     may be for one                             it; if it need not wait for a pod, any that suits it
-    no such volume, and the class makes some,  Make: a volume that the node reaches, and bind it;
+    no such volume, and the class makes some,  ProvisionVolume: a volume for the node, and bind it;
     once the claim has a node if it must wait  if it cannot be made, the claim loses its node
-    a pod with a generic ephemeral volume      MakeClaim
+    a pod with a generic ephemeral volume      CreateClaims
     a claim is deleted                         its volume is deleted, or Released
 """
 
@@ -40,22 +40,22 @@ from moorage.api.storage import (
 )
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.faults import Trouble
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import FaultPlan
 
 BIND_SECONDS = 0.2
-MAKE_SECONDS = 2.0
+PROVISION_SECONDS = 2.0
 RETRY_SECONDS = 5.0
 
 
-class Bind(Struct, frozen=True):
-    """A claim is looked at: is there a volume for it?"""
+class BindClaim(Struct, frozen=True):
+    """Look for a volume for a claim."""
 
     claim: str
 
 
-class Make(Struct, frozen=True):
-    """A volume was made for a claim, where a node reaches it, or could not be."""
+class ProvisionVolume(Struct, frozen=True):
+    """Provisioning of a volume for a claim ends, with a volume or with a failure."""
 
     claim: str
     uid: str
@@ -63,84 +63,84 @@ class Make(Struct, frozen=True):
     fails: bool
 
 
-class MakeClaim(Struct, frozen=True):
-    """The claims of a pod's generic ephemeral volumes are made."""
+class CreateClaims(Struct, frozen=True):
+    """Create the claims of a pod's generic ephemeral volumes."""
 
     pod: str
     uid: str
 
 
-Happening = Bind | Make | MakeClaim
+Action = BindClaim | ProvisionVolume | CreateClaims
 
 
 class VolumeController:
-    """See the module."""
+    """Binds, provisions and releases volumes."""
 
-    def __init__(self, cluster: Cluster, clock: Clock[object], trouble: Trouble) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock[object], fault_plan: FaultPlan) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._trouble = trouble
-        # Claims without a volume, those that are about to be looked at, and those (by UID and
-        # node) for which a volume is being made.
+        self._fault_plan = fault_plan
+        # Claims without a volume; those with a BindClaim on the clock; those (by UID and node)
+        # with provisioning in progress.
         self._unbound: dict[str, None] = {}
-        self._looking: set[str] = set()
-        self._making: set[tuple[str, str | None]] = set()
-        cluster.watch(self._notice)
+        self._scheduled: set[str] = set()
+        self._provisioning: set[tuple[str, str | None]] = set()
+        cluster.watch(self._observe)
 
-    def happen(self, what: Happening) -> None:
-        """Do what was put on the clock, if it still makes sense."""
+    def perform(self, what: Action) -> None:
+        """Perform an action from the clock, unless its object changed meanwhile."""
         match what:
-            case Bind():
-                self._looking.discard(what.claim)
+            case BindClaim():
+                self._scheduled.discard(what.claim)
                 self._bind(what.claim)
-            case Make():
-                self._making.discard((what.uid, what.node))
-                self._make(what)
-            case MakeClaim():
-                self._make_claims(what)
+            case ProvisionVolume():
+                self._provisioning.discard((what.uid, what.node))
+                self._finish_provisioning(what)
+            case CreateClaims():
+                self._create_claims(what)
 
-    def _notice(self, observation: Observation) -> None:
+    def _observe(self, observation: Observation) -> None:
         match observation:
             case Added(obj=PersistentVolumeClaim() as claim):
-                self._notice_claim(claim)
+                self._observe_claim(claim)
             case Updated(obj=PersistentVolumeClaim() as claim):
-                self._notice_claim(claim)
+                self._observe_claim(claim)
             case Deleted(obj=PersistentVolumeClaim() as claim):
                 self._unbound.pop(claim.key, None)
-                self._give_back(claim)
+                self._release(claim)
             case Added(obj=PersistentVolume() as volume):
-                self._notice_volume(volume)
+                self._observe_volume(volume)
             case Updated(obj=PersistentVolume() as volume):
-                self._notice_volume(volume)
+                self._observe_volume(volume)
             case Added(obj=StorageClass()):
-                self._look_at(*self._unbound)
+                self._schedule_bind(*self._unbound)
             case Added(obj=Pod() as pod):
                 if any(volume.ephemeral is not None for volume in pod.spec.volumes):
-                    self._clock.in_(BIND_SECONDS, MakeClaim(pod.key, pod.uid))
+                    self._clock.in_(BIND_SECONDS, CreateClaims(pod.key, pod.uid))
             case Deleted(obj=Pod() as pod):
                 self._drop_claims(pod)
 
-    def _notice_claim(self, claim: PersistentVolumeClaim) -> None:
+    def _observe_claim(self, claim: PersistentVolumeClaim) -> None:
         if claims.is_fully_bound(claim):
             self._unbound.pop(claim.key, None)
         else:
             self._unbound[claim.key] = None
-            self._look_at(claim.key)
+            self._schedule_bind(claim.key)
 
-    def _notice_volume(self, volume: PersistentVolume) -> None:
+    def _observe_volume(self, volume: PersistentVolume) -> None:
         given = volume.spec.claim_ref
         if given is None:
-            self._look_at(*self._unbound)
+            self._schedule_bind(*self._unbound)
         elif f"{given.namespace}/{given.name}" in self._unbound:
-            self._look_at(f"{given.namespace}/{given.name}")
+            self._schedule_bind(f"{given.namespace}/{given.name}")
 
-    def _look_at(self, *keys: str) -> None:
+    def _schedule_bind(self, *keys: str) -> None:
         for key in keys:
-            if key not in self._looking:
-                self._looking.add(key)
-                self._clock.in_(BIND_SECONDS, Bind(key))
+            if key not in self._scheduled:
+                self._scheduled.add(key)
+                self._clock.in_(BIND_SECONDS, BindClaim(key))
 
-    # Volumes that are there
+    # Existing volumes
 
     def _bind(self, key: str) -> None:
         claim = self._cluster.get(PersistentVolumeClaim, key)
@@ -151,7 +151,7 @@ class VolumeController:
         if volume is not None:
             self._complete(volume, claim)
         elif storage_class is not None and not claim.spec.volume_name:
-            self._order(claim, storage_class)
+            self._provision(claim, storage_class)
 
     def _volume_for(self, claim: PersistentVolumeClaim, *, waits: bool) -> PersistentVolume | None:
         """The volume that a claim names, that is reserved for it, or else any that suits it."""
@@ -178,7 +178,7 @@ class VolumeController:
         return min(suiting, key=claims.capacity_nano, default=None)
 
     def _complete(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Volume and claim have found each other."""
+        """Bind a volume and a claim to each other."""
         self._cluster.update(
             replace(
                 volume,
@@ -196,29 +196,29 @@ class VolumeController:
             )
         )
 
-    # Volumes that have to be made
+    # Provisioning
 
-    def _order(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
+    def _provision(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
         node = claim.metadata.annotations.get(claims.SELECTED_NODE)
-        made_by_hand = storage_class.provisioner in ("", claims.NO_PROVISIONER)
-        if made_by_hand or (_waits(storage_class) and node is None):
+        is_static = storage_class.provisioner in ("", claims.NO_PROVISIONER)
+        if is_static or (_waits(storage_class) and node is None):
             return
-        if (claim.uid, node) in self._making:
+        if (claim.uid, node) in self._provisioning:
             return
-        fate = self._trouble.provisioning(self._clock.now)
-        self._making.add((claim.uid, node))
-        if fate.seconds < math.inf:
-            what = Make(claim.key, claim.uid, node, fate.fails)
-            self._clock.in_(MAKE_SECONDS + fate.seconds, what)
+        fault = self._fault_plan.provisioning(self._clock.now)
+        self._provisioning.add((claim.uid, node))
+        if fault.seconds < math.inf:
+            what = ProvisionVolume(claim.key, claim.uid, node, fault.fails)
+            self._clock.in_(PROVISION_SECONDS + fault.seconds, what)
 
-    def _make(self, what: Make) -> None:
+    def _finish_provisioning(self, what: ProvisionVolume) -> None:
         claim = self._cluster.get(PersistentVolumeClaim, what.claim)
         if claim is None or claim.uid != what.uid or claims.is_fully_bound(claim):
             return
         storage_class = self._cluster.get(StorageClass, claims.class_of(claim))
         node = None if what.node is None else self._cluster.get(Node, what.node)
         if what.node != claim.metadata.annotations.get(claims.SELECTED_NODE):
-            self._look_at(claim.key)  # It is wanted elsewhere by now.
+            self._schedule_bind(claim.key)  # Another node is selected by now.
         elif what.fails or storage_class is None or (what.node is not None and node is None):
             self._fail(claim)
         else:
@@ -228,11 +228,11 @@ class VolumeController:
             self._complete(volume, claim)
 
     def _fail(self, claim: PersistentVolumeClaim) -> None:
-        """Let the scheduler choose another node, or else try again by and by."""
+        """Let the scheduler choose another node, or else retry later."""
         marks = dict(claim.metadata.annotations)
         if marks.pop(claims.SELECTED_NODE, None) is None:
-            self._looking.add(claim.key)
-            self._clock.in_(RETRY_SECONDS, Bind(claim.key))
+            self._scheduled.add(claim.key)
+            self._clock.in_(RETRY_SECONDS, BindClaim(claim.key))
         else:
             self._cluster.update(
                 replace(claim, metadata=replace(claim.metadata, annotations=marks))
@@ -259,7 +259,7 @@ class VolumeController:
     def _affinity(
         self, storage_class: StorageClass, node: Node | None
     ) -> VolumeNodeAffinity | None:
-        """The nodes that reach a new volume: those that are to its driver where this node is."""
+        """The nodes that can use a new volume: those with the same topology as this node."""
         if node is None:
             terms = tuple(
                 tuple((e.key, e.values) for e in term.match_label_expressions)
@@ -289,9 +289,9 @@ class VolumeController:
         drivers = () if csi_node is None else csi_node.spec.drivers
         return next((each.topology_keys for each in drivers if each.name == driver), ())
 
-    # Claims that come and go with others
+    # Claims of other objects
 
-    def _make_claims(self, what: MakeClaim) -> None:
+    def _create_claims(self, what: CreateClaims) -> None:
         pod = self._cluster.get(Pod, what.pod)
         if pod is None or pod.uid != what.uid:
             return
@@ -315,7 +315,7 @@ class VolumeController:
             if volume.ephemeral is not None and claim and claims.is_made_for(claim, pod):
                 self._cluster.remove(claim)
 
-    def _give_back(self, claim: PersistentVolumeClaim) -> None:
+    def _release(self, claim: PersistentVolumeClaim) -> None:
         volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
         given = None if volume is None else volume.spec.claim_ref
         if volume is None or given is None or given.uid != claim.uid:
@@ -328,7 +328,7 @@ class VolumeController:
 
 
 def _waits(storage_class: StorageClass | None) -> bool:
-    """Whether claims of a class get no volume before a pod needs it."""
+    """Whether claims of a class wait for their first pod."""
     mode = None if storage_class is None else storage_class.volume_binding_mode
     return mode == claims.WAIT_FOR_FIRST_CONSUMER
 

@@ -1,75 +1,90 @@
-"""Watch: how news of the cluster reaches one scheduler, on time or not.
+"""Watch: how changes of the cluster reach one scheduler, on time or not.
 
-Each kind has its own stream, which keeps its order as a Kubernetes watch does: late news holds up
-what comes behind it. A watch that is lost drops everything until the kind is listed anew. Stale
-news is an older version of an object after a newer one, as a lagging API server sends it; the
-newer one follows once more, because such a server catches up in the end.
+Each kind has its own stream, which keeps its order as a Kubernetes watch does: a late observation
+delays those behind it. A broken watch drops everything until the kind is listed again. A stale
+observation is an older version of an object after a newer one, as a lagging API server sends it;
+the newer one follows again, because such a server catches up.
 """
 
 from typing import Any
+
+from msgspec import Struct
 
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.core.observations import Deleted, Listed, Observation, Updated
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
-from moorage.sim.faults import Trouble
-from moorage.sim.happenings import Deliver, Relist
+from moorage.sim.cluster import MemoryCluster
+from moorage.sim.faults import FaultPlan
+
+
+class DeliverObservation(Struct, frozen=True):
+    """An observation reaches a scheduler; replicas are known by number."""
+
+    replica: int
+    observation: Observation
+
+
+class Relist(Struct, frozen=True):
+    """A broken watch of a kind lists all objects again."""
+
+    replica: int
+    kind: type[Any]
 
 
 class Watch:
-    """The news of all kinds for one scheduler."""
+    """The watches of all kinds of one scheduler."""
 
     def __init__(
-        self, replica: int, cluster: Cluster, clock: Clock[object], trouble: Trouble
+        self, replica: int, cluster: MemoryCluster, clock: Clock[object], fault_plan: FaultPlan
     ) -> None:
         self._replica = replica
         self._cluster = cluster
         self._clock = clock
-        self._trouble = trouble
-        self._lost: set[type[Any]] = set()
-        # Until when a stream is held up; and the versions before the latest, to be stale with.
-        self._held_up: dict[type[Any], float] = {}
+        self._fault_plan = fault_plan
+        self._broken: set[type[Any]] = set()
+        # When the last observation of a kind arrives, and the latest version by UID.
+        self._arrives_at: dict[type[Any], float] = {}
         self._latest: dict[str, KubeObject] = {}
 
-    def list_everything(self) -> list[Listed]:
-        """What a scheduler that starts is told first."""
+    def initial_lists(self) -> list[Listed]:
+        """The lists that a scheduler gets when it starts."""
         listings = (
             Listed(kind.struct, self._cluster.active(kind.struct)) for kind in KINDS.values()
         )
         return [listing for listing in listings if listing.objects]
 
-    def news(self, observation: Observation) -> None:
-        """Something changed in the cluster; it may reach the scheduler now, later, or not so."""
-        if not self._trouble.is_possible:
-            self._clock.schedule(self._clock.now, Deliver(self._replica, observation))
+    def send(self, observation: Observation) -> None:
+        """Send a change of the cluster, subject to faults."""
+        if not self._fault_plan.is_enabled:
+            self._clock.schedule(self._clock.now, DeliverObservation(self._replica, observation))
             return
-        assert not isinstance(observation, Listed), "a cluster tells changes, it does not list"
+        assert not isinstance(observation, Listed), "a cluster sends changes, it does not list"
         kind, now = type(observation.obj), self._clock.now
         older = self._older(observation)
-        if kind in self._lost:
+        if kind in self._broken:
             return
-        if self._trouble.loses_watch(now):
-            self._lost.add(kind)
-            self._clock.in_(self._trouble.relist_after(), Relist(self._replica, kind))
+        if self._fault_plan.breaks_watch(now):
+            self._broken.add(kind)
+            self._clock.in_(self._fault_plan.relist_after(), Relist(self._replica, kind))
             return
-        self._send(kind, observation)
-        if self._trouble.is_duplicated(now):
-            self._send(kind, observation)
-        if older is not None and self._trouble.is_stale(now):
-            self._send(kind, Updated(older))
-            self._send(kind, observation)
+        self._deliver(kind, observation)
+        if self._fault_plan.is_duplicated(now):
+            self._deliver(kind, observation)
+        if older is not None and self._fault_plan.is_stale(now):
+            self._deliver(kind, Updated(older))
+            self._deliver(kind, observation)
 
     def relist(self, kind: type[Any]) -> None:
-        """A broken watch is mended."""
-        self._lost.discard(kind)
-        self._send(kind, Listed(kind, self._cluster.active(kind)))
+        """Repair a broken watch."""
+        self._broken.discard(kind)
+        self._deliver(kind, Listed(kind, self._cluster.active(kind)))
 
-    def _send(self, kind: type[Any], observation: Observation) -> None:
+    def _deliver(self, kind: type[Any], observation: Observation) -> None:
         now = self._clock.now
-        at = max(now + self._trouble.lateness(now), self._held_up.get(kind, now))
-        self._held_up[kind] = at
-        self._clock.schedule(at, Deliver(self._replica, observation))
+        at = max(now + self._fault_plan.delay(now), self._arrives_at.get(kind, now))
+        self._arrives_at[kind] = at
+        self._clock.schedule(at, DeliverObservation(self._replica, observation))
 
     def _older(self, observation: Observation) -> KubeObject | None:
         """The version before this one; for a deletion, the last one before it was deleted."""

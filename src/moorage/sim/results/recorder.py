@@ -12,7 +12,7 @@ from moorage.api.pod import Pod
 from moorage.api.requests import PODS
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import Cluster
+from moorage.sim.cluster import MemoryCluster
 from moorage.sim.results.result import Disruption
 from moorage.sim.results.samples import Sample, Samples
 from moorage.sim.results.usage import Amounts, UsageTable
@@ -36,7 +36,7 @@ class RecordedPod(Struct):
 class Recorder:
     """Counts pods and requests, and takes samples."""
 
-    def __init__(self, cluster: Cluster, clock: Clock[object], depths: Depths) -> None:
+    def __init__(self, cluster: MemoryCluster, clock: Clock[object], depths: Depths) -> None:
         self.usage = UsageTable()
         self.samples = Samples()
         # Seconds from creation to binding, of each pod that was bound.

@@ -18,7 +18,7 @@ from moorage.api import quantity, requests
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import PODS
-from moorage.sim.evictions import Eviction
+from moorage.sim.outcomes import PodEviction
 from moorage.sim.results import spread
 from moorage.sim.results.samples import QUEUES, Sample
 from moorage.sim.results.spread import SpreadViolation
@@ -172,7 +172,7 @@ class Result:
     finished: int
     running: int
     waits: WaitTimes
-    evictions: list[Eviction]
+    evictions: list[PodEviction]
     disruptions: list[Disruption]
     nodes: list[NodeUse]
     samples: list[Sample]
@@ -325,7 +325,9 @@ def _node_uses(nodes: Iterable[Node], pods: Iterable[Pod], given: set[str]) -> l
     return list(found.values())
 
 
-def _disruptions(evictions: Iterable[Eviction], others: Iterable[Disruption]) -> list[Disruption]:
+def _disruptions(
+    evictions: Iterable[PodEviction], others: Iterable[Disruption]
+) -> list[Disruption]:
     """Preemptions by the schedulers and disruptions by others, oldest first."""
     found = [
         Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)

@@ -6,8 +6,7 @@ from moorage.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from moorage.core.effects import Done, Effect, Failed, Ticket, Unknown
 from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.framework.effects import BindPod, LookUpPod, PodRef
-from moorage.sim.told import Told
-from moorage.sim.witness import Complaint, Witness, no_room
+from moorage.sim.history import ContractViolation, HistoryChecker, ObservedState, shortage
 
 
 def make_node(name="n1", *, cpu="2", pods="3", version="1") -> Node:
@@ -22,22 +21,22 @@ def make_pod(name="web", *, cpu="1", node="", uid="", version="1") -> Pod:
     return Pod(metadata=meta, spec=spec)
 
 
-def told(*objects) -> Witness:
-    witness = Witness()
+def told(*objects) -> HistoryChecker:
+    history = HistoryChecker()
     for obj in objects:
-        witness.hears(Added(obj))
-    return witness
+        history.observe(Added(obj))
+    return history
 
 
-def bind(witness: Witness, pod: Pod, node="n1", ticket=1) -> None:
+def bind(history: HistoryChecker, pod: Pod, node="n1", ticket=1) -> None:
     request = BindPod(PodRef.of(pod), NodeName(node))
-    witness.asks([Effect(Ticket(ticket), request)], lambda uid: True, counts_room=True)
+    history.check_effects([Effect(Ticket(ticket), request)], lambda uid: True, checks_room=True)
 
 
-def look_up(witness: Witness, pod: Pod, answer: Pod | None) -> None:
+def look_up(history: HistoryChecker, pod: Pod, answer: Pod | None) -> None:
     request = LookUpPod(PodRef.of(pod))
-    witness.asks([Effect(Ticket(90), request)], lambda uid: False, counts_room=True)
-    witness.is_answered(Ticket(90), Done(answer))
+    history.check_effects([Effect(Ticket(90), request)], lambda uid: False, checks_room=True)
+    history.complete(Ticket(90), Done(answer))
 
 
 WEB = make_pod()
@@ -58,16 +57,16 @@ WEB = make_pod()
     ],
 )
 def test_complains_about_a_bind(known, text):
-    with pytest.raises(Complaint, match=text):
+    with pytest.raises(ContractViolation, match=text):
         bind(told(*known), WEB)
 
 
 def test_what_was_asked_for_counts_at_once():
     other = make_pod("other", cpu="1500m")
-    witness = told(make_node(), WEB, other)
-    bind(witness, WEB)
-    with pytest.raises(Complaint, match="1000 of 2000 are used"):
-        bind(witness, other, ticket=2)
+    history = told(make_node(), WEB, other)
+    bind(history, WEB)
+    with pytest.raises(ContractViolation, match="1000 of 2000 are used"):
+        bind(history, other, ticket=2)
 
 
 @pytest.mark.parametrize(
@@ -80,44 +79,44 @@ def test_what_was_asked_for_counts_at_once():
     ],
 )
 def test_asking_again(outcome, may):
-    witness = told(make_node(), WEB)
-    bind(witness, WEB)
+    history = told(make_node(), WEB)
+    bind(history, WEB)
     if outcome is not None:
-        witness.is_answered(Ticket(1), outcome)
+        history.complete(Ticket(1), outcome)
     if may:
-        bind(witness, WEB, ticket=2)
+        bind(history, WEB, ticket=2)
     else:
-        with pytest.raises(Complaint, match="again before it knows"):
-            bind(witness, WEB, ticket=2)
+        with pytest.raises(ContractViolation, match="again before it knows"):
+            bind(history, WEB, ticket=2)
 
 
 def test_a_look_up_settles_what_nobody_knew():
-    witness = told(make_node(), WEB)
-    bind(witness, WEB)
-    witness.is_answered(Ticket(1), Unknown("?"))
-    look_up(witness, WEB, WEB)
-    bind(witness, WEB, ticket=2)
-    look_up(witness, WEB, make_pod(node="n1", version="2"))
-    with pytest.raises(Complaint, match="on n1 already"):
-        bind(witness, WEB, ticket=3)
+    history = told(make_node(), WEB)
+    bind(history, WEB)
+    history.complete(Ticket(1), Unknown("?"))
+    look_up(history, WEB, WEB)
+    bind(history, WEB, ticket=2)
+    look_up(history, WEB, make_pod(node="n1", version="2"))
+    with pytest.raises(ContractViolation, match="on n1 already"):
+        bind(history, WEB, ticket=3)
 
 
 def test_what_was_decided_earlier_goes_its_way():
-    witness = told(make_node(cpu="0"), make_pod(node="n2"))
+    history = told(make_node(cpu="0"), make_pod(node="n2"))
     request = BindPod(PodRef.of(WEB), NodeName("n1"))
-    witness.asks([Effect(Ticket(1), request)], lambda uid: False, counts_room=True)
-    assert witness.explains(Ticket(1), make_node(cpu="0"), [WEB])
+    history.check_effects([Effect(Ticket(1), request)], lambda uid: False, checks_room=True)
+    assert history.excuses(Ticket(1), make_node(cpu="0"), [WEB])
 
 
-def test_what_explains_an_overfull_node():
+def test_what_excuses_an_overcommitted_node():
     node, stranger, own = make_node(), make_pod("stranger"), make_pod("own", cpu="100m")
-    witness = told(node, WEB, own, make_pod("there", cpu="100m", node="n1"))
-    bind(witness, WEB)
-    bind(witness, own, ticket=2)
+    history = told(node, WEB, own, make_pod("there", cpu="100m", node="n1"))
+    bind(history, WEB)
+    bind(history, own, ticket=2)
     there = [make_pod("there"), WEB, own]
-    assert not witness.explains(Ticket(1), node, there)
-    assert witness.explains(Ticket(1), node, [*there, stranger])
-    assert witness.explains(Ticket(1), make_node(version="2"), there)
+    assert not history.excuses(Ticket(1), node, there)
+    assert history.excuses(Ticket(1), node, [*there, stranger])
+    assert history.excuses(Ticket(1), make_node(version="2"), there)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_what_explains_an_overfull_node():
     ],
 )
 def test_no_room(pod, others, problem):
-    found = no_room(pod, make_node(), others)
+    found = shortage(pod, make_node(), others)
     assert found.startswith(problem) if problem else not found
 
 
@@ -164,7 +163,7 @@ def test_no_room(pod, others, problem):
     ],
 )
 def test_told(news, known):
-    hearsay = Told()
+    state = ObservedState()
     for each in news:
-        hearsay.hear(each)
-    assert {pod.uid: pod.metadata.resource_version for pod in hearsay.pods.values()} == known
+        state.observe(each)
+    assert {pod.uid: pod.metadata.resource_version for pod in state.pods.values()} == known

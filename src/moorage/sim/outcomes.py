@@ -1,14 +1,36 @@
-"""Why a pod has no node, in one line, as the scheduler would put it."""
+"""What the schedulers know about pods: why one is pending, and which were evicted."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
 
 from moorage.api.pod import Pod
-from moorage.core.journal import Erred, Refused
+from moorage.core.journal import Erred, Journal, Preempted, Refused
 from moorage.core.scheduler import Scheduler
 
 BY_SCHEDULER = ("Unschedulable", "SchedulerError")
 
 
+class PodEviction(Struct, frozen=True, kw_only=True):
+    """A pod that was evicted from a node by preemption."""
+
+    pod: str
+    by: str
+    node: str
+    at: float
+
+
+def evictions(journals: Iterable[Journal]) -> list[PodEviction]:
+    """All evictions, oldest first."""
+    facts = [fact for journal in journals for fact in journal if isinstance(fact, Preempted)]
+    return [
+        PodEviction(pod=fact.pod, by=fact.by, node=fact.node, at=fact.at)
+        for fact in sorted(facts, key=lambda fact: fact.at)
+    ]
+
+
 def why_pending(scheduler: Scheduler, pod: Pod) -> str:
-    """The text of its PodScheduled condition, or what keeps it from being tried."""
+    """The message of its PodScheduled condition, or what keeps it from being tried."""
     name = pod.spec.scheduler_name
     profile = scheduler.profiles.get(name)
     if profile is None:
@@ -29,7 +51,7 @@ def _refusal(scheduler: Scheduler, pod: Pod) -> str:
     condition = pod.condition("PodScheduled")
     if condition is not None and condition.reason in BY_SCHEDULER:
         return condition.message
-    # The condition may not have got through to the API server.
+    # The condition may not have reached the API server.
     for fact in reversed(scheduler.journal.story(pod.uid)):
         if isinstance(fact, Refused | Erred):
             return fact.message

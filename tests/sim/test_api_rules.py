@@ -3,7 +3,7 @@
 import pytest
 
 from moorage import Simulation
-from moorage.sim.refusals import Denied, Forbidden, Refusal
+from moorage.sim.refusals import Denied, Forbidden, RequestRefused
 
 
 def priority_class(name, value=1000, **fields):
@@ -76,5 +76,7 @@ def test_updates(change, refusal):
 
 def test_classes_of_the_system_stay():
     sim = Simulation([priority_class("system-node-critical", 2000001000)])
-    with pytest.raises(Refusal, match="this is a system priority class and cannot be deleted"):
+    with pytest.raises(
+        RequestRefused, match="this is a system priority class and cannot be deleted"
+    ):
         sim.delete("PriorityClass", "", "system-node-critical")

@@ -1,16 +1,20 @@
-"""What an API server decides about pods: how they begin, may change, may be bound, and end."""
+"""The API server's rules for pods (creation, update, binding, deletion) and priority classes."""
 
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
+from moorage.api.policy import PriorityClass
 from moorage.sim.clock import timestamp
-from moorage.sim.refusals import Forbidden
+from moorage.sim.refusals import Denied, Forbidden
 
 T = TypeVar("T", bound=KubeObject)
 
+PRIORITY_GROUP = "scheduling.k8s.io"
 DEFAULT_GRACE_SECONDS = 30
 SCHEDULED = Condition(type="PodScheduled", status="True")
 GATED = Condition(
@@ -21,8 +25,8 @@ GATED = Condition(
 )
 
 
-def begun(obj: T, now: float) -> T:
-    """An object as it is stored when it is created: a pod is pending, and maybe gated."""
+def initialized(obj: T, now: float) -> T:
+    """An object as it is stored on creation: a pod becomes Pending, and gated if it has gates."""
     if not isinstance(obj, Pod):
         return obj
     status = obj.status
@@ -33,8 +37,8 @@ def begun(obj: T, now: float) -> T:
     return replace(obj, status=status)
 
 
-def check_update(old: Pod, new: Pod) -> None:
-    """Refuse what nobody may change on an existing pod."""
+def check_pod_update(old: Pod, new: Pod) -> None:
+    """Refuse changes of immutable fields."""
     if new.node_name not in ("", old.node_name):
         raise Forbidden(f'Pod "{new.name}" is invalid: spec.nodeName: Forbidden: only bind sets it')
     before = {gate.name for gate in old.spec.scheduling_gates}
@@ -66,16 +70,16 @@ def bind_problem(pod: Pod) -> str:
     return ""
 
 
-def grace_seconds(pod: Pod, asked: int | None) -> int:
-    """How long a deleted pod may take to end; 0 where no kubelet has anything to wind down."""
+def grace_seconds(pod: Pod, requested: int | None) -> int:
+    """How long a deleted pod may take to end; 0 if no kubelet runs it."""
     if not pod.node_name or pod.is_terminal:
         return 0
     own = pod.spec.termination_grace_period_seconds
-    return next(s for s in (asked, own, DEFAULT_GRACE_SECONDS) if s is not None)
+    return next(s for s in (requested, own, DEFAULT_GRACE_SECONDS) if s is not None)
 
 
 def terminating(pod: Pod, seconds: int, now: float) -> Pod:
-    """The pod with the time by which it will have ended."""
+    """The pod with its deletion timestamp."""
     meta = replace(
         pod.metadata,
         deletion_timestamp=timestamp(now + seconds),
@@ -87,7 +91,7 @@ def terminating(pod: Pod, seconds: int, now: float) -> Pod:
 def with_condition(
     conditions: tuple[Condition, ...], new: Condition, now: float
 ) -> tuple[Condition, ...]:
-    """The conditions with one set; its transition time moves only when its status does."""
+    """The conditions with one replaced; its transition time changes only with its status."""
     old = next((condition for condition in conditions if condition.type == new.type), None)
     changed_at = new.last_transition_time or timestamp(now)
     if old is not None and old.status == new.status:
@@ -96,3 +100,38 @@ def with_condition(
     if old is None:
         return (*conditions, new)
     return tuple(new if condition is old else condition for condition in conditions)
+
+
+def is_priority_class(obj: KubeObject | Mapping[str, Any]) -> bool:
+    """Whether an object, or its manifest, is a priority class."""
+    kind = obj.get("kind") if isinstance(obj, Mapping) else type(obj).__name__
+    return kind == "PriorityClass"
+
+
+def check_default_class(new: KubeObject, known: Iterable[PriorityClass]) -> None:
+    """Refuse a second default class."""
+    if isinstance(new, PriorityClass) and new.global_default:
+        for other in known:
+            if other.global_default and other.name != new.name:
+                raise Denied(
+                    f'priorityclasses.{PRIORITY_GROUP} "{new.name}" is forbidden: PriorityClass '
+                    f"{other.name} is already marked as default. Only one default can exist"
+                )
+
+
+def check_class_update(old: PriorityClass, new: PriorityClass) -> None:
+    """Refuse changes of immutable fields."""
+    problem = f'PriorityClass.{PRIORITY_GROUP} "{new.name}" is invalid: '
+    if new.value != old.value:
+        raise Forbidden(f"{problem}value: Forbidden: may not be changed in an update.")
+    if new.preemption_policy not in (None, old.preemption_policy):
+        raise Forbidden(f"{problem}preemptionPolicy: Invalid value: field is immutable")
+
+
+def check_class_delete(name: str) -> None:
+    """Refuse to delete a system class."""
+    if name in SYSTEM_PRIORITIES:
+        raise Denied(
+            f'priorityclasses.{PRIORITY_GROUP} "{name}" is forbidden: '
+            "this is a system priority class and cannot be deleted"
+        )
