@@ -1,6 +1,6 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ class Profile:
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
         # The methods of the points that run for every pod, in the order of the plugins.
         self._chain = {
-            name: self.methods(point, name)
+            name: self.methods(point, name)[:: -1 if name == "unreserve" else 1]
             for point, name in (
                 ("pre_enqueue", "pre_enqueue"),
                 ("queue_sort", "queue_sort"),
@@ -153,17 +153,24 @@ class Profile:
 
     # Queue
 
-    @measured("PreEnqueue")
+    # What runs for every pod calls its meter itself, if there is one: `measured` costs a call.
+
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
-        """The first plugin's refusal to let the pod into the queue, or None."""
+        """The first status that keeps the pod out of the queue, or None."""
+        meter = self.meter
+        began = 0.0 if meter is None else meter.begin()
+        rejected = None
         for method in self._chain["pre_enqueue"]:
             status = invoke.status_of(method, pod)
             if not status.is_success:
-                return status
-        return None
+                rejected = status
+                break
+        if meter is not None:
+            meter.end_point("PreEnqueue", began, rejected)
+        return rejected
 
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
-        """The place of a pod in the active queue; smaller is sooner."""
+        """The sort key of a pod in the active queue; the smallest is scheduled first."""
         try:
             return False, self._chain["queue_sort"][0](pod, queued_at)
         except PluginError:  # Its pod comes after all others.
@@ -263,27 +270,31 @@ class Profile:
 
     # Reserve and permit
 
-    @measured("Reserve")
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
-        """Reserve with every plugin, in order, until one refuses."""
+        """Reserve with every plugin, in order, until one rejects the pod."""
+        meter = self.meter
+        began = 0.0 if meter is None else meter.begin()
+        status = SUCCESS
         for method in self._chain["reserve"]:
-            if method.name in state.idle:
-                continue
-            status = invoke.status_of(method, state, pod, node)
-            if not status.is_success:
-                return status
-        return SUCCESS
+            if method.name not in state.idle:
+                status = invoke.status_of(method, state, pod, node)
+                if not status.is_success:
+                    break
+        else:
+            status = SUCCESS  # Without a plugin's name.
+        if meter is not None:
+            meter.end_point("Reserve", began, status)
+        return status
 
-    @measured("Unreserve")
     def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-        """Undo with every plugin, in reverse order; returns what went wrong on the way."""
-        return _run_all(reversed(self._chain["unreserve"]), state, pod, node)
+        """Undo with every plugin, in reverse order; returns the failures."""
+        return self._run_all("unreserve", state, pod, node)
 
     @measured("Permit")
     def run_permit(
         self, state: CycleState, pod: Pod, node: NodeName
     ) -> tuple[Status, dict[str, float]]:
-        """The plugins' last word, and how long those wait that ask for it."""
+        """The first rejection or SUCCESS, and how long the plugins want to wait, by name."""
         waits: dict[str, float] = {}
         for method in self._chain["permit"]:
             if method.name in state.idle:
@@ -327,45 +338,50 @@ class Profile:
     def run_pre_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
-        """What one pre_bind plugin says or asks for."""
+        """The result of one plugin's pre_bind."""
         return invoke.pre_bind(self.require(plugin, "pre_bind"), state, pod, node)
 
     @measured("PreBind")
     def run_pre_bind_next(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Awaiting | tuple[Request, ...]:
-        """What a pre_bind plugin says or asks for, now that its requests were carried out."""
+        """The result of one plugin's pre_bind_next, after its requests succeeded."""
         return invoke.pre_bind(self.require(plugin, "pre_bind_next"), state, pod, node)
 
     @property
     def binds(self) -> list[Any]:
         return self._at["bind"]
 
-    @measured("Bind")
     def run_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
-        """What one bind plugin says or asks for."""
-        return invoke.bind(self.require(plugin, "bind"), state, pod, node)
+        """The result of one bind plugin, which may also be an extender."""
+        method = self._methods.get((plugin.name, "bind")) or self.require(plugin, "bind")
+        meter = self.meter
+        began = 0.0 if meter is None else meter.begin()
+        result = invoke.bind(method, state, pod, node)
+        if meter is not None:
+            meter.end_point("Bind", began, result)
+        return result
 
-    @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-        """Tell everybody; returns what went wrong on the way."""
-        return _run_all(self._chain["post_bind"], state, pod, node)
+        """Call every plugin after the pod is bound; returns the failures."""
+        return self._run_all("post_bind", state, pod, node)
 
-
-def _run_all(
-    methods: Iterable[PluginMethod], state: CycleState, pod: Pod, node: NodeName
-) -> list[str]:
-    """Call every method, also after one failed; returns the failures."""
-    failures = []
-    for method in methods:
-        if method.name not in state.idle:
-            try:
-                method(state, pod, node)
-            except PluginError as failure:
-                failures.append(str(failure))
-    return failures
+    def _run_all(self, name: str, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
+        """Call a method of every plugin, also after one failed; returns the failures."""
+        meter = self.meter
+        began = 0.0 if meter is None else meter.begin()
+        failures: list[str] = []
+        for method in self._chain[name]:
+            if method.name not in state.idle:
+                try:
+                    method(state, pod, node)
+                except PluginError as failure:
+                    failures.append(str(failure))
+        if meter is not None:
+            meter.end_point(points.METHODS[name].label, began, failures)
+        return failures
 
 
 def _post_filter(
