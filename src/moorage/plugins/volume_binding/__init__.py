@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod goes where its claims' volumes are, can be found, or can be made."""
+"""VolumeBinding: a node must access the pod's volumes, have matching ones, or get new ones."""
 
 from moorage.plugins.volume_binding.plugin import VolumeBinding
 

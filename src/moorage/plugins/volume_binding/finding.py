@@ -1,20 +1,31 @@
-"""Finding volumes: for one node, and for all nodes at once.
+"""Find volumes for a pod's claims: on one node, and on all nodes at once.
 
-Every node gets a sum of what is wrong with it, in which each of Kubernetes' four reasons is a bit.
+A claim that has a volume needs a node that can access it. For any other claim an existing volume is
+matched: a volume that an administrator reserved for the claim decides, whether the node can access
+it or not; otherwise the smallest that is large enough, by name where several are. If no volume
+matches, the storage class must be able to provision one for the node.
+
+What is wrong with a node is an integer, in which each of Kubernetes' four reasons is a bit.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.volume_binding import matching, migration, provisioning, reach
-from moorage.plugins.volume_binding.coverage import Ints
-from moorage.plugins.volume_binding.pod_claims import Claim, Delayed, PodClaims
+from moorage.plugins.volume_binding import accessible_nodes
+from moorage.plugins.volume_binding.accessible_nodes import AccessibleNodes
+from moorage.plugins.volume_binding.object_index import Ints, ObjectIndex
+from moorage.plugins.volume_binding.pod_claims import Claim, Delayed, PodClaims, VolumeError
 
 Volume = mp.PersistentVolume
+Capacity = mp.CSIStorageCapacity
+VolumeRequirements = mp.volume_matching.VolumeRequirements
 
+# What is wrong with a node, as bits.
 FAR, NOT_FOUND, NO_ROOM, LOST = 1, 2, 4, 8
 REASONS = {
     FAR: "node(s) didn't match PersistentVolume's node affinity",
@@ -22,12 +33,10 @@ REASONS = {
     NO_ROOM: "node(s) did not have enough free storage",
     LOST: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
-# What a failed provision means for the node.
-_PROVISION = np.array([0, NOT_FOUND, NO_ROOM])
 
 
 class Provisioned(NamedTuple):
-    """A claim for which a volume is to be made, and the capacity that it would come from."""
+    """A claim for which a volume is to be provisioned, and the capacity that it uses."""
 
     claim: Claim
     capacity: mp.CSIStorageCapacity | None
@@ -48,26 +57,26 @@ _STATUSES = [
 
 
 def status(problems: int) -> mp.Status:
-    """What is wrong with a node, in Kubernetes' words and order."""
+    """The status for what is wrong with a node, with reasons in Kubernetes' order."""
     return _STATUSES[problems] if problems else mp.SUCCESS
 
 
-# One node
+# One node: volumes that claims have, existing volumes, provisioning
 
 
 def find(cluster: mp.Cluster, claims: PodClaims, node: mp.Node) -> Found:
     """What a pod's claims get on a node."""
-    problems = _reached(cluster, claims, node)
+    problems = _check_bound(cluster, claims, node)
     found = _find_delayed(cluster, claims.delayed, node) if claims.delayed else Found()
     return found._replace(problems=problems | found.problems)
 
 
-def _reached(cluster: mp.Cluster, claims: PodClaims, node: mp.Node) -> int:
+def _check_bound(cluster: mp.Cluster, claims: PodClaims, node: mp.Node) -> int:
     for claim in claims.bound:
         volume = cluster.latest(Volume, claim.spec.volume_name)
         if volume is None:
             return LOST
-        if not migration.reach_from(cluster, volume, node.name).includes(node.labels):
+        if not accessible_nodes.of_volume(cluster, volume, node.name).includes(node.labels):
             return FAR
     return 0
 
@@ -79,18 +88,18 @@ def _find_delayed(cluster: mp.Cluster, delayed: tuple[Delayed, ...], node: mp.No
         return Found(NOT_FOUND)
     matched: list[tuple[Claim, Volume]] = []
     to_provision = selected
-    for claim in matching.in_order([each.claim for each in delayed if each.selected_node is None]):
-        volume = matching.match(cluster, claim, node.labels, {v.name for _, v in matched})
+    for claim in in_order([each.claim for each in delayed if each.selected_node is None]):
+        volume = match(cluster, claim, node.labels, {v.name for _, v in matched})
         if volume is None:
             to_provision = [*to_provision, classes[claim.key]]
         else:
             matched.append((claim, volume))
     provisioned: list[Provisioned] = []
     for each in to_provision:
-        provision = provisioning.check(cluster, each, node.labels)
-        if provision.problem:
-            return Found(int(_PROVISION[provision.problem]), tuple(matched))
-        provisioned.append(Provisioned(each.claim, provision.capacity))
+        provision = can_provision(cluster, each, node.labels)
+        if isinstance(provision, int):
+            return Found(provision, tuple(matched))
+        provisioned.append(provision)
     return Found(0, tuple(matched), tuple(provisioned))
 
 
@@ -101,12 +110,12 @@ def find_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
     """For every row of the table, what is wrong there."""
     problems = np.zeros(cluster.table.capacity, dtype=np.int64)
     for claim in claims.bound:
-        fine = problems == 0  # The first of the bound claims that fails decides.
+        fine = problems == 0  # The first bound claim that fails decides.
         volume = cluster.latest(Volume, claim.spec.volume_name)
         if volume is None:
             problems[fine] = LOST
             break
-        problems[fine & ~migration.reached_rows(cluster, volume)] = FAR
+        problems[fine & ~accessible_nodes.rows_of_volume(cluster, volume)] = FAR
     if claims.delayed:
         problems |= _find_delayed_all(cluster, claims)
     return problems
@@ -119,7 +128,7 @@ def _find_delayed_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
     for each in selected:
         open_ &= table.named([each.selected_node or ""])
     classes = {each.claim.key: each for each in delayed}
-    others = matching.in_order([each.claim for each in delayed if each.selected_node is None])
+    others = in_order([each.claim for each in delayed if each.selected_node is None])
     missing: list[tuple[Delayed, mp.Mask]] = [(each, open_) for each in selected]
     unsure = np.zeros(table.capacity, dtype=np.bool_)
     if (open_ & table.active).any():
@@ -131,7 +140,7 @@ def _find_delayed_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
     for each, rows in missing:
         rows = rows & (problems == 0)
         if rows.any():
-            problems[rows] = _PROVISION[provisioning.check_all(cluster, each)[rows]]
+            problems[rows] = can_provision_all(cluster, each)[rows]
     for row in np.flatnonzero(unsure & table.active).tolist():
         problems[row] = _find_delayed(cluster, delayed, table.info(row).node).problems
     return problems
@@ -140,16 +149,162 @@ def _find_delayed_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
 def _unmatched(
     cluster: mp.Cluster, claim: Claim, before: list[Claim]
 ) -> tuple[mp.Mask, NDArray[np.bool_]]:
-    """The rows on which a claim finds no volume, and those where that depends on others' choice."""
-    want = matching.wanted(claim)
+    """The rows without a volume for a claim, and those where it depends on the other claims."""
+    want = wanted(claim)
     everywhere = np.ones(cluster.table.capacity, dtype=np.bool_)
-    reserved = matching.reserved(cluster, claim, want)
-    if reserved and claim in before:
-        return everywhere, everywhere  # A claim that is used twice may have taken it already.
-    if reserved:
-        reached = reach.masks(cluster).of(reach.of_affinity(reserved[0].spec.node_affinity))
+    by_hand = reserved(cluster, claim, want)
+    if by_hand and claim in before:
+        return everywhere, everywhere  # A claim that is used twice may have it already.
+    if by_hand:
+        reached = accessible_nodes.masks(cluster).of(
+            accessible_nodes.of_affinity(by_hand[0].spec.node_affinity)
+        )
         return ~reached, ~everywhere
-    counts = matching.match_counts(cluster, want)
+    counts = match_counts(cluster, want)
     rivals = sum(mp.claims.class_of(each) == want.storage_class for each in before)
-    # With more volumes than others before it, one is left whatever they take.
+    # With more volumes than earlier claims, one is left whatever these take.
     return counts == 0, (counts > 0) & (counts <= rivals)
+
+
+# Existing volumes
+
+
+def wanted(claim: Claim) -> VolumeRequirements:
+    """What a claim asks for."""
+    try:
+        return mp.volume_matching.wanted(claim)
+    except mp.selectors.SelectorError as problem:
+        text = f"error creating internal label selector for claim: {claim.key}: {problem}"
+        raise VolumeError(text) from problem
+
+
+def in_order(claims: Sequence[Claim]) -> list[Claim]:
+    """Small claims choose first, which leaves large volumes to others."""
+    return sorted(claims, key=mp.claims.requested_nano)
+
+
+def _volume_group(volume: Volume) -> tuple[str, str]:
+    """Free volumes are listed by class, others by class and claim."""
+    given = volume.spec.claim_ref
+    return mp.claims.class_of(volume), "" if given is None else f"{given.namespace}/{given.name}"
+
+
+def _volume_nodes(volume: Volume) -> AccessibleNodes:
+    return accessible_nodes.of_affinity(volume.spec.node_affinity)
+
+
+def volume_index(cluster: mp.Cluster) -> ObjectIndex[Volume]:
+    """The volumes of a cluster; for `cluster.derived`, which makes it once."""
+    return ObjectIndex(cluster, Volume, _volume_group, _volume_nodes)
+
+
+def reserved(cluster: mp.Cluster, claim: Claim, want: VolumeRequirements) -> list[Volume]:
+    """The volumes whose claimRef an administrator set to this claim, by name."""
+    found = cluster.derived(volume_index).all_of((want.storage_class, claim.key))
+    return [volume for volume in found if _is_for(volume, claim) and want.allows(volume)]
+
+
+def _is_for(volume: Volume, claim: Claim) -> bool:
+    given = volume.spec.claim_ref
+    return given is not None and mp.claims.refers_to(given, claim)
+
+
+def match(
+    cluster: mp.Cluster, claim: Claim, labels: Mapping[str, str], taken: set[str]
+) -> Volume | None:
+    """The volume that a claim gets on a node with these labels; `taken` belong to other claims."""
+    want = wanted(claim)
+    for volume in reserved(cluster, claim, want):
+        if volume.name not in taken:
+            return volume if _volume_nodes(volume).includes(labels) else None
+    free = [
+        volume
+        for volume in cluster.derived(volume_index).near((want.storage_class, ""), labels)
+        if volume.name not in taken
+        and want.suits(volume)
+        and _volume_nodes(volume).includes(labels)
+    ]
+    return min(free, key=mp.claims.capacity_nano, default=None)
+
+
+def match_counts(cluster: mp.Cluster, want: VolumeRequirements) -> Ints:
+    """For every row, how many free volumes match."""
+    return cluster.derived(volume_index).counts(
+        (want.storage_class, ""), want, partial(VolumeRequirements.suits, want)
+    )
+
+
+# Provisioning
+
+
+def _capacity_group(capacity: Capacity) -> str:
+    return capacity.storage_class_name
+
+
+def _capacity_nodes(capacity: Capacity) -> AccessibleNodes:
+    return accessible_nodes.of_selector(capacity.node_topology)
+
+
+def capacity_index(cluster: mp.Cluster) -> ObjectIndex[Capacity]:
+    """The storage capacities of a cluster; for `cluster.derived`, which makes it once."""
+    return ObjectIndex(cluster, Capacity, _capacity_group, _capacity_nodes)
+
+
+def limit(capacity: Capacity) -> int | None:
+    """The largest volume that fits; None if the driver does not say."""
+    stated = capacity.maximum_volume_size
+    stated = capacity.capacity if stated is None else stated
+    return None if stated is None else mp.quantity.value(stated)
+
+
+def can_hold(size: int, capacity: Capacity) -> bool:
+    """Whether a volume of that size fits; claims are not added up, as in Kubernetes."""
+    most = limit(capacity)
+    return most is not None and most >= size
+
+
+def _required_size(cluster: mp.Cluster, delayed: Delayed) -> int | None:
+    """The size for which there has to be capacity; None if the driver does not publish any."""
+    request = delayed.claim.spec.resources.requests.get("storage")
+    driver = cluster.get(mp.CSIDriver, delayed.storage_class.provisioner)
+    if request is None or driver is None or not driver.spec.storage_capacity:
+        return None
+    return mp.quantity.value(request)
+
+
+def _has_provisioner(storage_class: mp.StorageClass) -> bool:
+    return storage_class.provisioner not in ("", mp.claims.NO_PROVISIONER)
+
+
+def can_provision(
+    cluster: mp.Cluster, delayed: Delayed, labels: Mapping[str, str]
+) -> Provisioned | int:
+    """The capacity for a claim on a node with these labels, or what is wrong there."""
+    storage_class = delayed.storage_class
+    within = _has_provisioner(storage_class) and accessible_nodes.of_topologies(
+        storage_class
+    ).includes(labels)
+    if not within:
+        return NOT_FOUND
+    size = _required_size(cluster, delayed)
+    if size is None:
+        return Provisioned(delayed.claim, None)
+    for capacity in cluster.derived(capacity_index).near(storage_class.name, labels):
+        if can_hold(size, capacity) and _capacity_nodes(capacity).includes(labels):
+            return Provisioned(delayed.claim, capacity)
+    return NO_ROOM
+
+
+def can_provision_all(cluster: mp.Cluster, delayed: Delayed) -> mp.Mask:
+    """For every row, what keeps a volume from being provisioned there."""
+    storage_class = delayed.storage_class
+    if not _has_provisioner(storage_class):
+        return np.full(cluster.table.capacity, NOT_FOUND, dtype=np.int64)
+    within = accessible_nodes.masks(cluster).of(accessible_nodes.of_topologies(storage_class))
+    problems = np.where(within, 0, NOT_FOUND)
+    size = _required_size(cluster, delayed)
+    if size is not None:
+        holds = partial(can_hold, size)
+        counts = cluster.derived(capacity_index).counts(storage_class.name, size, holds)
+        problems[within & (counts == 0)] = NO_ROOM
+    return problems

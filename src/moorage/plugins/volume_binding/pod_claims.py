@@ -1,4 +1,4 @@
-"""A pod's claims, sorted: those that have a volume, and those that get one where the pod goes."""
+"""A pod's claims: those that have a volume, and those that get one when the pod has a node."""
 
 from typing import NamedTuple
 
@@ -10,30 +10,30 @@ UNBOUND = mp.unresolvable("pod has unbound immediate PersistentVolumeClaims")
 
 
 class VolumeError(mp.PluginFailure):
-    """Trouble with a volume, in Kubernetes' words."""
+    """An error with a volume; the text is Kubernetes'."""
 
 
 class Delayed(NamedTuple):
-    """A claim that gets its volume where its pod goes, and its class."""
+    """A claim that gets its volume when its pod has a node, and its class."""
 
     claim: Claim
     storage_class: mp.StorageClass
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which a volume is being made already; an earlier attempt asked for it."""
+        """The node for which an earlier attempt requested a volume."""
         return self.claim.metadata.annotations.get(mp.claims.SELECTED_NODE)
 
 
 class PodClaims(NamedTuple):
-    """What the volumes of a pod stand for, in the order of its volumes."""
+    """The claims of a pod, in the order of its volumes."""
 
     bound: tuple[Claim, ...] = ()
     delayed: tuple[Delayed, ...] = ()
 
 
-def sort_out(cluster: mp.Cluster, pod: mp.Pod) -> PodClaims | mp.Status:
-    """The claims of a pod, SKIP if it has none, or why it cannot go anywhere."""
+def read_claims(cluster: mp.Cluster, pod: mp.Pod) -> PodClaims | mp.Status:
+    """The claims of a pod, SKIP if it has none, or a rejection for all nodes."""
     names = [(v, name) for v in pod.spec.volumes if (name := mp.claims.name_of(pod, v)) is not None]
     if not names:
         return mp.SKIP
@@ -46,7 +46,7 @@ def sort_out(cluster: mp.Cluster, pod: mp.Pod) -> PodClaims | mp.Status:
     immediate = False
     for _, name in names:
         claim = cluster.latest(Claim, f"{pod.namespace}/{name}")
-        assert claim is not None, f"claim {name} was there a moment ago"
+        assert claim is not None, f"claim {name} was found just before"
         if mp.claims.is_fully_bound(claim):
             bound.append(claim)
             continue
@@ -59,7 +59,7 @@ def sort_out(cluster: mp.Cluster, pod: mp.Pod) -> PodClaims | mp.Status:
 
 
 def _problem(claim: Claim | None, pod: mp.Pod, volume: mp.Volume, name: str) -> str:
-    """What keeps a claim from being used at all; empty if nothing does."""
+    """Why a claim cannot be used; empty if it can."""
     if claim is None and volume.ephemeral is not None:
         return (
             f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
