@@ -84,7 +84,7 @@ from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.changes import FEW_ROWS, Cursor
 from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.counters import TermCounter
-from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView, few_rows_in
+from moorage.nodes.domains import DomainSums, DomainView, EligibleRows, RowView, few_rows_in
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
@@ -123,7 +123,7 @@ __all__ = [
     "Depends",
     "DomainSums",
     "DomainView",
-    "Eligibility",
+    "EligibleRows",
     "Events",
     "Hint",
     "HostPort",

@@ -292,7 +292,7 @@ def test_a_gated_pod_is_flushed(holds, place):
     r.profile.holds = {"p1": "Gate"}
     r.queue.add(pod, 0.0)
     r.profile.holds = holds
-    r.queue.flush_unschedulable(301.0)
+    r.queue.flush_unschedulable(301.0, 301.0)
     assert r.where(pod) == place
     [entry] = r.queue.dump()[place]
     assert entry.was_flushed is (place == "active")
@@ -307,7 +307,7 @@ def test_10_a_gated_pod_that_backs_off_is_flushed_into_the_back_off():
     r.queue.activate([pod], 1.0)
     assert r.where(pod) == "gated"
     r.profile.holds = {}
-    r.queue.flush_unschedulable(301.0)
+    r.queue.flush_unschedulable(301.0, 301.0)
     assert r.where(pod) == "backoff"
 
 
@@ -317,7 +317,7 @@ def test_11_a_flushed_gated_pod_rests_again():
     r.queue.add(pod, 0.0)
     entry = r.queue.dump()["gated"][0]
     for now, flushed_at in [(301.0, 301.0), (541.0, 301.0), (602.0, 602.0)]:
-        r.queue.flush_unschedulable(now)
+        r.queue.flush_unschedulable(now, now)
         assert entry.flushed_at == flushed_at
 
 
@@ -341,7 +341,7 @@ def test_a_flush_of_nobody_is_no_news():
     r = rig()
     entry = r.fly(make_pod())
     r.queue.advance(330.0)
-    r.queue.flush_unschedulable(331.0)
+    r.queue.flush_unschedulable(331.0, 331.0)
     assert r.queue.timeline() == [entry]
 
 

@@ -1,4 +1,6 @@
-"""Cache: which pod is on which node, confirmed or assumed; the only writer of the NodeTable.
+"""Cache: nodes, and which pod is on which node, confirmed or assumed.
+
+It is the only writer of the NodeTable.
 
 Pods are known by UID. A pod that is observed on another node than assumed is moved there. A pod may
 be on a node that is not known yet, or not any more: the table keeps its row. An assumed pod whose
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.transitions import TransitionTable
 from moorage.errors import MoorageError
@@ -151,6 +154,14 @@ class Cache:
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it is not known."""
         return self._drop(self._pods.get(uid), REMOVE)
+
+    def set_node(self, node: Node) -> None:
+        """Add a node, or replace its object."""
+        self._table.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node; its pods stay until they are gone."""
+        self._table.remove_node(name)
 
     def unconfirmed(self, now: float, after_seconds: float = 0.0) -> Iterator[Cached]:
         """Assumed pods whose binding was reported done so long ago, oldest first."""

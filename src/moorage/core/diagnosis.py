@@ -1,24 +1,24 @@
-"""Why not: verdicts summed into the sentence people read in `kubectl describe`."""
+"""Diagnosis: why no node is feasible, as the message that `kubectl describe` shows."""
 
 from dataclasses import dataclass, field
 
 from moorage.framework.status import Code, Status
 
 NO_NODES = "no nodes available to schedule pods"
-LONGEST_NOTE = 1024
+MOST_NOTE_BYTES = 1024
 CUT = " ..."
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What refused the pod: the text, and the plugins whose cure is waited for."""
+    """The message, and the plugins that rejected the pod."""
 
     message: str
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
 
     def blame(self, status: Status) -> None:
-        """Remember who refused; a refusal by PENDING counts in both sets."""
+        """Add the plugin of a rejection; a PENDING one is in both sets."""
         if status.plugin:
             self.unschedulable_plugins.add(status.plugin)
             if status.code is Code.PENDING:
@@ -26,13 +26,13 @@ class Diagnosis:
 
 
 def with_post_filter(message: str, post_filter: str) -> str:
-    """The sentence with what post_filter plugins had to add."""
+    """The message with that of post_filter plugins appended."""
     return f"{message} {post_filter}" if post_filter else message
 
 
 def note(message: str) -> str:
-    """A message cut to what an Event can carry."""
+    """A message cut to the length of an Event's note."""
     raw = message.encode()
-    if len(raw) <= LONGEST_NOTE:
+    if len(raw) <= MOST_NOTE_BYTES:
         return message
-    return raw[: LONGEST_NOTE - len(CUT)].decode(errors="ignore") + CUT
+    return raw[: MOST_NOTE_BYTES - len(CUT)].decode(errors="ignore") + CUT

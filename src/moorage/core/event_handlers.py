@@ -196,14 +196,13 @@ class EventHandlers:
     # Nodes
 
     def _node_present(self, new: Node, now: float) -> None:
-        table = self._cluster.table
-        old = table.node(new.name)
+        old = self._cluster.table.node(new.name)
         if old is not None and is_older(new, old):
             return
         if old is not None and old.uid != new.uid:
             self._node_gone(old, now)
             old = None
-        table.set_node(new)
+        self._cache.set_node(new)
         changes = [ClusterEvent.NODE_ADD] if old is None else events.node_update(old, new)
         for event in changes:
             self._queue.move_all(event, old, new, now)
@@ -212,7 +211,7 @@ class EventHandlers:
         old = self._cluster.table.node(node.name)
         if old is not None and old.uid == node.uid:
             self._queue.move_all(ClusterEvent.NODE_DELETE, old, None, now)
-            self._cluster.table.remove_node(node.name)
+            self._cache.remove_node(node.name)
 
     # Other objects
 

@@ -1,7 +1,7 @@
-"""Facts: what happened, to whom, when. `journal.story(uid)` is a pod's life in order.
+"""Journal: the facts, what happened to which pod and when.
 
 The journal is data, not a log: simulations compare it byte for byte, explanations and metrics are
-made from it, and an InvariantError prints the story of the pod that it is about.
+made from it, and an InvariantError prints the history of its pod.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from msgspec import Struct
 class Fact(
     Struct, frozen=True, kw_only=True, tag_field="fact", tag=True, omit_defaults=True, gc=False
 ):
-    """Something happened at a time, most often to a pod."""
+    """An entry of the journal, most often about a pod."""
 
     at: float
     pod: str = ""
@@ -44,7 +44,7 @@ class ScoredNode(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Decided(Fact, frozen=True, kw_only=True):
-    """A node was picked."""
+    """A node was selected."""
 
     node: str
     nodes: int
@@ -54,7 +54,7 @@ class Decided(Fact, frozen=True, kw_only=True):
 
 
 class Refused(Fact, frozen=True, kw_only=True):
-    """No node fits, or a plugin said no later on."""
+    """No node is feasible, or a plugin rejected the pod later."""
 
     message: str
     plugins: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Refused(Fact, frozen=True, kw_only=True):
 
 
 class Erred(Fact, frozen=True, kw_only=True):
-    """The attempt failed by trouble rather than by refusal."""
+    """The attempt ended in an error, not in a rejection."""
 
     message: str
 
@@ -76,7 +76,7 @@ class Waiting(Fact, frozen=True, kw_only=True):
 
 
 class Permitted(Fact, frozen=True, kw_only=True):
-    """The wait on permit is over: allowed, refused or timed out."""
+    """The wait on permit is over: allowed, rejected or timed out."""
 
     result: str
 
@@ -88,33 +88,33 @@ class Bound(Fact, frozen=True, kw_only=True):
 
 
 class Confirmed(Fact, frozen=True, kw_only=True):
-    """The world shows the pod on its node."""
+    """The pod is observed on its node."""
 
     node: str
 
 
 class Forgotten(Fact, frozen=True, kw_only=True):
-    """An assumed pod's room was given back."""
+    """An assumed pod was removed from its node."""
 
     node: str
     reason: str
 
 
 class Expired(Fact, frozen=True, kw_only=True):
-    """A binding that was reported done turned out not to be there."""
+    """A binding that was reported done does not exist."""
 
     node: str
 
 
 class Preempting(Fact, frozen=True, kw_only=True):
-    """Others have to leave a node for the pod."""
+    """Victims are evicted from a node for the pod."""
 
     node: str
     victims: tuple[str, ...]
 
 
 class Preempted(Fact, frozen=True, kw_only=True):
-    """The pod has to leave its node for another."""
+    """The pod is evicted from its node for another pod."""
 
     node: str
     by: str
@@ -126,7 +126,7 @@ class Gone(Fact, frozen=True, kw_only=True):
 
 
 class SlowPlugin(Fact, frozen=True, kw_only=True):
-    """A plugin without a whole-cluster form was asked about very many nodes."""
+    """A plugin without a whole-cluster form was called for very many nodes."""
 
     plugin: str
     point: str
@@ -134,7 +134,7 @@ class SlowPlugin(Fact, frozen=True, kw_only=True):
 
 
 class MixedKeys(Fact, frozen=True, kw_only=True):
-    """A queue_sort plugin gave keys that cannot be compared with each other; told once."""
+    """A queue_sort plugin returned keys that cannot be compared; recorded once."""
 
     plugin: str
     message: str
@@ -147,7 +147,7 @@ class Journal:
         self._facts: deque[Fact] = deque(maxlen=limit)
 
     def add(self, fact: Fact) -> None:
-        """Take note of a fact."""
+        """Append a fact."""
         self._facts.append(fact)
 
     def __iter__(self) -> Iterator[Fact]:

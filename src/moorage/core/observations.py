@@ -1,10 +1,9 @@
-"""What the world may tell us.
+"""Observations: changes of objects, the input of the core.
 
-The core keeps its own last version of every object, so an observation carries the new one only.
-Observations may come late, twice, or not at all: an `Added` of something known counts as an
-update, an `Updated` of something unknown as an addition, and an object under a known name with
-another UID as a deletion followed by an addition. `Listed` is the full truth about one kind after
-a gap; what it does not contain is gone.
+The core keeps its own last version of every object, so an observation has only the new one. It may
+come late, twice, or not at all: an `Added` of a known object counts as an update, an `Updated` of
+an unknown one as an addition, and an object under a known name with another UID as a deletion
+followed by an addition. `Listed` has all objects of a kind, after a gap; any other is gone.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from moorage.api.meta import KubeObject
 
 
 class Added(Struct, frozen=True, gc=False):
-    """An object is there."""
+    """An object exists."""
 
     obj: KubeObject
 
@@ -27,7 +26,7 @@ class Updated(Struct, frozen=True, gc=False):
 
 
 class Deleted(Struct, frozen=True, gc=False):
-    """An object is gone; carries its last known version."""
+    """An object is gone; with its last known version."""
 
     obj: KubeObject
 

@@ -195,7 +195,7 @@ class SchedulingQueue:
         """Do what is due: backoffs that are over, pods that have waited too long."""
         self.flush_backoff(now)
         tick = now // FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS
-        self._flush(tick, now)
+        self.flush_unschedulable(tick, now)
 
     def deadline(self, now: float) -> float | None:
         """When advance will next have something to do; None if never, as things stand."""
@@ -211,9 +211,14 @@ class SchedulingQueue:
         while (entry := self._backoff.pop_over(now)) is not None:
             self._queues.enter_active(entry, events.BACKOFF_COMPLETE, now)
 
-    def flush_unschedulable(self, now: float) -> None:
-        """Requeue pods that have waited too long, in case that a hint was wrong."""
-        self._flush(now, now)
+    def flush_unschedulable(self, until: float, now: float) -> None:
+        """Requeue pods that have waited too long at a time, in case that a hint was wrong."""
+        overdue = self._unschedulable.waiting_longer(self._max_unschedulable_seconds, until)
+        for entry in overdue:
+            entry.was_flushed = True
+            entry.flushed_at = now
+        if overdue:
+            self._move(overdue, events.UNSCHEDULABLE_TIMEOUT, None, None, now)
 
     # Reading
 
@@ -318,12 +323,3 @@ class SchedulingQueue:
         if missed is None or not entry.has_rejectors:
             return AFTER_BACKOFF
         return self._requeueing.best(entry, missed)
-
-    def _flush(self, until: float, now: float) -> None:
-        """Requeue the pods that have waited too long at a time."""
-        overdue = self._unschedulable.waiting_longer(self._max_unschedulable_seconds, until)
-        for entry in overdue:
-            entry.was_flushed = True
-            entry.flushed_at = now
-        if overdue:
-            self._move(overdue, events.UNSCHEDULABLE_TIMEOUT, None, None, now)

@@ -4,7 +4,7 @@ The code reads the next state from the table, so a step that the table does not 
 once. `docs/architecture.md` shows the same tables; a test compares the two.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from moorage.errors import InvariantError
 
@@ -21,23 +21,3 @@ class TransitionTable(dict[tuple[str, str], str]):
     def __missing__(self, key: tuple[str, str]) -> str:
         state, event = key
         raise InvariantError(f"{self.name}: no event {event!r} in state {state!r}")
-
-    def markdown(self) -> Iterator[str]:
-        """The table as lines of Markdown: a state diagram, then a row per transition."""
-        yield "```mermaid"
-        yield "stateDiagram-v2"
-        edges: dict[tuple[str, str], list[str]] = {}
-        for state, event, after, _ in self.rows:
-            edges.setdefault((state, after), []).append(event)
-        for (state, after), events in edges.items():
-            yield f"    {_word(state)} --> {_word(after)}: {', '.join(events)}"
-        yield "```"
-        yield ""
-        yield "| state | event | next state | when |"
-        yield "|---|---|---|---|"
-        for state, event, after, reason in self.rows:
-            yield f"| {state} | {event} | {after} | {reason} |"
-
-
-def _word(state: str) -> str:
-    return state.replace(" ", "_")

@@ -1,1 +1,1 @@
-"""The cluster as columns: one row per node, one array per quantity."""
+"""The node table: a row per node, a NumPy column per quantity; change logs and counters."""

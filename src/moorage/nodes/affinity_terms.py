@@ -1,7 +1,7 @@
-"""Pod affinity terms, parsed: which pods a term speaks of, and what it calls near.
+"""Pod affinity terms, parsed: which pods a term selects, and its topology key.
 
-A list of terms with a fault in it counts as empty, and says why in `problems`: for a pod that
-waits that is a reason to refuse it, for one that runs it is just one voice less.
+A list with an invalid term counts as empty, with an error in `problems`: a pending pod with such a
+list is rejected, a running pod's list is ignored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _decode = msgspec.msgpack.Decoder(Both).decode
 
 
 class TermKind(Enum):
-    """What a term is about; the value is how Kubernetes calls the list that it stands in."""
+    """The list that a term is in; the value is Kubernetes' name of the list."""
 
     REQUIRED_AFFINITY = "requiredAffinityTerms"
     REQUIRED_ANTI_AFFINITY = "requiredAntiAffinityTerms"
@@ -34,7 +34,7 @@ class TermKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """Pods of these namespaces, or of namespaces so labelled, that the selector matches."""
+    """Pods that the selector matches, in these namespaces or in those that a selector matches."""
 
     selector: Selector
     topology_key: str
@@ -48,7 +48,7 @@ class AffinityTerm:
         labels: Mapping[str, str],
         namespace_labels: Mapping[str, str] = _NO_LABELS,
     ) -> bool:
-        """Whether a term speaks of a pod with these labels in a namespace with those."""
+        """Whether a term selects a pod with these labels in a namespace with those."""
         return self.selector.matches(labels) and (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         )
@@ -58,7 +58,7 @@ Terms = tuple[AffinityTerm, ...]
 
 
 class PodTerms(NamedTuple):
-    """The four lists of a pod, and what is wrong with those that do not parse."""
+    """The four lists of a pod, and the errors of those that do not parse."""
 
     required_affinity: Terms = ()
     required_anti_affinity: Terms = ()
@@ -67,7 +67,7 @@ class PodTerms(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def by_kind(self) -> list[tuple[TermKind, AffinityTerm]]:
-        """All terms, each with what it is about."""
+        """All terms, each with its kind."""
         lists = zip(TermKind, self[:4], strict=True)
         return [(kind, term) for kind, terms in lists for term in terms]
 
@@ -76,7 +76,7 @@ NO_TERMS = PodTerms()
 
 
 def content(pod: Pod) -> bytes:
-    """What a pod says about other pods, in a form that can be a key; empty if nothing."""
+    """A pod's affinity and anti-affinity to pods, encoded as a key; empty if it has none."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return b""
@@ -85,14 +85,14 @@ def content(pod: Pod) -> bytes:
 
 def of(pod: Pod) -> PodTerms:
     """The terms of a pod."""
-    said = content(pod)
-    return parse(pod.namespace, said) if said else NO_TERMS
+    encoded = content(pod)
+    return parse(pod.namespace, encoded) if encoded else NO_TERMS
 
 
 @lru_cache(maxsize=4096)
-def parse(namespace: str, said: bytes) -> PodTerms:
-    """The terms that a pod of this namespace states, from its `content`."""
-    affinity, anti_affinity = (each or PodAffinity() for each in _decode(said))
+def parse(namespace: str, encoded: bytes) -> PodTerms:
+    """The terms of a pod of this namespace, from its `content`."""
+    affinity, anti_affinity = (each or PodAffinity() for each in _decode(encoded))
     parsed: list[Terms] = []
     problems: list[str] = []
     for kind, stated in (
@@ -103,9 +103,9 @@ def parse(namespace: str, said: bytes) -> PodTerms:
     ):
         try:
             parsed.append(tuple(_term(namespace, term, weight) for weight, term in stated))
-        except SelectorError as trouble:
+        except SelectorError as error:
             parsed.append(())
-            problems.append(f"{kind.value}: {trouble}")
+            problems.append(f"{kind.value}: {error}")
     return PodTerms(parsed[0], parsed[1], parsed[2], parsed[3], tuple(problems))
 
 

@@ -1,7 +1,7 @@
-"""Numbers per topology domain, moved along as pods and nodes come and go, never recounted.
+"""Sums per topology domain, updated as pods and nodes come and go, never counted again.
 
 A domain is a value of a label key, and its id is the value's code in that label's column. Nodes
-without the label (code 0) belong to no domain; what lies on them is summed apart, in `absent`.
+without the label (code 0) belong to no domain; they are summed separately, in `absent`.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ from moorage.nodes.resources import Ints
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
 
-# There may be many views; whoever did not look for so many changes reads all domains again.
+# The length of each view's logs: there may be many views, so a late reader reads all domains.
 LONGEST = 1024
 # With more than one row in so many, computing all rows is faster than selecting some.
 DENSE = 16
@@ -38,26 +38,26 @@ class DomainSums:
         self.column = column
         self._sums: Ints = np.zeros(len(column.values), dtype=np.int64)
         self.absent = 0
-        # In how many domains the number is not 0.
+        # The number of domains whose sum is not 0.
         self.nonzero = 0
 
     @property
     def sums(self) -> Ints:
-        """The numbers by domain id; at 0, for nodes without the label, is always 0."""
-        wanted = len(self.column.values)
-        if len(self._sums) < wanted:
-            # A quarter more at a time, because nodes with new values often come in flocks.
-            more = np.zeros(wanted - len(self._sums) + wanted // 4, dtype=np.int64)
+        """The sums by domain id; entry 0, for nodes without the label, is always 0."""
+        domains = len(self.column.values)
+        if len(self._sums) < domains:
+            # A quarter more at a time, because many nodes with new values often come together.
+            more = np.zeros(domains - len(self._sums) + domains // 4, dtype=np.int64)
             self._sums = np.concatenate([self._sums, more])
-        return self._sums[:wanted]
+        return self._sums[:domains]
 
     def at(self, value: str | None) -> int:
-        """The number of one domain, by its label value; 0 for no label and unknown values."""
+        """The sum of one domain, by its label value; 0 for no label and unknown values."""
         code = self.column.code_of.get(value, ABSENT)
         return int(self._sums[code]) if code < len(self._sums) else 0
 
     def add(self, row: int, amount: int) -> None:
-        """Something changed on a row."""
+        """Add to the domain of a row."""
         code = self.column.codes.item(row)
         if code == ABSENT:
             self.absent += amount
@@ -65,14 +65,14 @@ class DomainSums:
         sums = self._sums if code < len(self._sums) else self.sums
         before = sums.item(code)
         sums[code] = before + amount
-        self._note(row, code, before, before + amount)
+        self._changed(row, code, before, before + amount)
 
-    def _note(self, row: int, code: int, before: int, after: int) -> None:
-        """The number of a domain is another."""
+    def _changed(self, row: int, code: int, before: int, after: int) -> None:
+        """The sum of a domain changed."""
         self.nonzero += (after != 0) - (before != 0)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
-        """Sum up what is on rows so far."""
+        """Sum up the amounts of rows."""
         rows = np.fromiter(amounts.keys(), dtype=np.intp, count=len(amounts))
         values = np.fromiter(amounts.values(), dtype=np.int64, count=len(amounts))
         self.fill_rows(rows, values)
@@ -85,8 +85,8 @@ class DomainSums:
         self.nonzero = int(np.count_nonzero(self._sums))
 
 
-class Eligibility:
-    """The rows that an inclusion lets count, and how many of them each domain has."""
+class EligibleRows:
+    """The rows that an inclusion includes, and how many of them each domain has."""
 
     __slots__ = ("_nodes", "inclusion", "mask", "used_at")
 
@@ -97,7 +97,7 @@ class Eligibility:
         self._nodes: dict[str, DomainSums] = {}
 
     def nodes(self, column: LabelColumn) -> DomainSums:
-        """How many rows that count each domain of a key has."""
+        """How many included rows each domain of a key has."""
         nodes = self._nodes.get(column.key)
         if nodes is None:
             nodes = self._nodes[column.key] = DomainSums(column)
@@ -106,76 +106,76 @@ class Eligibility:
         return nodes
 
     def leave(self, row: int) -> None:
-        """A row's node is about to change."""
+        """Exclude a row: its node is about to change."""
         if self.mask[row]:
             for nodes in self._nodes.values():
                 nodes.add(row, -1)
             self.mask[row] = False
 
     def enter(self, row: int, node: Node | None) -> None:
-        """A row's node has changed."""
+        """Include a row again if its new node is eligible."""
         if node is not None and self.inclusion.includes(node):
             self.mask[row] = True
             for nodes in self._nodes.values():
                 nodes.add(row, 1)
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         more = np.zeros(capacity - len(self.mask), dtype=np.bool_)
         self.mask = np.concatenate([self.mask, more])
 
 
 class DomainView(DomainSums):
-    """What a counter counts, per domain; only on rows that count, if not all do."""
+    """A counter's sums per domain, of eligible rows only if there is an eligibility."""
 
     __slots__ = ("eligibility", "moved", "turned", "used_at")
 
-    def __init__(self, column: LabelColumn, eligibility: Eligibility | None) -> None:
+    def __init__(self, column: LabelColumn, eligibility: EligibleRows | None) -> None:
         super().__init__(column)
         self.eligibility = eligibility
         self.used_at = 0
-        # Domains whose number changed; and those where there is something now, or no longer.
+        # Domains whose sum changed; and those whose sum became zero or non-zero.
         self.moved = DomainLog(LONGEST)
         self.turned = DomainLog(LONGEST)
 
-    def _note(self, row: int, code: int, before: int, after: int) -> None:
-        where = code, row
-        self.moved.add(where)
+    def _changed(self, row: int, code: int, before: int, after: int) -> None:
+        change = code, row
+        self.moved.add(change)
         if (before == 0) != (after == 0):
-            self.turned.add(where)
+            self.turned.add(change)
             self.nonzero += 1 if after else -1
 
     def add(self, row: int, amount: int) -> None:
-        """The counter's number for a row changed."""
+        """Add to the count of a row."""
         if self.eligibility is None or self.eligibility.mask.item(row):
             super().add(row, amount)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
-        """Sum up what is on rows so far."""
+        """Sum up the amounts of rows."""
         if self.eligibility is not None:
             mask = self.eligibility.mask
             amounts = {row: amount for row, amount in amounts.items() if mask[row]}
         super().fill(amounts)
 
     def grow(self, capacity: int) -> None:
-        """Domains do not care how many rows there are."""
+        """The sums do not depend on the number of rows."""
 
 
 class RowView:
-    """What a counter counts, per row: whatever its node's labels are, and without a node too."""
+    """A counter's counts per row, whatever the labels of its node; rows without a node too."""
 
     __slots__ = ("counts", "most", "moved", "used_at")
 
     def __init__(self, capacity: int) -> None:
         self.counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.used_at = 0
-        # No row has, or had, more.
+        # No row has, or ever had, a larger count.
         self.most = 0
-        # Rows whose number changed.
+        # Rows whose count changed.
         self.moved = RowLog(LONGEST)
 
     def add(self, row: int, amount: int) -> None:
-        """The counter's number for a row changed."""
+        """Add to the count of a row."""
         count = self.counts.item(row) + amount
         self.counts[row] = count
         if count > self.most:
@@ -183,19 +183,19 @@ class RowView:
         self.moved.add(row)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
-        """Take over what is on rows so far."""
+        """Set the counts of rows."""
         for row, amount in amounts.items():
             self.counts[row] = amount
         self.most = max(amounts.values(), default=0)
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         more = np.zeros(capacity - len(self.counts), dtype=np.int64)
         self.counts = np.concatenate([self.counts, more])
 
 
 def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp]:
-    """The rows in some domains of some topology keys; each with a row that is or was in it."""
+    """The rows in some domains of some topology keys; each code has a row that is or was in it."""
     if len(domains) == 1:
         ((column, codes),) = domains.items()
         if len(codes) == 1:
@@ -207,7 +207,7 @@ def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp
 
 
 def few_rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp] | None:
-    """The same if they are few; None if it is less work to look at all rows than to find these."""
+    """The same if they are few; None if reading all rows is faster than finding these."""
     for column, codes in domains.items():
         if DENSE * sum([column.sizes[code] for code in codes]) > len(column.codes):
             return None

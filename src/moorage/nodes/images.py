@@ -1,6 +1,6 @@
-"""Images: which rows hold which container images, and how large those are.
+"""Images: which rows have which container images, and their sizes.
 
-An image's size is the one that the first node reported; it stays until no node has the image.
+An image's size is the one that the first node reported, until no node has the image.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from moorage.api.node import Node
 
 @dataclass(slots=True)
 class Image:
-    """One image name: its size in bytes and the rows that hold it."""
+    """One image name: its size in bytes and the rows that have it."""
 
     size: int
     rows: set[int] = field(default_factory=set)
@@ -23,11 +23,11 @@ class Images:
     _by_name: dict[str, Image] = field(default_factory=dict)
 
     def get(self, name: str) -> Image | None:
-        """The image of that name, if any node holds it."""
+        """The image of that name, if any node has it."""
         return self._by_name.get(name)
 
     def set(self, row: int, old: Node | None, new: Node | None) -> None:
-        """A row's node object was replaced."""
+        """Replace the images of a row by those of its new node object."""
         if old is not None and new is not None and old.status.images == new.status.images:
             return
         if old is not None:

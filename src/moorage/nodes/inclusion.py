@@ -1,8 +1,8 @@
-"""Inclusion: which nodes count when pods are to be spread evenly.
+"""Inclusion: which nodes a topology spread constraint includes.
 
-A node counts if it has all the topology keys and, as far as the pod wants that honoured, meets
-the pod's node selector and required node affinity and has no taint that keeps the pod away.
-Asked of one node, or of all rows at once.
+A node is included if it has all the topology keys and, where the constraint honors them, meets the
+pod's node selector and required node affinity and has no taint that the pod does not tolerate. For
+one node, or for all rows at once.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ REPELLING = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """What a node needs in order to count; None stands for "not looked at"."""
+    """The requirements on a node; None stands for "not considered"."""
 
     keys: tuple[str, ...] = ()
     node_selector: tuple[tuple[str, str], ...] | None = None
@@ -39,7 +39,7 @@ class Inclusion:
     def of(
         cls, pod: Pod, keys: Iterable[str], *, honor_affinity: bool, honor_taints: bool
     ) -> "Inclusion":
-        """For a pod, as far as its constraint wants affinity and taints honoured."""
+        """The inclusion of a pod's constraint, which may honor affinity and taints."""
         spec = pod.spec
         selector = spec.node_selector if honor_affinity else None
         affinity = spec.affinity and spec.affinity.node_affinity if honor_affinity else None
@@ -51,7 +51,7 @@ class Inclusion:
         )
 
     def includes(self, node: Node) -> bool:
-        """Whether a node counts."""
+        """Whether a node is included."""
         labels = node.labels
         if not all(key in labels for key in self.keys):
             return False
@@ -71,7 +71,7 @@ class Inclusion:
         )
 
     def mask(self, table: "NodeTable") -> Mask:
-        """Which rows count; those without a node do not."""
+        """Which rows are included; those without a node are not."""
         masks = [table.active_rows]
         masks += [table.label(key).codes != ABSENT for key in self.keys]
         masks += [table.meets(selectors.equals(*pair)) for pair in self.node_selector or ()]
@@ -82,5 +82,5 @@ class Inclusion:
             masks.append(
                 table.per_taint_set(np.array([self._tolerates(t) for t in table.taint_sets]))
             )
-        # A copy even of a single one: it is going to be written to.
+        # A copy even of a single mask, because callers write to it.
         return np.array(reduce(and_, masks))

@@ -1,8 +1,7 @@
-"""NodeInfo: one row dressed as a node with its pods; what per-node code sees.
+"""NodeInfo: one row as a node with its pods, for the per-node form of plugins.
 
-A NodeInfo reads the live table. `copy()` gives a NodeCopy that stands on its own, to which pods
-can be added and from which they can be taken away without anybody noticing: that is how a
-question "would it fit if ...?" is asked.
+A NodeInfo reads the live table. `copy()` returns an independent NodeCopy: pods can be added and
+removed there without a change of the table, to test hypotheses.
 """
 
 from collections.abc import Set
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NodeInfo:
-    """A node, its pods and what they take of it."""
+    """A node, its pods and their usage."""
 
     __slots__ = ("row", "table")
 
@@ -56,7 +55,7 @@ class NodeInfo:
         return [placed.pod for placed in self.placed().values()]
 
     def placed(self) -> dict[str, Placed]:
-        """Pods on this node with what they take, by UID."""
+        """Pods on this node with their usage, by UID."""
         return self.table.placed[self.row]
 
     @property
@@ -64,7 +63,7 @@ class NodeInfo:
         return len(self.table.placed[self.row])
 
     def allocatable(self, resource: str) -> int:
-        """What the node offers of a resource (cpu in milli, the rest in units)."""
+        """What the node has allocatable of a resource (cpu in milli, the rest in units)."""
         values = self.table.allocatable_columns.values.get(resource)
         return 0 if values is None else values[self.row]
 
@@ -74,11 +73,13 @@ class NodeInfo:
         return 0 if values is None else values[self.row]
 
     def amounts(self, resource: str) -> tuple[int, int]:
-        """Both at once: what the node offers, and what its pods request."""
+        """Both at once: allocatable and requested."""
         table, row = self.table, self.row
-        offered = table.allocatable_columns.values.get(resource)
+        allocatable = table.allocatable_columns.values.get(resource)
         requested = table.requested_columns.values.get(resource)
-        return 0 if offered is None else offered[row], 0 if requested is None else requested[row]
+        return 0 if allocatable is None else allocatable[
+            row
+        ], 0 if requested is None else requested[row]
 
     def nonzero_requested(self, resource: str) -> int:
         """As `requested`, with a default for containers that request no cpu or memory."""
@@ -87,11 +88,11 @@ class NodeInfo:
 
     @property
     def used_ports(self) -> Set[HostPort]:
-        """Host ports that its pods hold, as (ip, protocol, port)."""
+        """Host ports that its pods use, as (ip, protocol, port)."""
         return self.table.ports.of_row(self.row)
 
     def image(self, name: str) -> Image | None:
-        """The image of that name, if this node holds it."""
+        """The image of that name, if this node has it."""
         image = self.table.images.get(name)
         return image if image is not None and self.row in image.rows else None
 
@@ -100,12 +101,12 @@ class NodeInfo:
         return table.requested_columns.of_row(self.row), table.nonzero_columns.of_row(self.row)
 
     def copy(self) -> "NodeCopy":
-        """This node as it is now, free to change."""
+        """An independent copy of this node."""
         return NodeCopy(self)
 
 
 class NodeCopy(NodeInfo):
-    """A node on which one may try things."""
+    """A copy of a node, for hypotheses."""
 
     __slots__ = ("_nonzero", "_placed", "_ports", "_requested")
 
@@ -139,18 +140,18 @@ class NodeCopy(NodeInfo):
         return dict(self._requested), dict(self._nonzero)
 
     def add(self, pod: Pod, usage: Usage) -> None:
-        """Put a pod here."""
+        """Add a pod."""
         self._placed[pod.uid] = Placed(pod, usage)
-        self._book(usage, sign=1)
+        self._add_usage(usage, sign=1)
         self._ports.update(usage.ports)
 
     def remove(self, pod: Pod) -> None:
-        """Take a pod away."""
+        """Remove a pod."""
         usage = self._placed.pop(pod.uid).usage
-        self._book(usage, sign=-1)
+        self._add_usage(usage, sign=-1)
         self._ports.difference_update(usage.ports)
 
-    def _book(self, usage: Usage, *, sign: int) -> None:
+    def _add_usage(self, usage: Usage, *, sign: int) -> None:
         for name, amount in usage.requested:
             self._requested[name] = self._requested.get(name, 0) + sign * amount
         for name, amount in usage.nonzero:

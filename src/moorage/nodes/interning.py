@@ -1,7 +1,7 @@
 """Label values and taint sets as small integers.
 
 Most clusters have few distinct values per label key and a handful of distinct taint sets. So a
-question is answered once per distinct value and gathered by code, never once per node.
+plugin computes once per distinct value and gathers by code, not once per node.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moorage.api.node import Node, Taint
 from moorage.api.selectors import Requirement
 
-# As wide as an index, because that is what codes are used for.
+# As wide as an index, because codes are used as indices.
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
@@ -55,14 +55,14 @@ class InternedColumn(Generic[T]):
         return code
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         more = np.zeros(capacity - len(self.codes), dtype=np.intp)
         self.sizes[ABSENT] += len(more)
         self.codes = np.concatenate([self.codes, more])
 
 
 class LabelColumn(InternedColumn[str | None]):
-    """The values of one label key; None, code 0, where a node does not have it."""
+    """The values of one label key; None (code 0) where a node does not have it."""
 
     __slots__ = ("_lookups", "key")
 

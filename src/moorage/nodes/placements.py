@@ -1,9 +1,9 @@
-"""Placements: pods on nodes as other pods see them: by labels, by terms, by topology domain.
+"""Placements: counts of the pods on nodes by labels, affinity terms and topology domains.
 
-The table tells of every pod that comes or goes and of every node that changes; plugins ask for
-views. A view is made when it is first asked for, kept up to date from then on, and dropped when
-it was not used in a long time. So whoever wants to keep views keeps them in `notes`, which are
-thrown away when any view or term is, and asks again when the note is gone.
+The table reports every pod that comes or goes and every node that changes; plugins read views. A
+view is made at its first request, kept up to date, and dropped when it was not used for a long
+time. So a plugin that keeps views puts them into `notes`, which are cleared when any view or term
+is dropped, and requests them again when its note is gone.
 """
 
 from collections import OrderedDict
@@ -22,14 +22,14 @@ from moorage.nodes.counters import (
     TermCounters,
     ViewKey,
 )
-from moorage.nodes.domains import DomainSums, DomainView, Eligibility, RowView
+from moorage.nodes.domains import DomainSums, DomainView, EligibleRows, RowView
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clauses, PodClass, PodClasses
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
 
-# Views may take about so much memory; a view has at most an integer per row.
+# The memory for views, about; a view has at most an integer per row.
 VIEW_BYTES = 32 << 20
 FEWEST_VIEWS = 256
 MOST_ELIGIBILITIES = 256
@@ -43,16 +43,16 @@ class Placements:
         self.classes = PodClasses()
         self.terms = TermCounters()
         self.notes: dict[Any, Any] = {}
-        # Notes as large as views, by asker, the latest used last.
+        # Values as large as views, by owner, the latest used last.
         self._held: OrderedDict[Any, Any] = OrderedDict()
         self._table = table
         self._counters: dict[tuple[Clauses, bool], SelectorCounter] = {}
         self._index: SelectorIndex[SelectorCounter] = SelectorIndex()
-        self._eligibilities: dict[Inclusion, Eligibility] = {}
+        self._eligibilities: dict[Inclusion, EligibleRows] = {}
         self._view_count = 0
         self._clock = 0
 
-    # What plugins ask for
+    # Views, for plugins
 
     def view(
         self,
@@ -62,14 +62,14 @@ class Placements:
         *,
         counts_terminating: bool,
     ) -> DomainView:
-        """How many pods that all clauses mean are in each domain, on nodes that count."""
+        """How many pods that all clauses select are in each domain, on included nodes."""
         self._make_room()
         eligibility = None if inclusion is None else self.eligibility(inclusion)
         counter = self._counter(clauses, counts_terminating=counts_terminating)
         return self._domain_view(counter, topology_key, eligibility)
 
     def per_row(self, clauses: Clauses, *, counts_terminating: bool) -> RowView:
-        """How many pods that all clauses mean are on each row."""
+        """How many pods that all clauses select are on each row."""
         self._make_room()
         counter = self._counter(clauses, counts_terminating=counts_terminating)
         view = counter.views.get(PER_ROW)
@@ -84,47 +84,47 @@ class Placements:
         self._make_room()
         return self._domain_view(counter, counter.term.topology_key, None)
 
-    def eligibility(self, inclusion: Inclusion) -> Eligibility:
-        """The rows that an inclusion lets count."""
+    def eligibility(self, inclusion: Inclusion) -> EligibleRows:
+        """The rows that an inclusion includes."""
         found = self._eligibilities.get(inclusion)
         if found is None:
             if len(self._eligibilities) >= MOST_ELIGIBILITIES:
                 self._drop_eligibilities()
             self._clock += 1
-            found = self._eligibilities[inclusion] = Eligibility(inclusion, self._table)
+            found = self._eligibilities[inclusion] = EligibleRows(inclusion, self._table)
         found.used_at = self._clock
         return found
 
     def nodes(self, inclusion: Inclusion, topology_key: str) -> DomainSums:
-        """How many nodes that count each domain has."""
+        """How many included nodes each domain has."""
         return self.eligibility(inclusion).nodes(self._table.label(topology_key))
 
-    def note(self, asker: Any, worked_out: Any) -> None:
-        """Keep something for an asker; before it asks, so that losing a view loses the note."""
+    def note(self, owner: Any, value: Any) -> None:
+        """Keep a value until a view is dropped; call this before requesting the views in it."""
         if len(self.notes) >= MOST_NOTES:
             self.notes.clear()
-        self.notes[asker] = worked_out
+        self.notes[owner] = value
 
-    def hold(self, asker: Any, worked_out: Any) -> None:
-        """Keep something with an entry for every row, as long as there is room for it."""
+    def hold(self, owner: Any, value: Any) -> None:
+        """Keep a value with an entry for every row, until too many others were used later."""
         while len(self._held) >= self._most_views():
             self._held.popitem(last=False)
-        self._held[asker] = worked_out
+        self._held[owner] = value
 
-    def held(self, asker: Any) -> Any:
-        """What is still kept for an asker. Views that it stands on may be gone: compare them."""
-        found = self._held.get(asker)
+    def held(self, owner: Any) -> Any:
+        """The value of an owner, if it is still kept; the views it was made of may be dropped."""
+        found = self._held.get(owner)
         if found is not None:
-            self._held.move_to_end(asker)
+            self._held.move_to_end(owner)
         return found
 
-    def touch(self, *used: DomainView | RowView | Eligibility) -> None:
-        """Somebody who kept these still uses them."""
+    def touch(self, *used: DomainView | RowView | EligibleRows) -> None:
+        """Mark kept views as used."""
         for each in used:
             each.used_at = self._clock
 
     def _domain_view(
-        self, counter: RowCounter, topology_key: str, eligibility: Eligibility | None
+        self, counter: RowCounter, topology_key: str, eligibility: EligibleRows | None
     ) -> DomainView:
         key = (topology_key, None if eligibility is None else eligibility.inclusion)
         view = counter.views.get(key)
@@ -155,17 +155,17 @@ class Placements:
         return counter
 
     def _list(self, counter: SelectorCounter) -> None:
-        """List a counter by a clause that tells pods apart, for pods of classes yet unseen."""
+        """List a counter under its most selective clause, for pods of new classes."""
         clause = min(counter.clauses, key=lambda each: not each.selector.requirements)
         names = clause.namespaces or ()
         self._index.add(counter, min(names) if len(names) == 1 else None, clause.selector)
 
-    # What the table tells
+    # Changes, from the table
 
     def add(self, row: int, pod: Pod, amount: int = 1) -> None:
-        """A pod came to a row (1), or left it (-1).
+        """Count a pod that comes to a row (1) or leaves it (-1).
 
-        As it was when it came, or without a difference that counts here.
+        A leaving pod must have the same labels and terms as when it came.
         """
         pods = self.classes.get(pod) or self._new_class(pod)
         terminating = pod.metadata.deletion_timestamp is not None
@@ -175,8 +175,8 @@ class Placements:
                 counter.add(row, amount)
         if amount < 0 and pods.is_empty:
             self.classes.drop(pod)
-        said = affinity_terms.content(pod)
-        if said and self.terms.add(row, pod.namespace, said, amount):
+        content = affinity_terms.content(pod)
+        if content and self.terms.add(row, pod.namespace, content, amount):
             self.notes.clear()
 
     def _new_class(self, pod: Pod) -> PodClass:
@@ -186,14 +186,14 @@ class Placements:
         return pods
 
     def leave(self, row: int) -> None:
-        """A row's node is about to change in labels, taints, or altogether."""
+        """Subtract a row: its node is about to change in labels or taints, come or go."""
         for counter in self._affected(row):
             counter.leave(row)
         for eligibility in self._eligibilities.values():
             eligibility.leave(row)
 
     def enter(self, row: int, node: Node | None) -> None:
-        """A row's node has changed, and so have the table's columns."""
+        """Add a row again: its node and the table's columns have changed."""
         for eligibility in self._eligibilities.values():
             eligibility.enter(row, node)
         for counter in self._affected(row):
@@ -205,17 +205,17 @@ class Placements:
             yield from self.terms.all
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         for eligibility in self._eligibilities.values():
             eligibility.grow(capacity)
         for counter in self._counters.values():
             for view in counter.views.values():
                 view.grow(capacity)
 
-    # What nobody asks for any more
+    # Views that are not used any more
 
     def _make_room(self) -> None:
-        """Before a counter or a view is made: what is new must not be dropped at once."""
+        """Drop views if there are too many; called before a new one, which must not be dropped."""
         if self._view_count >= self._most_views():
             self._drop_views()
 
@@ -223,7 +223,7 @@ class Placements:
         return max(VIEW_BYTES // (8 * self._table.capacity), FEWEST_VIEWS)
 
     def _drop_views(self) -> None:
-        """Drop the quarter of all views that was not used for longest."""
+        """Drop the least recently used quarter of all views."""
         counters: list[RowCounter] = [*self._counters.values(), *self.terms.all]
         views = [(view.used_at, c, key) for c in counters for key, view in c.views.items()]
         views.sort(key=lambda entry: entry[0])
@@ -234,7 +234,7 @@ class Placements:
         self._drop_counters()
 
     def _drop_counters(self) -> None:
-        """Drop the counters that have no view left, and what was kept of views."""
+        """Drop the counters without a view, and the notes."""
         self.notes.clear()
         self._counters = {key: c for key, c in self._counters.items() if c.views}
         self._index = SelectorIndex()
@@ -245,7 +245,7 @@ class Placements:
                 pods.counters = [counter for counter in pods.counters if counter.views]
 
     def _drop_eligibilities(self) -> None:
-        """Drop the half that was not used for longest, with the views that stand on them."""
+        """Drop the least recently used half, with the views that depend on them."""
         oldest = sorted(self._eligibilities.values(), key=lambda each: each.used_at)
         dropped = dict.fromkeys(each.inclusion for each in oldest[: len(oldest) // 2])
         for inclusion in dropped:

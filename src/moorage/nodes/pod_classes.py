@@ -1,7 +1,7 @@
-"""Pod classes: pods of one namespace with the same labels are the same to every selector.
+"""Pod classes: pods of one namespace with the same labels match the same selectors.
 
-So selectors are matched with classes, once, and counting pods is adding up classes. A class is
-there as long as a pod of it is on any row, with or without a node.
+So a selector is matched with each class once, and counting pods is adding up classes. A class
+exists as long as a pod of it is on any row, with or without a node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ class Clause(NamedTuple):
     selector: Selector
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels is meant."""
+        """Whether a pod with these labels is selected."""
         in_scope = self.namespaces is None or namespace in self.namespaces
         return in_scope and self.selector.matches(labels)
 
@@ -33,7 +33,7 @@ Clauses = tuple[Clause, ...]
 
 @dataclass(slots=True, eq=False)
 class PodClass:
-    """Pods that no selector can tell apart: how many of them are on each row."""
+    """Pods that match the same selectors: how many of them are on each row."""
 
     namespace: str
     labels: dict[str, str]
@@ -43,14 +43,14 @@ class PodClass:
     counters: "list[SelectorCounter]" = field(default_factory=list)
 
     def matches(self, clauses: Clauses) -> bool:
-        """Whether all clauses mean these pods."""
+        """Whether all clauses select these pods."""
         return all(clause.matches(self.namespace, self.labels) for clause in clauses)
 
     def add(self, row: int, amount: int, *, terminating: bool) -> None:
-        """Pods come to a row, or leave it."""
+        """Count pods that come to a row, or leave it."""
         rows = self.terminating if terminating else self.live
         count = rows.get(row, 0) + amount
-        assert count >= 0, f"more pods leave {self.namespace}/{self.labels} than came"
+        assert count >= 0, f"more pods of {self.namespace}/{self.labels} leave than came"
         if count:
             rows[row] = count
         else:
@@ -62,8 +62,8 @@ class PodClass:
 
 
 Key = tuple[str, frozenset[tuple[str, str]]]
-# Ordered, unlike a set: what comes first must not depend on hashes.
-Several = dict[PodClass, None]
+# Ordered, unlike a set: the order must not depend on hashes.
+ClassSet = dict[PodClass, None]
 
 
 class PodClasses:
@@ -71,9 +71,9 @@ class PodClasses:
 
     def __init__(self) -> None:
         self._classes: dict[Key, PodClass] = {}
-        self._by_namespace: dict[str, Several] = {}
-        # Label key -> value -> classes, for the keys that somebody asked for.
-        self._by_label: dict[str, dict[str, Several]] = {}
+        self._by_namespace: dict[str, ClassSet] = {}
+        # Label key -> value -> classes, for keys that were used.
+        self._by_label: dict[str, dict[str, ClassSet]] = {}
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -83,11 +83,11 @@ class PodClasses:
         return self._classes.values()
 
     def get(self, pod: Pod) -> PodClass | None:
-        """The class of a pod, if any pod of it is there."""
+        """The class of a pod, if it exists."""
         return self._classes.get(_key(pod))
 
     def new(self, pod: Pod) -> PodClass:
-        """A class for the first pod of its kind."""
+        """Add the class of its first pod."""
         made = PodClass(pod.namespace, pod.labels)
         self._classes[_key(pod)] = made
         self._by_namespace.setdefault(made.namespace, {})[made] = None
@@ -97,7 +97,7 @@ class PodClasses:
         return made
 
     def drop(self, pod: Pod) -> None:
-        """The last pod of a class is gone."""
+        """Remove the class of its last pod."""
         gone = self._classes.pop(_key(pod))
         _discard(self._by_namespace, gone.namespace, gone)
         for key, by_value in self._by_label.items():
@@ -105,11 +105,11 @@ class PodClasses:
                 _discard(by_value, gone.labels[key], gone)
 
     def matching(self, clauses: Clauses) -> list[PodClass]:
-        """The classes that all clauses mean."""
+        """The classes that all clauses select."""
         return [each for each in self._candidates(clauses) if each.matches(clauses)]
 
     def _candidates(self, clauses: Clauses) -> Iterable[PodClass]:
-        """As few classes as can be told without looking at each."""
+        """Few classes that include all matching ones, found without matching each."""
         if any(clause.selector.matches_nothing for clause in clauses):
             return ()
         for clause in clauses:
@@ -123,7 +123,7 @@ class PodClasses:
         smallest = min(scopes, key=lambda names: len(names))
         return [each for name in sorted(smallest) for each in self._by_namespace.get(name, ())]
 
-    def _listed(self, key: str) -> dict[str, Several]:
+    def _listed(self, key: str) -> dict[str, ClassSet]:
         by_value = self._by_label.get(key)
         if by_value is None:
             by_value = self._by_label[key] = {}
@@ -138,7 +138,7 @@ def _key(pod: Pod) -> Key:
     return meta.namespace, frozenset(meta.labels.items())
 
 
-def _discard(listed: dict[str, Several], name: str, gone: PodClass) -> None:
+def _discard(listed: dict[str, ClassSet], name: str, gone: PodClass) -> None:
     del listed[name][gone]
     if not listed[name]:
         del listed[name]

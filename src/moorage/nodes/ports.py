@@ -1,6 +1,6 @@
-"""HostPorts: which rows hold which host ports.
+"""HostPorts: which rows use which host ports.
 
-A set, not a count: if two pods of a node hold the same port, removing one of them frees it, as in
+A set, not a count: if two pods of a node use the same port, removing one of them frees it, as in
 kube-scheduler. An address of 0.0.0.0 conflicts with every address of that protocol and port.
 """
 
@@ -20,19 +20,19 @@ class HostPorts:
     _rows: dict[tuple[str, int], dict[str, set[int]]] = field(default_factory=dict)
 
     def add(self, row: int, ports: Iterable[HostPort]) -> None:
-        """A pod with these ports came to a row."""
+        """Add the ports of a pod to a row."""
         for ip, protocol, port in ports:
             self._of_row.setdefault(row, set()).add((ip, protocol, port))
             self._rows.setdefault((protocol, port), {}).setdefault(ip, set()).add(row)
 
     def remove(self, row: int, ports: Iterable[HostPort]) -> None:
-        """A pod with these ports left a row."""
+        """Remove the ports of a pod from a row."""
         for ip, protocol, port in ports:
             self._of_row.get(row, set()).discard((ip, protocol, port))
             self._rows.get((protocol, port), {}).get(ip, set()).discard(row)
 
     def holders(self, wanted: HostPort) -> Iterable[set[int]]:
-        """Sets of rows that hold something in conflict with a wanted port."""
+        """Sets of rows with a port in conflict with a wanted one."""
         ip, protocol, port = wanted
         by_ip = self._rows.get((protocol, port), {})
         if ip == ANY_IP:
@@ -40,7 +40,7 @@ class HostPorts:
         return [by_ip[used] for used in (ANY_IP, ip) if used in by_ip]
 
     def of_row(self, row: int) -> Set[HostPort]:
-        """The ports that a row holds."""
+        """The ports in use on a row."""
         return self._of_row.get(row, frozenset())
 
 

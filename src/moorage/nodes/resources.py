@@ -1,7 +1,7 @@
 """ResourceColumns: one column of amounts per resource name, made when a name first appears.
 
-Amounts are kept twice: in arrays, for questions about all rows, and in lists, because reading one
-row of a list is several times quicker.
+Amounts are kept twice: in arrays, to compute with all rows, and in lists, because reading one row
+of a list is several times faster.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 class ResourceColumns:
-    """Amounts per resource and row; a name that nobody has is a column of zeros."""
+    """Amounts per resource and row; an unknown name is a column of zeros."""
 
     __slots__ = ("_capacity", "_zeros", "columns", "values")
 
@@ -38,7 +38,7 @@ class ResourceColumns:
         return {name: values[row] for name, values in self.values.items() if values[row]}
 
     def add(self, row: int, amounts: Iterable[tuple[str, int]], sign: int = 1) -> None:
-        """Add to amounts of a row, or take away from them."""
+        """Add to amounts of a row, or subtract from them."""
         for name, change in amounts:
             values = self.values.get(name)
             if values is None:
@@ -62,7 +62,7 @@ class ResourceColumns:
         self.add(row, amounts)
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
+        """Add rows up to a capacity."""
         more = capacity - self._capacity
         for name, column in self.columns.items():
             self.columns[name] = np.concatenate([column, np.zeros(more, dtype=np.int64)])
@@ -76,5 +76,5 @@ LIMIT = 1 << 63
 
 def _zeros(capacity: int) -> Ints:
     zeros = np.zeros(capacity, dtype=np.int64)
-    zeros.flags.writeable = False  # It is shared by every name that nobody has.
+    zeros.flags.writeable = False  # It is shared by all unknown names.
     return zeros

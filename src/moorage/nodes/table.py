@@ -1,11 +1,11 @@
 """NodeTable: a row per node, an array per column, and a log of changed rows.
 
-A row is a node's for as long as the node or a pod on it is known; afterwards the row is free for
-another. A row without a node object (pods arrived before their node, or outlived it) is kept out
-of decisions by `active`. Arrays are as long as the capacity, so that a new node is just one more
-changed row; only growing the capacity replaces them.
+A row belongs to a node as long as the node or a pod on it is known; then it is free for another. A
+row without a node object (pods arrived before their node, or outlived it) is excluded by `active`.
+Arrays have the length of the capacity, so that a new node is one more changed row; only a growing
+capacity replaces them.
 
-The cache is the only writer. Plugins read, through the same names on the whole table or on a
+The cache is the only writer. Plugins read, with the same methods on the whole table or on a
 `TableSlice` of a few rows.
 """
 
@@ -37,7 +37,7 @@ NO_NAME = NodeName("")
 
 
 class Rows(ResourceRows):
-    """What plugins may ask of several rows at once; every answer has one entry per row."""
+    """Several rows, as plugins read them; every array has an entry per row."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Rows(ResourceRows):
         return values
 
     def all_of(self, mask: Mask) -> bool:
-        """Whether something holds for every node; rows without a node do not matter."""
+        """Whether a mask is true for every node; rows without a node do not matter."""
         return not (self.active > mask).any()
 
     @property
@@ -72,9 +72,9 @@ class Rows(ResourceRows):
         rows = [row for name in names if (row := self._table.row_of.get(name)) is not None]
         return self._marked([rows])
 
-    def per_taint_set(self, answers: NDArray[Any]) -> NDArray[Any]:
-        """Spread answers given per entry of `taint_sets` over the nodes."""
-        spread: NDArray[Any] = answers[self._table.taints.codes[self._index]]
+    def per_taint_set(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values given per entry of `taint_sets`, as values per node."""
+        spread: NDArray[Any] = values[self._table.taints.codes[self._index]]
         return spread
 
     @property
@@ -116,7 +116,7 @@ class Rows(ResourceRows):
 
 
 class TableSlice(Rows):
-    """A few rows of the table, for answering again just where something changed."""
+    """A few rows of the table, for computing only the rows that changed."""
 
     __slots__ = ("_index", "_resources", "_table", "rows")
 
@@ -176,7 +176,7 @@ class NodeTable(ResourceTable, Rows):
         return super().__getitem__(column)
 
     def info(self, row: int) -> NodeInfo:
-        """A row in a node's clothes."""
+        """The NodeInfo of a row."""
         return NodeInfo(self, row)
 
     def name(self, row: int) -> str:
@@ -189,11 +189,11 @@ class NodeTable(ResourceTable, Rows):
         return None if row is None else self.nodes[row]
 
     def slice(self, rows: NDArray[np.intp]) -> TableSlice:
-        """A few rows, with the same questions."""
+        """A few rows, with the same methods."""
         return TableSlice(self, rows)
 
     def column(self, column: Column) -> ColumnValues:
-        """A plugin's column, built when it is first asked for."""
+        """A plugin's column, built at its first use."""
         values = self._columns.get(column)
         if values is None:
             values = self._columns[column] = ColumnValues(column, self.capacity)
@@ -203,14 +203,14 @@ class NodeTable(ResourceTable, Rows):
         return values
 
     def usage_column(self, column: UsageColumn) -> NDArray[Any]:
-        """A plugin's usage column as it is now."""
+        """A plugin's usage column, up to date."""
         values = self._usage_columns.get(column)
         if values is None:
             values = self._usage_columns[column] = UsageValues(column, self.changes)
         return values.current(self)
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key, built when it is first asked for."""
+        """The column of a label key, built at its first use."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(self.capacity, key)
@@ -222,7 +222,7 @@ class NodeTable(ResourceTable, Rows):
     # Nodes
 
     def set_node(self, node: Node) -> None:
-        """Add a node, or replace the object of one that is there."""
+        """Add a node, or replace its object."""
         row = self._claim(node.name)
         old = self.nodes[row]
         if old is None:
@@ -235,7 +235,7 @@ class NodeTable(ResourceTable, Rows):
             self._read(row, old, node)
 
     def remove_node(self, name: str) -> None:
-        """Take a node away; its row stays while pods are on it."""
+        """Remove a node; its row stays while it has pods."""
         row = self.row_of[name]
         old = self.nodes[row]
         assert old is not None, f"node {name} is removed twice"
@@ -250,8 +250,8 @@ class NodeTable(ResourceTable, Rows):
         if moves:
             self.placements.leave(row)
         self.active_rows[row] = new is not None
-        offered = {} if new is None else requests.allocatable(new)
-        self.allocatable_columns.replace_row(row, offered.items())
+        allocatable = {} if new is None else requests.allocatable(new)
+        self.allocatable_columns.replace_row(row, allocatable.items())
         self._allocatable.clear()
         for values in self._columns.values():
             values.set(row, new)
@@ -267,15 +267,15 @@ class NodeTable(ResourceTable, Rows):
     # Pods
 
     def add_pod(self, node_name: str, pod: Pod, usage: Usage) -> None:
-        """Book a pod on a node, which may not be known yet."""
+        """Add a pod to a node, which may not be known yet."""
         row = self.row_of.get(node_name)
         if row is None:
             row = self._claim(node_name)
         placed, uid = self.placed[row], pod.metadata.uid
-        assert uid not in placed, f"pod {pod.key} is booked twice on {node_name}"
+        assert uid not in placed, f"pod {pod.key} is added twice to {node_name}"
         placed[uid] = Placed(pod, usage)
         self.pod_counts[row] = len(placed)
-        self._book(row, usage, sign=1)
+        self._add_usage(row, usage, sign=1)
         if usage.ports:
             self.ports.add(row, usage.ports)
         if usage.has_volumes:
@@ -283,7 +283,7 @@ class NodeTable(ResourceTable, Rows):
         self.placements.add(row, pod)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage, *, alike: bool = False) -> None:
-        """A pod on a node changed; if `alike`, what it takes and what is counted is the same."""
+        """Replace a pod on a node; if `alike`, its usage and its counted labels are the same."""
         row = self.row_of[node_name]
         uid = pod.metadata.uid
         before = self.placed[row][uid].pod
@@ -297,20 +297,20 @@ class NodeTable(ResourceTable, Rows):
             self.changes.add(row)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
-        """Give a pod's room back."""
+        """Remove a pod from a node."""
         row = self.row_of[node_name]
         there = self.placed[row]
         placed = there.pop(uid)
         usage = placed.usage
         self.pod_counts[row] = len(there)
-        self._book(row, usage, sign=-1)
+        self._add_usage(row, usage, sign=-1)
         self.ports.remove(row, usage.ports)
         if usage.has_volumes:
             self.volumes.remove(row, placed.pod)
         self.placements.add(row, placed.pod, -1)
         self._release(row)
 
-    def _book(self, row: int, usage: Usage, *, sign: int) -> None:
+    def _add_usage(self, row: int, usage: Usage, *, sign: int) -> None:
         self.requested_columns.add(row, usage.requested, sign)
         self.nonzero_columns.add(row, usage.nonzero, sign)
         self.changes.add(row)
@@ -318,7 +318,7 @@ class NodeTable(ResourceTable, Rows):
     # Rows
 
     def reserve(self, capacity: int) -> None:
-        """Make room for that many rows at once."""
+        """Grow to that many rows at once."""
         if capacity > self.capacity:
             self._grow(capacity)
 
@@ -364,5 +364,5 @@ def differs(old: Node, new: Node) -> bool:
 
 
 def moves_domains(old: Node, new: Node) -> bool:
-    """Whether an update may put a node into other topology domains, or out of account there."""
+    """Whether an update may move a node to other topology domains, or change its eligibility."""
     return old.labels != new.labels or old.spec.taints != new.spec.taints

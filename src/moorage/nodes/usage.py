@@ -1,7 +1,7 @@
-"""Usage: what one pod takes of its node, as integers.
+"""Usage: what one pod uses of its node, as integers.
 
-It is worked out once for all pods of one template; adding and removing a pod then costs a few
-additions. Removal subtracts exactly what was added, whatever became of the pod object meanwhile.
+It is computed once for all pods of a template; adding and removing a pod costs a few additions.
+Removal subtracts exactly what was added, however the pod object changed meanwhile.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ HostPort = tuple[str, str, int]
 class Usage:
     """A pod's requests (cpu in milli, the rest in units), non-zero requests and host ports.
 
-    And whether it has volumes that say something about the node, which most pods have not.
+    And whether it has volumes that restrict the node, which most pods do not have.
     """
 
     requested: tuple[tuple[str, int], ...]
@@ -41,7 +41,7 @@ class Usage:
 
 
 class Placed(Struct, frozen=True, gc=False):
-    """A pod on a node together with what it takes there."""
+    """A pod on a node, with its usage."""
 
     pod: Pod
     usage: Usage

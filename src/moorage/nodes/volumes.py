@@ -1,7 +1,7 @@
-"""VolumeUses: which rows hold pods that use which claims and disks.
+"""VolumeUses: which rows have pods that use which claims and disks.
 
-Kept along as pods come and go, for those few pods whose volumes say something about the node;
-secrets and config maps do not. What a claim is bound to is not known here, only who uses it.
+Updated as pods come and go, for the few pods with volumes that restrict the node; secrets and
+config maps do not. The volume of a claim is not known here, only the pods that use the claim.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from moorage.api import claims
 from moorage.api.pod import Pod, Volume
 from moorage.nodes.changes import RowLog
 
-# What is used: a kind of thing and what tells it from others of its kind.
+# What is used: its kind and its identity.
 Use = tuple[str, ...]
 
 CLAIM, EPHEMERAL = "claim", "ephemeral"
@@ -20,15 +20,15 @@ READ_ONLY, READ_WRITE = "read-only", "read-write"
 
 @dataclass(slots=True)
 class VolumeUses:
-    """Uses by row with how many volumes there are of each, and the pods with such volumes."""
+    """Uses by row with the number of volumes, and the pods with such volumes."""
 
-    # Rows to which a pod with volumes came, or which one left.
+    # Rows to which a pod with volumes came, or that one left.
     changes: RowLog = field(default_factory=RowLog)
     _rows: dict[Use, dict[int, int]] = field(default_factory=dict)
     _pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
 
     def add(self, row: int, pod: Pod) -> None:
-        """A pod with telling volumes came to a row."""
+        """Add a pod with such volumes to a row."""
         self._pods.setdefault(row, {})[pod.uid] = pod
         self.changes.add(row)
         for use in uses_of(pod):
@@ -36,7 +36,7 @@ class VolumeUses:
             rows[row] = rows.get(row, 0) + 1
 
     def remove(self, row: int, pod: Pod) -> None:
-        """Such a pod left a row."""
+        """Remove such a pod from a row."""
         pods = self._pods[row]
         del pods[pod.uid]
         if not pods:
@@ -51,11 +51,11 @@ class VolumeUses:
                     del self._rows[use]
 
     def rows(self, use: Use) -> Collection[int]:
-        """The rows with a pod that uses something."""
+        """The rows with a pod that has a use."""
         return self._rows.get(use, {}).keys()
 
     def pods(self, row: int) -> Mapping[str, Pod]:
-        """The pods of a row that have volumes which say something about the node, by UID."""
+        """The pods of a row with volumes that restrict the node, by UID."""
         return self._pods.get(row, {})
 
     def all_rows(self) -> Collection[int]:
@@ -64,12 +64,12 @@ class VolumeUses:
 
 
 def is_bare(volume: Volume) -> bool:
-    """Whether a volume says nothing about the node."""
+    """Whether a volume does not restrict the node."""
     return volume == Volume(name=volume.name)
 
 
 def are_telling(pod: Pod) -> bool:
-    """Whether any volume of a pod says something about the node."""
+    """Whether any volume of a pod restricts the node."""
     return not all(map(is_bare, pod.spec.volumes))
 
 
@@ -79,7 +79,7 @@ def claim_use(namespace: str, claim: str) -> Use:
 
 
 def ephemeral_use(namespace: str, claim: str) -> Use:
-    """The use of a claim that was made for the pod alone."""
+    """The use of a pod's own ephemeral claim."""
     return (EPHEMERAL, f"{namespace}/{claim}")
 
 
@@ -99,7 +99,7 @@ def uses_of(pod: Pod) -> Iterator[Use]:
 
 
 def disks(volume: Volume, mode: str = "") -> Iterator[Use]:
-    """The disk behind a volume, in the mode that it says unless another is given.
+    """The disk of a volume, in its own mode unless another is given.
 
     Several for RBD, one for each of its monitors: two volumes are of one disk if they have a
     monitor in common.
@@ -117,7 +117,7 @@ def disks(volume: Volume, mode: str = "") -> Iterator[Use]:
 
 
 def in_conflict(volume: Volume) -> Iterable[Use]:
-    """The uses of others that a volume cannot bear on its node: the same disk, unless both read."""
+    """The uses that conflict with a volume on one node: the same disk, unless both read."""
     writing = list(disks(volume, READ_WRITE))
     if list(disks(volume)) == writing:
         return [*writing, *disks(volume, READ_ONLY)]

@@ -1,8 +1,8 @@
-"""The zone-by-zone order in which nodes are visited when only a sample of them is scored.
+"""ZoneOrder: the order in which nodes are visited when only a sample of them is scored.
 
-Zones take turns: the first node of each, then the second of each that has one, and so on. As in
-kube-scheduler the list is made anew only when a node appears or disappears, so a node that moves
-to another zone keeps its place until then.
+Zones alternate: the first node of each, then the second of each that has one, and so on. As in
+kube-scheduler the order is computed again only when a node appears or disappears, so a node that
+moves to another zone keeps its position until then.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ OLD_REGION = "failure-domain.beta.kubernetes.io/region"
 
 
 def zone_of(node: Node) -> tuple[str, str]:
-    """Region and zone of a node; the deprecated labels win where they are present."""
+    """Region and zone of a node; the deprecated labels override the others."""
     labels = node.labels
     zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
     region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
@@ -35,27 +35,27 @@ class ZoneOrder:
     _rows: NDArray[np.intp] | None = None
 
     def add(self, node: Node, row: int) -> None:
-        """A node appeared."""
-        self._place(node.name, zone_of(node), row)
+        """Add a node."""
+        self._insert(node.name, zone_of(node), row)
         self._rows = None
 
     def update(self, node: Node, row: int) -> None:
-        """A node changed; it may be in another zone now."""
+        """Update a node, which may be in another zone."""
         zone = zone_of(node)
         if zone != self._zone_of[node.name]:
-            self._take_out(node.name)
-            self._place(node.name, zone, row)
+            self._remove(node.name)
+            self._insert(node.name, zone, row)
 
     def remove(self, name: str) -> None:
-        """A node disappeared."""
-        self._take_out(name)
+        """Remove a node."""
+        self._remove(name)
         self._rows = None
 
-    def _place(self, name: str, zone: tuple[str, str], row: int) -> None:
+    def _insert(self, name: str, zone: tuple[str, str], row: int) -> None:
         self._zones.setdefault(zone, {})[name] = row
         self._zone_of[name] = zone
 
-    def _take_out(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         zone = self._zone_of.pop(name)
         members = self._zones[zone]
         del members[name]

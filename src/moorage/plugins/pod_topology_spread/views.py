@@ -27,7 +27,7 @@ EVERY_NODE = mp.Inclusion()
 FEW_DOMAINS = 32
 
 # What the placements must not drop while it is in use.
-Used = mp.DomainView | mp.RowView | mp.Eligibility
+Used = mp.DomainView | mp.RowView | mp.EligibleRows
 
 
 class FeasibleDomains:
@@ -90,7 +90,7 @@ class ConstraintViews:
     """A constraint, and the views that count for it."""
 
     constraint: Constraint
-    eligibility: mp.Eligibility
+    eligibility: mp.EligibleRows
     # Nodes per domain: the eligible ones, and all.
     nodes: mp.DomainSums
     all_nodes: mp.DomainSums
