@@ -16,7 +16,7 @@ CONFIGURATION = {
 
 @pytest.fixture(autouse=True)
 def _columns(monkeypatch):
-    """A width that does not depend on who runs the tests, and where."""
+    """A width that does not depend on the terminal that runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
 
 
@@ -43,7 +43,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def configure(write):
-    """Writes a configuration that enables a plugin beside it."""
+    """Writes a configuration that enables a plugin of the same folder."""
 
     def write_configuration(plugin, **members):
         enabled = {"multiPoint": {"enabled": [{"name": plugin, **members}]}}
@@ -54,7 +54,7 @@ def configure(write):
 
 @pytest.fixture
 def pipe(tmp_path):
-    """A named pipe that somebody reads."""
+    """A named pipe with a reader."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -50,7 +50,7 @@ def test_profile(run):
     assert "cycle.py" in got.stdout
 
 
-def test_beside_others(run):
+def test_a_shape_with_unschedulable_pods(run):
     got = run("bench", "beside-hopeless", "-o", "json", *SMALL)
     assert json.loads(got.stdout)["shapes"]["beside-hopeless"]["againstWithout"] > 0
     assert "of the rate without those beside" in run("bench", "beside-gated", *SMALL).stdout
@@ -118,7 +118,7 @@ def test_not_a_checkout(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         pytest.param(["nope"], 'no shape "nope"; there is basic, ', id="an unknown shape"),
         pytest.param(
@@ -136,10 +136,10 @@ def test_not_a_checkout(run, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_bad_input(run, arguments, complaint):
+def test_bad_input(run, arguments, message):
     got = run("bench", *arguments)
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr.startswith(f"moorage: {complaint}")
+    assert got.stderr.startswith(f"moorage: {message}")
     assert got.stderr.count("\n") == 1
 
 

@@ -22,14 +22,14 @@ def test_a_missing_class_is_pointed_out(run, write, make_node, user, command):
     assert HINT not in " ".join(run(*command, "-f", cluster, "-f", with_class).stdout.split())
 
 
-def test_claims_and_classes_beside_the_pod_come_along(run, write, make_node, user):
+def test_claims_and_classes_in_the_file_of_the_pod_are_added(run, write, make_node, user):
     cluster = write("cluster.yaml", make_node("a"))
     pod = write("pod.yaml", user, CLAIM, CLASS)
     got = run("simulate", "capacity", "-f", cluster, "--pod", pod)
     assert got.stdout.startswith("2 more of default/user fit.")
 
 
-def test_a_pool_beside_the_pod_is_not_taken_for_a_workload(run, write, make_node, make_pod):
+def test_a_pool_in_the_file_of_the_pod_is_not_a_workload(run, write, make_node, make_pod):
     pool = {
         "apiVersion": "moorage.dev/v1",
         "kind": "NodePool",

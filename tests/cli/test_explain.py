@@ -94,7 +94,7 @@ def test_for_programs(run, cluster, pod, form):
     assert read(got.stdout) == explain(objects, pod).to_dict()
 
 
-def test_scores_best_first_and_only_some_unless_asked(run, write, make_node, make_pod):
+def test_scores_best_first_and_only_some_without_all(run, write, make_node, make_pod):
     nodes = [make_node(f"node-{i:02}", str(2 + i)) for i in range(15)]
     path = write("c.yaml", *nodes, make_pod("p"))
     some, everything = (run("explain", "p", "-f", path, *more).stdout for more in ([], ["-a"]))
@@ -114,7 +114,7 @@ def test_plugins_without_room_are_named(run, write, monkeypatch, make_node, make
     assert max(map(len, got.splitlines())) <= 36
 
 
-def test_standard_input_beside_a_file(run, write, make_node, make_pod):
+def test_standard_input_and_a_file(run, write, make_node, make_pod):
     path = write("nodes.yaml", make_node("n"))
     got = run("explain", "p", "-f", path, "-f", "-", stdin=json.dumps(make_pod("p")))
     assert got.exit_code == 0
@@ -164,7 +164,7 @@ def plain_lines(text):
 
 
 @pytest.mark.parametrize(
-    ("pod", "content", "complaint"),
+    ("pod", "content", "message"),
     [
         pytest.param("p", "a: [", "moorage: {path}, line ", id="half a file"),
         pytest.param("p", "", "moorage: {path}: holds no objects", id="an empty file"),
@@ -190,12 +190,12 @@ def plain_lines(text):
         ),
     ],
 )
-def test_bad_objects(run, write, pod, content, complaint):
+def test_bad_objects(run, write, pod, content, message):
     path = write("c.yaml", content)
     got = run("explain", pod, "-f", path)
     assert got.exit_code == 2
     assert got.stdout == ""
-    assert got.stderr.startswith(complaint.format(path=path))
+    assert got.stderr.startswith(message.format(path=path))
     assert got.stderr.count("\n") == 1
 
 

@@ -1,4 +1,4 @@
-"""`moorage` itself: what it loads, how it complains, and how it ends."""
+"""`moorage` itself: what it loads, its errors, and its exit codes."""
 
 import os
 import resource
@@ -67,7 +67,7 @@ def test_a_plugin_that_calls_sys_exit_costs_its_own_pod_only(run, cluster, write
     assert 'running "Leaving" filter plugin: called sys.exit(True)' in got.stdout
 
 
-def test_whoever_calls_sys_exit_in_a_command_is_named(run, monkeypatch):
+def test_the_location_of_sys_exit_is_named(run, monkeypatch):
     command = click.Command("explain", callback=sys.exit)
     monkeypatch.setattr(main.Commands, "get_command", lambda *_: command)
     got = run("explain")
@@ -112,7 +112,7 @@ def test_wrong_usage(run, arguments):
     assert "Error: " in got.stderr
 
 
-def test_a_complaint_comes_without_traceback():
+def test_bad_input_has_no_traceback():
     ran = subprocess.run(
         [*MOORAGE, "simulate", "-f", "nowhere.yaml"], capture_output=True, text=True, check=False
     )

@@ -172,7 +172,7 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         pytest.param(
             ("capacity", "-f", "empty", "--pod", "pod"), "the cluster is empty", id="empty"
@@ -185,11 +185,11 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         pytest.param(
             ("capacity", "-f", "cluster", "--pod", "pod", "--pool-label", "x"),
             'no node has the label "x"',
-            id="a label that nobody has",
+            id="a label that no node has",
         ),
         pytest.param(("drain", "x", "-f", "cluster"), 'no node "x" among the 2', id="no such node"),
         pytest.param(
-            ("drain", "-l", "x=y", "-f", "cluster"), "matches none of the 2 nodes", id="nobody"
+            ("drain", "-l", "x=y", "-f", "cluster"), "matches none of the 2 nodes", id="no match"
         ),
         pytest.param(("drain", "-f", "cluster"), "no node is named", id="nothing to drain"),
         pytest.param(
@@ -219,16 +219,16 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_line(ask, arguments, complaint):
+def test_bad_input_is_one_line(ask, arguments, message):
     got = ask(*arguments)
     assert got.exit_code == 2
-    assert complaint in got.stderr
+    assert message in got.stderr
     assert got.stderr.count("\n") == 1
     assert got.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         pytest.param(("-f", "cluster", "drain", "a"), "-f stands before drain", id="before"),
         pytest.param((), "Missing option '-f'", id="nothing"),
@@ -239,9 +239,9 @@ def test_bad_input_is_one_line(ask, arguments, complaint):
         ),
     ],
 )
-def test_usage(ask, arguments, complaint):
+def test_usage(ask, arguments, message):
     got = ask(*arguments)
-    assert (got.exit_code, complaint in got.stderr) == (2, True)
+    assert (got.exit_code, message in got.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("question", SUBCOMMANDS)

@@ -102,7 +102,7 @@ def test_nodes_from_elsewhere(run, write):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         pytest.param(["nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no file"),
         pytest.param(["SMALL", "--explain", "x", "--report", "r.html"], "no pod 'x'", id="no pod"),
@@ -112,11 +112,11 @@ def test_nodes_from_elsewhere(run, write):
         pytest.param(["SMALL", "--explain", "x"], "add --report FILE", id="no report"),
     ],
 )
-def test_one_line_of_complaint(run, small, tmp_path, monkeypatch, arguments, complaint):
+def test_bad_input_is_one_line(run, small, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     got = run("simulate", "scenario", *(small if each == "SMALL" else each for each in arguments))
     assert got.exit_code == 2
-    assert complaint in got.stderr
+    assert message in got.stderr
 
 
 @pytest.mark.parametrize("style", ["openb", "google"])

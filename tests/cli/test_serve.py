@@ -9,7 +9,7 @@ from moorage.api import config, manifests
 from moorage.serve import access, initial_objects, server
 
 
-def complaint(got):
+def message(got):
     assert got.exit_code == 2
     assert got.stdout == ""
     assert got.stderr.count("\n") == 1
@@ -69,7 +69,7 @@ def here(tmp_path, monkeypatch):
         pytest.param(
             ["-f", "strange.yaml"],
             'strange.yaml, document 1: no matches for kind "Boat" in version "sea/v1"',
-            id="a kind that nobody knows",
+            id="an unknown kind",
         ),
         pytest.param(
             ["-f", "wrong.yaml"],
@@ -89,13 +89,13 @@ def test_bad_input_is_one_line(run, here, options, text):
         "spec": {"containers": 1},
     }
     (here / "wrong.yaml").write_text(yaml.safe_dump(wrong))
-    assert complaint(run("serve", *options)).startswith(text)
+    assert message(run("serve", *options)).startswith(text)
 
 
 def test_a_port_in_use_is_one_line(run, here):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert complaint(run("serve", "--port", port)) == (
+        assert message(run("serve", "--port", port)) == (
             f"cannot listen on 127.0.0.1:{port}: the address is in use; "
             "is one running already? --port 0 takes any that is free"
         )
@@ -167,7 +167,7 @@ def test_the_demo_can_be_served():
     assert initial_objects.add_objects(api, manifests.load_whole(["examples/demo"])) > 10
 
 
-def test_a_kubeconfig_for_everybody_and_one_with_secrets():
+def test_a_readable_kubeconfig_and_one_with_secrets():
     plain = yaml.safe_load(access.kubeconfig_text("http://127.0.0.1:1"))
     assert plain["users"] == [{"name": "moorage", "user": {}}]
     guarded = yaml.safe_load(access.kubeconfig_text("https://h:1", token="t", authority=b"pem"))
@@ -185,7 +185,7 @@ def test_a_kubeconfig_leaves_pipes_and_links_what_they_are(tmp_path, pipe):
     assert (tmp_path / "kept").read_text() == "kind: Config"
 
 
-def test_without_a_configuration_nobody_schedules(tmp_path):
+def test_without_a_configuration_nothing_is_scheduled(tmp_path):
     plan = server.ServeOptions(access=None, kubeconfig=tmp_path)
     assert server.scheduler(plan) is None
     plan = server.ServeOptions(access=None, kubeconfig=tmp_path, configuration=config.load(None))

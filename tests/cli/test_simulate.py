@@ -49,7 +49,7 @@ def test_for_people(run, cluster):
     )
 
 
-def test_who_had_to_make_room(run, write, make_node, make_pod):
+def test_preempted_pods(run, write, make_node, make_pod):
     pods = [
         make_pod("low", "3", nodeName="n", priority=0),
         make_pod("high", "3", priority=10),
@@ -123,8 +123,8 @@ def test_for_programs(run, cluster, form):
 @pytest.mark.parametrize(
     ("pods", "code"),
     [
-        pytest.param(["fits"], 0, id="everybody has a node"),
-        pytest.param(["fits", "huge"], 1, id="somebody fits nowhere"),
+        pytest.param(["fits"], 0, id="every pod has a node"),
+        pytest.param(["fits", "huge"], 1, id="a pod fits nowhere"),
         pytest.param(["fits", "gated"], 1, id="gated pods count"),
     ],
 )
@@ -183,7 +183,7 @@ def test_until(run, write, make_node, make_pod):
     assert summary() | {"pending": 0, "ended": 1} == summary()
 
 
-def test_many_nodes_are_cut_short_unless_asked(run, write, make_node, make_pod):
+def test_many_nodes_are_cut_short_without_all(run, write, make_node, make_pod):
     path = write("c.yaml", *(make_node(f"n{i:03}") for i in range(60)), make_pod("p"))
     assert "and 40 more nodes; -a shows all\n" in run("simulate", "-f", path).stdout
     everything = run("simulate", "-f", path, "-a").stdout
@@ -247,7 +247,7 @@ def test_a_plugin_that_raises_costs_its_own_pod(run, write, configure, make_node
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "complaint"),
+    ("name", "text", "message"),
     [
         pytest.param("gone.py:Gone", None, "gone.py: no such file", id="no file"),
         pytest.param("b1.py:Bad", "class Bad(", 'plugin "b1.py:Bad": ', id="not Python"),
@@ -268,7 +268,7 @@ def test_a_plugin_that_raises_costs_its_own_pod(run, write, configure, make_node
         ),
     ],
 )
-def test_bad_plugins(run, write, cluster, configure, name, text, complaint):
+def test_bad_plugins(run, write, cluster, configure, name, text, message):
     if text is not None:
         write(name.partition(":")[0], text)
     got = run("simulate", "-f", cluster, "--config", configure(name))
@@ -276,7 +276,7 @@ def test_bad_plugins(run, write, cluster, configure, name, text, complaint):
     assert got.stdout == ""
     assert got.stderr.count("\n") == 1
     assert got.stderr.startswith("moorage: ")
-    assert complaint in got.stderr
+    assert message in got.stderr
 
 
 def test_a_bad_configuration_is_a_line_per_fault(run, write, cluster):
@@ -299,7 +299,7 @@ def test_a_bad_configuration_is_a_line_per_fault(run, write, cluster):
 
 
 @pytest.mark.parametrize(
-    ("annotation", "complaint"),
+    ("annotation", "message"),
     [
         pytest.param(
             "soon",
@@ -309,11 +309,11 @@ def test_a_bad_configuration_is_a_line_per_fault(run, write, cluster):
         ),
     ],
 )
-def test_bad_objects(run, write, make_pod, annotation, complaint):
+def test_bad_objects(run, write, make_pod, annotation, message):
     made = make_pod("p")
     made["metadata"]["annotations"] = {"moorage.dev/run-seconds": annotation}
     got = run("simulate", "-f", write("c.yaml", made))
-    assert (got.exit_code, got.stdout, got.stderr) == (2, "", complaint)
+    assert (got.exit_code, got.stdout, got.stderr) == (2, "", message)
 
 
 def test_where_the_time_went(run, cluster):

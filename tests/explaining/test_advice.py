@@ -146,7 +146,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
             [node("n"), pod("web", ports=[443], nodeName="n"), pod("x", nodeName="n")],
             "node(s) didn't have free ports for the requested pod ports: the pod wants "
             "80/TCP, 443/TCP, held by default/web on n.",
-            id="host ports, and who holds them",
+            id="host ports, and the pods that hold them",
         ),
         pytest.param(
             pod(),
@@ -173,21 +173,21 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
             [node("n", **IN_A), web("w", "n")],
             "node(s) didn't match pod affinity rules: the pod has to share zone with pods with "
             "app=db, and there are none.",
-            id="nobody to be with",
+            id="no pod to be with",
         ),
         pytest.param(
             pod(**near("podAntiAffinity", app="web")),
             [node("n", **IN_A), web("w", "n")],
             "node(s) didn't match pod anti-affinity rules: the pod must not share zone with pods "
             "with app=web: default/w on n.",
-            id="somebody to avoid",
+            id="a pod to avoid",
         ),
         pytest.param(
             web("p", ""),
             [node("n", **IN_A), web("w", "n", **near("podAntiAffinity", app="web"))],
             "node(s) didn't satisfy existing pods anti-affinity rules: kept away by default/w "
             "on n.",
-            id="somebody who avoids it",
+            id="a pod that avoids it",
         ),
         pytest.param(
             pod(schedulingGates=[{"name": "a"}, {"name": "b"}]),

@@ -44,7 +44,7 @@ CLUSTER = [
 ]
 
 
-def test_who_has_to_leave_and_why_there():
+def test_victims_and_why_the_node_is_nominated():
     told = explain([*CLUSTER, pod("new", "2", 100)], "new")
     assert (
         str(told)
@@ -78,7 +78,7 @@ What is behind it:
         pytest.param(
             [pod("new", "2", 0)],
             "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
-            id="nobody is less important",
+            id="no pod of lower priority",
         ),
         pytest.param(
             [pod("new", "2", 100, preemptionPolicy="Never")],
@@ -87,7 +87,7 @@ What is behind it:
         ),
     ],
 )
-def test_why_nobody_makes_room(pods, text):
+def test_why_preemption_does_not_help(pods, text):
     told = explain([*CLUSTER, *pods], "new")
     assert told.preemption_message == text
     assert text in str(told).replace("\n", " ")

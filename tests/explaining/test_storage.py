@@ -1,4 +1,4 @@
-"""What is behind a refusal by storage: claim, volume and who has it are named."""
+"""What is behind a refusal by storage: claim, volume and its holder are named."""
 
 import pytest
 from tests.storage_manifests import BY_HAND, DRIVER, claimed, csi_node, storage_class

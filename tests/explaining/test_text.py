@@ -95,7 +95,7 @@ def test_the_best_node():
             [pod(nodeName="gone"), node("n")],
             "default/p runs on gone. Scheduled again, it would go to n: there is no other; "
             "gone is not among the nodes.",
-            id="runs on a node that nobody knows",
+            id="runs on an unknown node",
         ),
         pytest.param(
             [pod(nodeName="n", cpu="9"), node("n")],
@@ -133,7 +133,7 @@ def test_a_plugin_that_raises_is_named(tmp_path):
     }
     told = sentence(text(pod(), node("n"), node("m"), config=config))
     assert told.startswith("default/p cannot be decided on, because plugin Raising failed: ")
-    assert told.endswith("no idea")
+    assert told.endswith("no idea (raising.py:4)")
 
 
 def test_lines_fit(capsys):

@@ -19,7 +19,7 @@ GPU = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu"}} | {
 
 
 def everything_fits(objects, template, count):
-    """Whether a plain simulation places all pods beside so many nodes of a template."""
+    """Whether a plain simulation places all pods with so many more nodes of a template."""
     nodes = [node(f"new-{i}", *template) for i in range(count)]
     simulation = Simulation([*objects, *nodes])
     simulation.run()
@@ -134,7 +134,7 @@ def test_a_pod_that_looks_for_company_that_never_comes():
 
 
 @pytest.mark.parametrize(
-    ("objects", "templates", "complaint"),
+    ("objects", "templates", "message"),
     [
         pytest.param([], [SMALL], "the cluster is empty", id="empty cluster"),
         pytest.param([node("n")], [pod("p")], "no template", id="not a node"),
@@ -146,6 +146,6 @@ def test_a_pod_that_looks_for_company_that_never_comes():
         ),
     ],
 )
-def test_complains_in_one_line(objects, templates, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_bad_input_is_one_line(objects, templates, message):
+    with pytest.raises(InputError, match=message):
         add_nodes(objects, templates)

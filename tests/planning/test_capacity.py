@@ -26,7 +26,7 @@ ALONE = {
 
 @st.composite
 def clusters(draw):
-    """Nodes as (cpu, memory, pods, usable), pods on them, and what the pod in question asks."""
+    """Nodes as (cpu, memory, pods, usable), pods on them, and the requests of the new pod."""
     nodes = draw(
         st.lists(
             st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 6), st.booleans()),
@@ -127,7 +127,7 @@ def test_pods_that_wait_already_come_first(make_node, make_pod):
     assert (got.fits, got.placed_before, got.pending_before) == (1, 1, 1)
 
 
-def test_nobody_has_to_make_room(make_node, make_pod):
+def test_no_preemption(make_node, make_pod):
     objects = [make_node("n"), make_pod("low", 3000, nodeName="n", priority=0)]
     assert capacity(objects, make_pod("web", 1000, priority=1000)).fits == 1
 
@@ -148,13 +148,13 @@ def test_a_namesake_in_the_cluster(make_node, make_pod):
     assert capacity(objects, make_pod("web", 1000)).fits == 2
 
 
-def test_stops_where_it_is_told(make_node, make_pod):
+def test_stops_at_the_limit(make_node, make_pod):
     got = capacity([make_node("n")], make_pod("web"), most=7)
     assert (got.fits, got.is_limited) == (7, True)
 
 
 @pytest.mark.parametrize(
-    ("objects", "web", "complaint"),
+    ("objects", "web", "message"),
     [
         pytest.param([], pod("web"), "the cluster is empty", id="no nodes"),
         pytest.param(
@@ -169,8 +169,8 @@ def test_stops_where_it_is_told(make_node, make_pod):
         pytest.param([node("n")], node("m"), "one pod is expected", id="not a pod"),
     ],
 )
-def test_complains_in_one_line(objects, web, complaint):
-    with pytest.raises(InputError, match=complaint) as caught:
+def test_bad_input_is_one_line(objects, web, message):
+    with pytest.raises(InputError, match=message) as caught:
         capacity(objects, web)
     assert "\n" not in str(caught.value)
 

@@ -102,12 +102,12 @@ def test_percentile(values, percent, expected):
 
 
 @pytest.mark.parametrize(
-    ("objects", "complaint"),
+    ("objects", "message"),
     [
         pytest.param([], "the cluster is empty", id="no nodes"),
         pytest.param([node("a", unschedulable=True)], "all nodes are cordoned", id="all cordoned"),
     ],
 )
-def test_complains_in_one_line(objects, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_bad_input_is_one_line(objects, message):
+    with pytest.raises(InputError, match=message):
         compact(objects)

@@ -45,7 +45,7 @@ def test_packing_leaves_nodes_less_even():
     assert got.moved(spread) == {}
 
 
-def test_running_pods_are_decided_anew_only_if_asked():
+def test_running_pods_move_only_with_repack():
     objects = [
         node("a"),
         node("b"),
@@ -89,13 +89,13 @@ def test_a_plugin_is_a_configuration_too():
 
 
 @pytest.mark.parametrize(
-    ("objects", "configs", "complaint"),
+    ("objects", "configs", "message"),
     [
         pytest.param([node("a")], {"one": None}, "two configurations", id="only one"),
         pytest.param([], BOTH, "the cluster is empty", id="no nodes"),
         pytest.param([node("a")], BOTH | {"x": "/nowhere.yaml"}, "nowhere", id="no such file"),
     ],
 )
-def test_complains_in_one_line(objects, configs, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_bad_input_is_one_line(objects, configs, message):
+    with pytest.raises(InputError, match=message):
         compare(objects, configs)

@@ -76,7 +76,7 @@ def test_a_budget_holds_the_rest_when_the_first_finds_no_node():
     ("status", "goes"),
     [
         pytest.param({"phase": "Running"}, False, id="runs: the budget holds it"),
-        pytest.param({"phase": "Pending"}, True, id="has not begun yet: no budget is asked"),
+        pytest.param({"phase": "Pending"}, True, id="has not begun yet: budgets are ignored"),
     ],
 )
 def test_a_pod_that_has_not_begun_may_go(status, goes):
@@ -100,7 +100,7 @@ def test_two_budgets_for_one_pod_are_refused_by_the_eviction_api():
     assert got.blocked[0].budgets == ("default/one", "default/two")
 
 
-def test_who_belongs_to_the_node_stays_and_who_has_no_owner_is_lost():
+def test_pods_of_the_node_stay_and_pods_without_owner_are_lost():
     objects = [
         node("a"),
         node("b"),
@@ -116,7 +116,7 @@ def test_who_belongs_to_the_node_stays_and_who_has_no_owner_is_lost():
     assert moves(got) == {"w0": "b"}
 
 
-def test_whoever_makes_room_is_made_anew():
+def test_preempted_pods_are_recreated():
     objects = [
         node("a"),
         node("b", 1000),
@@ -143,7 +143,7 @@ def test_workloads_without_nodes_are_placed_first():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "selector", "complaint"),
+    ("chosen", "selector", "expected_error"),
     [
         pytest.param(["x"], "", 'no node "x" among the 1 given', id="unknown node"),
         pytest.param([], "disk=ssd", "matches none of the 1 nodes", id="selector matches nothing"),
@@ -152,6 +152,6 @@ def test_workloads_without_nodes_are_placed_first():
         pytest.param(["a"], "disk=ssd", "not both", id="both said"),
     ],
 )
-def test_complains_in_one_line(chosen, selector, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_bad_input_is_one_line(chosen, selector, expected_error):
+    with pytest.raises(InputError, match=expected_error):
         drain([node("a")], chosen, selector)

@@ -128,7 +128,7 @@ def test_what_others_changed_is_played_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "complaint"),
+    ("lines", "message"),
     [
         pytest.param([], "line 1: is not a recording", id="empty"),
         pytest.param(["kind: Pod"], "line 1: is not a recording", id="something else"),
@@ -150,10 +150,10 @@ def test_what_others_changed_is_played_again(tmp_path):
         ),
     ],
 )
-def test_complains_in_one_line(tmp_path, lines, complaint):
+def test_bad_input_is_one_line(tmp_path, lines, message):
     header = _default_header(tmp_path)
     path = _write(tmp_path / "file", [header if line == "HEADER" else line for line in lines])
-    with pytest.raises(InputError, match=complaint) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         recording.read(path)
     assert str(path) in str(caught.value)
 

@@ -78,7 +78,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Show a page at a width; complaints of the console have to be asked for at the end."""
+    """Show a page at a width; errors of the console are read at the end."""
 
     def show_page(text, width=1280, *, dark=False):
         path = Path(tmp_path, "report.html")

@@ -156,7 +156,7 @@ def test_objects_are_created_and_deleted():
 
 
 @pytest.mark.parametrize(
-    ("objects", "spec", "complaint"),
+    ("objects", "spec", "message"),
     [
         pytest.param(
             [DEPLOYMENT], {}, "s: the cluster has no nodes; add Node or NodePool", id="no nodes"
@@ -187,10 +187,10 @@ def test_objects_are_created_and_deleted():
         ),
     ],
 )
-def test_what_cannot_be_played_is_said_in_a_line(objects, spec, complaint):
+def test_errors_of_a_plan_are_one_line(objects, spec, message):
     with pytest.raises(InputError) as raised:
         play(*objects, **spec)
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

@@ -1,4 +1,4 @@
-"""Scenario files: what they may say, and complaints that name the field."""
+"""Scenario files: valid content, and errors that name the field."""
 
 import copy
 
@@ -47,7 +47,7 @@ def test_a_good_one():
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "complaint"),
+    ("path", "value", "message"),
     [
         pytest.param(("spec", "duration"), None, "spec.duration: is missing", id="no duration"),
         pytest.param(
@@ -136,16 +136,16 @@ def test_a_good_one():
         ),
     ],
 )
-def test_complaints_name_the_field(path, value, complaint):
+def test_errors_name_the_field(path, value, message):
     with pytest.raises(InputError) as raised:
         reading.plan(scenario(path, value), where="day.yaml, document 1")
     assert str(raised.value).startswith("day.yaml, document 1, Scenario day, ")
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         pytest.param("kind: Pod\napiVersion: v1", "there is none", id="no scenario"),
         pytest.param("kind: Scenario\n---\nkind: Scenario", "there is 2 of them", id="two"),
@@ -153,15 +153,15 @@ def test_complaints_name_the_field(path, value, complaint):
         pytest.param("", "there is none", id="empty"),
     ],
 )
-def test_a_file_that_is_none(tmp_path, text, complaint):
+def test_a_file_that_is_none(tmp_path, text, message):
     path = tmp_path / "s.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as raised:
         reading.load(path)
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_pool_that_nobody_knows():
+def test_an_unknown_pool():
     event = {"at": "1h", "addNodes": {"pool": "x", "count": 1}}
     with pytest.raises(InputError, match=r"events\[0\]\.addNodes\.template: is missing"):
         reading.plan(scenario(("spec", "events"), [event]))

@@ -85,7 +85,7 @@ def test_google_with_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "complaint"),
+    ("read", "text", "message"),
     [
         pytest.param(openb.load, "", "is empty", id="empty"),
         pytest.param(
@@ -126,12 +126,12 @@ def test_google_with_names(tmp_path):
         ),
     ],
 )
-def test_complaints(tmp_path, read, text, complaint):
+def test_errors(tmp_path, read, text, message):
     path = write(tmp_path, trace=text)["trace"]
     with pytest.raises(InputError) as raised:
         read(path)
     assert str(raised.value).startswith(str(path))
-    assert complaint in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_file_that_is_not_there(tmp_path):

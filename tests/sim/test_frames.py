@@ -57,7 +57,7 @@ def test_polars_where_there_is_no_pandas(simulation, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("table", "library", "missing", "complaint"),
+    ("table", "library", "missing", "message"),
     [
         pytest.param("cats", None, (), 'table "cats" is not known', id="unknown table"),
         pytest.param("pods", "R", (), 'library "R" is not known', id="unknown library"),
@@ -65,10 +65,10 @@ def test_polars_where_there_is_no_pandas(simulation, monkeypatch):
         pytest.param("pods", "polars", ("polars",), "pip install polars", id="not the one wanted"),
     ],
 )
-def test_complains_in_one_line(simulation, monkeypatch, table, library, missing, complaint):
+def test_bad_input_is_one_line(simulation, monkeypatch, table, library, missing, message):
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=message):
         simulation.frame(table, library=library)
 
 

@@ -24,7 +24,7 @@ def test_parse(text, values):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         pytest.param("seed", "write NAME=VALUES", id="no values"),
         pytest.param("seed=", "write NAME=VALUES", id="nothing behind it"),
@@ -38,8 +38,8 @@ def test_parse(text, values):
         pytest.param("weight.=1", '"weight." is not known', id="a weight of nothing"),
     ],
 )
-def test_complaints(text, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_errors(text, message):
+    with pytest.raises(InputError, match=message):
         parse(text)
 
 
@@ -53,12 +53,12 @@ def test_every_combination_in_order():
 
 
 @pytest.mark.parametrize(
-    ("texts", "complaint"),
+    ("texts", "message"),
     [
         pytest.param(["seed=1", "seed=2"], '"seed" is given twice', id="twice"),
         pytest.param(["seed=1..9999", "weight.X=1..9999"], "too many", id="too many"),
     ],
 )
-def test_grids_that_are_refused(texts, complaint):
-    with pytest.raises(InputError, match=complaint):
+def test_grids_that_are_refused(texts, message):
+    with pytest.raises(InputError, match=message):
         grid(map(parse, texts))

@@ -87,7 +87,7 @@ def test_processes_give_what_one_process_gives(run):
     assert sweep(run, runs, workers=2) == sweep(run, runs, workers=1)
 
 
-def test_answers_come_in_the_order_of_the_items():
+def test_results_come_in_the_order_of_the_items():
     said = []
     got = processes.each(abs, [-3, 2, -1], workers=2, on_progress=lambda *at: said.append(at))
     assert got == [3, 2, 1]
@@ -143,7 +143,7 @@ def test_seeds_are_grouped_and_rows_are_flat(run):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "complaint"),
+    ("parameters", "message"),
     [
         pytest.param({"nodes.x": 1}, "no NodePool of this name", id="unknown pool"),
         pytest.param({"replicas.x": 1}, "no workload of this name", id="unknown workload"),
@@ -154,11 +154,11 @@ def test_seeds_are_grouped_and_rows_are_flat(run):
         pytest.param({"config.parallelism.x": 1}, "is not a field of anything", id="too deep"),
     ],
 )
-def test_complaints_come_before_the_first_run(run, parameters, complaint):
+def test_errors_come_before_the_first_run(run, parameters, message):
     def nobody(function, items):
         raise AssertionError("a run has begun")
 
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=message):
         sweep(run, [parameters], as_completed=nobody)
 
 
@@ -182,7 +182,7 @@ def test_a_worker_that_dies():
         processes.each(os._exit, [1, 2], workers=2)
 
 
-def test_a_worker_that_complains(run):
+def test_a_worker_that_raises(run):
     with pytest.raises(InputError, match="no NodePool of this name"):
         processes.each(run, [{"nodes.x": 1}, {"nodes.y": 1}], workers=2)
 

@@ -13,7 +13,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.api.pod import Pod
 from moorage.api.selectors import Selector
-from moorage.scenarios.wire import DeleteObject, ScaleWorkload
+from moorage.scenarios.wire import DeleteAction, ScaleAction
 
 SAMPLES = 288  # a day in steps of five minutes
 
@@ -84,7 +84,7 @@ class CreateObjects(Struct, frozen=True):
     objects: tuple[dict[str, Any], ...]
 
 
-Action = ScaleWorkload | DrainNodes | FailNodes | AddNodes | CreateObjects | DeleteObject
+Action = ScaleAction | DrainNodes | FailNodes | AddNodes | CreateObjects | DeleteAction
 
 
 class PlannedEvent(Struct, frozen=True):

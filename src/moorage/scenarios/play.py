@@ -31,7 +31,7 @@ from moorage.scenarios.plan import (
     PlannedEvent,
     ScenarioPlan,
 )
-from moorage.scenarios.wire import DeleteObject, ScaleWorkload
+from moorage.scenarios.wire import DeleteAction, ScaleAction
 from moorage.sim.run import Simulation
 
 OnProgress = Callable[[int, int], None]
@@ -170,11 +170,11 @@ class Play:
                     self._maintenance.fail(event.path, action)
                 case AddNodes(pool=pool):
                     self.simulation.create(pool_nodes(pool, first=self._first(pool.name)))
-                case ScaleWorkload(kind=kind, namespace=namespace, name=name, replicas=replicas):
+                case ScaleAction(kind=kind, namespace=namespace, name=name, replicas=replicas):
                     self.simulation.scale(kind, namespace, name, replicas)
                 case CreateObjects(objects=objects):
                     self.simulation.create(objects)
-                case DeleteObject(kind=kind, namespace=namespace, name=name):
+                case DeleteAction(kind=kind, namespace=namespace, name=name):
                     self.simulation.delete(kind, namespace, name)
                 case _:
                     assert_never(action)

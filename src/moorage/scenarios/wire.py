@@ -45,7 +45,7 @@ class ArrivalsSpec(StrictData):
     replace: bool = True
 
 
-class ScaleWorkload(StrictData, kw_only=True):
+class ScaleAction(StrictData, kw_only=True):
     """Change the number of replicas of a workload."""
 
     kind: str = "Deployment"
@@ -72,7 +72,7 @@ class AddNodesSpec(StrictData):
     zones: tuple[str, ...] = ()
 
 
-class DeleteObject(StrictData, kw_only=True):
+class DeleteAction(StrictData, kw_only=True):
     """Delete an object."""
 
     kind: str
@@ -84,12 +84,12 @@ class EventSpec(StrictData):
     """An action at a time; one of these."""
 
     at: Duration
-    scale: ScaleWorkload | None = None
+    scale: ScaleAction | None = None
     drain: NodesSpec | None = None
     fail: NodesSpec | None = None
     add_nodes: AddNodesSpec | None = None
     create: tuple[dict[str, Any], ...] | None = None
-    delete: DeleteObject | None = None
+    delete: DeleteAction | None = None
 
 
 class ScenarioSpec(StrictData):

@@ -1,4 +1,4 @@
-"""What a simulation tells of itself: the same figures as a recount, and plain to read."""
+"""Result: the same figures as a recount, and its CSV tables."""
 
 import csv
 import io
