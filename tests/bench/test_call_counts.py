@@ -44,9 +44,9 @@ def warm():
 
 def calls(name, nodes, pods, settings=None):
     workload = Size(nodes, initial=20, pods=pods).workload(SHAPES[name])
-    world = timing.prepare(workload, settings)
+    cluster = timing.prepare(workload, settings)
     profiler = cProfile.Profile()
-    profiler.runcall(world.schedule_all)
+    profiler.runcall(cluster.schedule_all)
     return sum(entry.callcount for entry in profiler.getstats())
 
 

@@ -19,7 +19,7 @@ def test_every_shape(shape, nodes):
     workload = Size(nodes).workload(shape)
     run = timing.measure(workload, TICKS)
     assert run.pods == len(workload.pods)
-    assert run.bound == run.pods - workload.hopeless
+    assert run.bound == run.pods - workload.unschedulable
     assert (run.wall_seconds, run.cpu_seconds) == (1, 2)
 
 
@@ -47,10 +47,10 @@ def test_size(size, counts):
 
 
 def test_after_the_run_the_scheduler_is_at_rest():
-    world = timing.prepare(Size(20).workload(SHAPES["unschedulable"]))
-    world.schedule_all()
-    assert not world.scheduler.has_work
-    world.scheduler.check_invariants()
+    cluster = timing.prepare(Size(20).workload(SHAPES["unschedulable"]))
+    cluster.schedule_all()
+    assert not cluster.scheduler.has_work
+    cluster.scheduler.check_invariants()
 
 
 def test_figures():

@@ -93,7 +93,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_two_commits(run, checkout):
-    changed = checkout / "src" / "moorage" / "bench" / "alone.py"
+    changed = checkout / "src" / "moorage" / "bench" / "basic.py"
     new = changed.read_text(encoding="utf-8").replace("def basic(", "def simple(")
     changed.write_text(new, encoding="utf-8")  # What counts is the commit, not the files here.
     got = run("bench", "taints", "--compare", "HEAD", "-o", "json", *SMALL)

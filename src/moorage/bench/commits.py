@@ -1,8 +1,8 @@
-"""Two commits measured in one go, in turn, so that a machine's moods befall both alike.
+"""Two commits measured by turns, so that a busy machine affects both alike.
 
-The other commit's sources are unpacked into a temporary folder and run by this interpreter, with
-this environment's packages. Each commit runs its own `moorage bench`; what is compared is CPU time
-per pod, run by run.
+The sources of the other commit are unpacked into a temporary directory and run by this interpreter
+with the installed packages. Each commit runs its own `moorage bench`; compared is CPU time per pod,
+run by run.
 """
 
 import io
@@ -62,7 +62,7 @@ def compare(
     repeat: int,
     on_progress: Callable[[int, int], None],
 ) -> tuple[list[Compared], list[str]]:
-    """Measure shapes there and here; also names those that the other commit does not have."""
+    """Measure shapes of both commits; also returns the shapes that the other one lacks."""
     with unpacked(commit) as folder:
         known = {line.split()[0] for line in _bench(folder, "--list").splitlines()}
         absent = [name for name in names if name not in known]
@@ -80,7 +80,7 @@ def compare(
 
 @contextmanager
 def unpacked(commit: str) -> Iterator[Path]:
-    """The sources of a commit, for a while."""
+    """The sources of a commit in a temporary directory."""
     try:
         top = _git("rev-parse", "--show-toplevel").decode().strip()
     except (OSError, subprocess.CalledProcessError):
@@ -108,8 +108,8 @@ def _microseconds(source: Path, name: str, size: Size) -> float:
     arguments = ["--nodes", str(size.nodes)]
     arguments += [] if size.pods is None else ["--pods", str(size.pods)]
     arguments += [] if size.initial is None else ["--initial", str(size.initial)]
-    told = json.loads(_bench(source, name, "--repeat", "1", "-o", "json", *arguments))
-    return float(told["shapes"][name]["microsecondsPerPod"]["cpu"])
+    result = json.loads(_bench(source, name, "--repeat", "1", "-o", "json", *arguments))
+    return float(result["shapes"][name]["microsecondsPerPod"]["cpu"])
 
 
 def _bench(source: Path, *arguments: str) -> str:

@@ -1,22 +1,36 @@
-"""Measuring a shape: a few runs, and the figures that sum them up."""
+"""Measuring shapes: several runs each, the summary of the figures, and the machine.
 
+Machines differ, and a busy one varies. So a fixed loop of Python and NumPy is timed next to every
+run, in CPU time, which other processes disturb less. Pods per loop can be compared between
+machines where pods per second cannot.
+"""
+
+import os
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import Any
 
-from moorage.bench import machine, timing
+import numpy as np
+
+from moorage.bench import timing
 from moorage.bench.timing import Clocks, Run
 from moorage.bench.workload import Shape, Workload
+from moorage.version import __version__
 
-# The cluster of scheduler_perf that the shapes' numbers of pods are meant for.
+# The cluster of scheduler_perf that the numbers of pods of the shapes are meant for.
 NODES = 5_000
 INITIAL = 1_000
+ROUNDS = 100_000
+ROUNDS_PER_ARRAY = 50
+ARRAY = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a workload is; what is not said follows from the number of nodes."""
+    """How large a workload is; defaults follow from the number of nodes."""
 
     nodes: int = NODES
     initial: int | None = None
@@ -27,7 +41,7 @@ class Size:
         return shape.make(*self._counts(shape))
 
     def without(self, shape: Shape) -> Workload | None:
-        """The same without what the shape is about."""
+        """The baseline of a shape in this size."""
         return None if shape.without is None else shape.without(*self._counts(shape))
 
     def _counts(self, shape: Shape) -> tuple[int, int, int]:
@@ -39,7 +53,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A shape's runs, each with the time that the yardstick took beside it."""
+    """The runs of a shape, each with the time of the calibration loop."""
 
     shape: Shape
     nodes: int
@@ -47,7 +61,7 @@ class Measured:
     pods: int
     runs: list[Run]
     calibrations: list[float]
-    # Each run once more without what the shape is about, if that can be left out.
+    # The same runs of the baseline, if the shape has one.
     without: list[Run] = field(default_factory=list)
 
     @property
@@ -64,13 +78,13 @@ class Measured:
 
     @property
     def pods_per_calibration(self) -> float:
-        """What can be compared between machines: pods in the CPU time of one yardstick."""
+        """Pods in the CPU time of one calibration loop; comparable between machines."""
         both = zip(self.runs, self.calibrations, strict=True)
         return median(run.pods / run.cpu_seconds * seconds for run, seconds in both)
 
     @property
     def against_without(self) -> float | None:
-        """The rate against that without what the shape is about; 1 if that costs nothing."""
+        """The rate relative to the baseline; 1 if the shape costs nothing."""
         if not self.without:
             return None
         both = zip(self.runs, self.without, strict=True)
@@ -110,14 +124,14 @@ def measure(
     clocks: Clocks,
     on_progress: Callable[[int, int], None],
 ) -> list[Measured]:
-    """Measure shapes, each some times over; `on_progress(done, total)` is called after each run."""
+    """Measure shapes `repeat` times each; `on_progress(done, total)` is called after each run."""
     measured: list[Measured] = []
     for shape in shapes:
         workload = size.workload(shape)
         without = size.without(shape)
         runs, calibrations, others = [], [], []
         for _ in range(repeat):
-            calibrations.append(machine.calibrate(clocks.cpu))
+            calibrations.append(calibrate(clocks.cpu))
             runs.append(timing.measure(workload, clocks))
             if without is not None:
                 others.append(timing.measure(without, clocks))
@@ -128,8 +142,51 @@ def measure(
 
 
 def to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
-    """All figures, and what they were taken on."""
+    """All figures, and the machine."""
     return {
-        "machine": machine.describe(),
+        "machine": describe_machine(),
         "shapes": {each.shape.name: each.to_dict() for each in measured},
     }
+
+
+def describe_machine() -> dict[str, str | int]:
+    """Versions and hardware."""
+    return {
+        "moorage": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": _cores(),
+    }
+
+
+def calibrate(cpu_clock: Callable[[], float]) -> float:
+    """CPU seconds of the fixed loop: dicts, integers and some arrays."""
+    started_at = cpu_clock()
+    numbers = np.arange(ARRAY, dtype=np.int64)
+    kept: dict[int, int] = {}
+    total = 0
+    for i in range(ROUNDS):
+        total += kept.get(i % 89, 0) % 7 + i
+        kept[i % 97] = total
+        if i % ROUNDS_PER_ARRAY == 0:
+            numbers = (numbers * 3 + i) % 1009
+            total += int(numbers.argmax())
+    return cpu_clock() - started_at
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # Not Linux.
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,6 +1,6 @@
-"""All shapes by name. A new one is a function with `@shape` on top, in one of the families."""
+"""All shapes by name. A new one is a function with `@shape` in one of the imported modules."""
 
-from moorage.bench import alone, churning, crowded, neighbours, storage
+from moorage.bench import basic, pod_affinity, volumes
 from moorage.bench.workload import SHAPES, Shape, Workload
 
-__all__ = ["SHAPES", "Shape", "Workload", "alone", "churning", "crowded", "neighbours", "storage"]
+__all__ = ["SHAPES", "Shape", "Workload", "basic", "pod_affinity", "volumes"]

@@ -1,32 +1,142 @@
-"""The stopwatch: one workload through one scheduler, from the first decision to the last pod.
+"""Timing: one workload through one scheduler, from the first decision to the last pod.
 
-What is timed is all that a shell makes the scheduler do for a pod: `schedule_one`, `complete`
-with Done for every effect that it asks for, and `observe` of the pod as the world then shows it,
-bound or marked as unschedulable. Objects are made, and observed for the first time, before the
-clock starts. Nothing is sent anywhere and nothing is simulated. The clocks are handed in.
+Timed is all that a shell calls for a pod: `schedule_one`, `complete` with Done for every effect,
+and `observe` of the pod as bound or unschedulable. Objects are created, and observed for the first
+time, before the clock starts. There is no network and no simulation. The clocks are parameters.
 """
 
 import cProfile
 import gc
 import io
 import pstats
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
+from moorage.api.claims import BIND_COMPLETED
 from moorage.api.config import SchedulerConfiguration
+from moorage.api.meta import Condition, KubeObject
+from moorage.api.pod import Pod
+from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.bench.workload import Workload
-from moorage.bench.world import NOW, World
+from moorage.core.effects import Done, Effect
 from moorage.core.journal import Journal
-from moorage.core.observations import Added
+from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.framework.effects import (
+    BindPod,
+    DeletePod,
+    EmitEvent,
+    PatchPodStatus,
+    PatchVolume,
+    Request,
+)
 
+# Virtual time does not advance: a pod in backoff stays there.
+NOW = 0.0
+DONE = Done()
+TERMINATING = {"deletion_timestamp": "2026-01-01T00:00:30Z"}
+
+T = TypeVar("T", bound=KubeObject)
 FACTS_KEPT = 1000
 
 
+class InstantCluster:
+    """Performs every request of a scheduler at once, and shows it the result."""
+
+    def __init__(
+        self, scheduler: Scheduler, pods: Iterable[Pod], others: Iterable[KubeObject] = ()
+    ) -> None:
+        self.bound = 0
+        self.scheduler = scheduler
+        self._pods = {pod.uid: pod for pod in pods}
+        others = list(others)
+        self._volumes = {obj.name: obj for obj in others if isinstance(obj, PersistentVolume)}
+        self._claims = {obj.key: obj for obj in others if isinstance(obj, PersistentVolumeClaim)}
+        self._version = 1
+        self._churn: list[Observation] = []
+        self._churn_every = 1
+
+    def churn(self, changes: Iterable[Observation], every: int) -> None:
+        """From now on apply one of these changes after every so many decisions."""
+        self._churn, self._churn_every = [*changes][::-1], every
+
+    def schedule_all(self) -> None:
+        """Schedule until no pod is left to try."""
+        scheduler, decisions = self.scheduler, 0
+        while scheduler.has_work:
+            self._perform(scheduler.schedule_one(NOW))
+            if self._churn:
+                decisions += 1
+                if decisions % self._churn_every == 0:
+                    self._apply(self._churn.pop())
+
+    def _apply(self, observation: Observation) -> None:
+        match observation:
+            case Deleted(obj=Pod() as pod):
+                # The last version: on its node.
+                observation = Deleted(self._pods.pop(pod.uid, pod))
+            case Added(obj=Pod() as pod):
+                self._pods[pod.uid] = pod
+        self._perform(self.scheduler.observe(observation, NOW))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            caused = self.scheduler.complete(effect.ticket, DONE, NOW)
+            if caused:
+                self._perform(caused)
+            request = effect.request
+            if type(request) is not EmitEvent:
+                self._perform_one(request)
+
+    def _perform_one(self, request: Request) -> None:
+        match request:
+            case BindPod(pod=ref, node=node):
+                self.bound += 1
+                pod = self._pods[ref.uid]
+                self._show(pod, spec=replace(pod.spec, node_name=node))
+            case PatchPodStatus(pod=ref, condition=Condition() as condition):
+                pod = self._pods[ref.uid]
+                self._show(pod, status=replace(pod.status, conditions=(condition,)))
+            case DeletePod(pod=ref):
+                # It stays terminating, as time does not advance.
+                pod = self._pods[ref.uid]
+                self._show(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
+            case PatchVolume() as patch:
+                self._bind_volume(patch)
+
+    def _show(self, pod: Pod, **changes: Any) -> None:
+        pod = self._pods[pod.metadata.uid] = self._written(pod, **changes)
+        self._perform(self.scheduler.observe(Updated(pod), NOW))
+
+    def _bind_volume(self, patch: PatchVolume) -> None:
+        """Bind a volume and its claim to each other, as the volume controller does."""
+        volume = self._volumes[patch.name]
+        spec = replace(volume.spec, claim_ref=patch.claim)
+        volume = self._volumes[patch.name] = self._written(replace(volume, spec=spec))
+        self._perform(self.scheduler.observe(Updated(volume), NOW))
+        key = f"{patch.claim.namespace}/{patch.claim.name}"
+        claim = self._claims[key]
+        claim = replace(
+            claim,
+            metadata=replace(claim.metadata, annotations={BIND_COMPLETED: "yes"}),
+            spec=replace(claim.spec, volume_name=patch.name),
+            status=replace(claim.status, phase="Bound"),
+        )
+        claim = self._claims[key] = self._written(claim)
+        self._perform(self.scheduler.observe(Updated(claim), NOW))
+
+    def _written(self, obj: T, **changes: Any) -> T:
+        self._version += 1
+        meta = replace(obj.metadata, resource_version=str(self._version))
+        return replace(obj, metadata=meta, **changes)
+
+
 class Clocks(NamedTuple):
-    """Seconds gone by, and seconds that this process has worked."""
+    """Wall clock and CPU clock, in seconds."""
 
     wall: Callable[[], float]
     cpu: Callable[[], float]
@@ -46,26 +156,28 @@ class Run:
         return self.pods / self.wall_seconds
 
 
-def prepare(workload: Workload, configuration: SchedulerConfiguration | None = None) -> World:
-    """A scheduler that knows the cluster, has placed the initial pods, and holds the others."""
+def prepare(
+    workload: Workload, configuration: SchedulerConfiguration | None = None
+) -> InstantCluster:
+    """A scheduler with the initial pods placed and the others in its queue."""
     scheduler = Scheduler(configuration, journal=Journal(limit=FACTS_KEPT))
     for obj in (*workload.others, *workload.nodes):
         scheduler.observe(Added(obj), NOW)
     for pod in workload.initial:
         scheduler.observe(Added(pod), NOW)
-    world = World(scheduler, (*workload.initial, *workload.pods), workload.others)
-    world.schedule_all()
-    world.bound = 0
-    world.churn(workload.churn, workload.churn_every)
+    cluster = InstantCluster(scheduler, (*workload.initial, *workload.pods), workload.others)
+    cluster.schedule_all()
+    cluster.bound = 0
+    cluster.churn(workload.churn, workload.churn_every)
     for pod in workload.pods:
         scheduler.observe(Added(pod), NOW)
-    return world
+    return cluster
 
 
 def measure(workload: Workload, clocks: Clocks) -> Run:
-    """Time one run; refused if not all pods that should fit do, for such a figure says nothing."""
+    """Time one run; an error if not all pods that should fit are bound."""
     run = measure_any(workload, clocks)
-    expected = len(workload.pods) - workload.hopeless
+    expected = len(workload.pods) - workload.unschedulable
     if run.bound != expected:
         raise InputError(
             f"{run.bound} of {expected} pods fit on {len(workload.nodes)} nodes; "
@@ -77,24 +189,24 @@ def measure(workload: Workload, clocks: Clocks) -> Run:
 def measure_any(
     workload: Workload, clocks: Clocks, configuration: SchedulerConfiguration | None = None
 ) -> Run:
-    """Time one run, whatever comes of it."""
-    world = prepare(workload, configuration)
+    """Time one run, whatever its result."""
+    cluster = prepare(workload, configuration)
     gc.collect()
-    gc.freeze()  # What is there already is not looked at again and again while we measure.
+    gc.freeze()  # Keep the collector from traversing existing objects during the run.
     try:
         wall, cpu = clocks.wall(), clocks.cpu()
-        world.schedule_all()
+        cluster.schedule_all()
         wall, cpu = clocks.wall() - wall, clocks.cpu() - cpu
     finally:
         gc.unfreeze()
-    return Run(len(workload.pods), world.bound, wall, cpu)
+    return Run(len(workload.pods), cluster.bound, wall, cpu)
 
 
 def profile(workload: Workload, most: int = 25) -> str:
-    """Where one run spends its time: the functions that take the most of their own."""
-    world = prepare(workload)
+    """Profile one run: the functions with the most time of their own."""
+    cluster = prepare(workload)
     profiler = cProfile.Profile()
-    profiler.runcall(world.schedule_all)
+    profiler.runcall(cluster.schedule_all)
     text = io.StringIO()
     pstats.Stats(profiler, stream=text).strip_dirs().sort_stats("tottime").print_stats(most)
     return text.getvalue().strip()

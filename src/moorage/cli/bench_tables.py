@@ -6,9 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from moorage.api import texts
-from moorage.bench import machine
 from moorage.bench.commits import Compared
-from moorage.bench.measuring import Measured
+from moorage.bench.measuring import Measured, describe_machine
 from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
@@ -26,7 +25,7 @@ def show(measured: list[Measured]) -> None:
                 f"{each.shape.name}: {each.against_without:.2f} of the rate without those beside"
             )
     page.section()
-    facts = machine.describe()
+    facts = describe_machine()
     page.note(f"{facts['processor']}, {texts.count(int(facts['cores']), 'core')}")
     page.note(f"{facts['platform']}, {facts['python']}, NumPy {facts['numpy']}")
     seconds = median(seconds for each in measured for seconds in each.calibrations)

@@ -1,7 +1,7 @@
-"""Shapes whose pods mind where other pods are.
+"""Shapes with pods that have affinity, anti-affinity or spread constraints.
 
-The pods that run already are their like. Only where no two of a kind can share a node, they are
-of ten kinds, lest there be no room left.
+The initial pods have the same constraints. Only where no two pods of a kind can share a node, there
+are ten kinds, so that enough nodes stay feasible.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,7 @@ from moorage.api.pod import (
 )
 from moorage.api.policy import Namespace
 from moorage.api.workloads import Service, ServiceSpec
-from moorage.bench.objects import HOSTNAME, NAMESPACE, ZONE, nodes_of, pod
-from moorage.bench.workload import Workload, shape
+from moorage.bench.workload import HOSTNAME, NAMESPACE, ZONE, Workload, nodes_of, pod, shape
 
 GREEN = {"color": "green"}
 GREEN_PODS = LabelSelector(match_labels=GREEN)
@@ -42,8 +41,8 @@ NEAR_IN_TEAM = PodAffinityTerm(
 @shape(pods=2_000)
 def anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that refuse to share a node with their like."""
-    there = [_loner(i) for i in range(initial)]
-    return Workload(nodes_of(nodes), there, [_loner(i * KINDS, "pod") for i in range(pods)])
+    there = [_anti_affine(i) for i in range(initial)]
+    return Workload(nodes_of(nodes), there, [_anti_affine(i * KINDS, "pod") for i in range(pods)])
 
 
 @shape(pods=5_000)
@@ -56,13 +55,15 @@ def affinity(nodes: int, initial: int, pods: int) -> Workload:
 @shape(pods=5_000)
 def preferred_affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that like to share a node with their like."""
-    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_liked(NEAR_BY_HOST)))
+    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_preferred(NEAR_BY_HOST)))
 
 
 @shape(pods=5_000)
 def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that would rather not share a node with their like."""
-    return _green(nodes, initial, pods, affinity=Affinity(pod_anti_affinity=_liked(NEAR_BY_HOST)))
+    return _green(
+        nodes, initial, pods, affinity=Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST))
+    )
 
 
 @shape(pods=5_000)
@@ -73,12 +74,12 @@ def mixed(nodes: int, initial: int, pods: int) -> Workload:
         None,
         Affinity(pod_affinity=near),
         _apart(NEAR_BY_HOST),
-        Affinity(pod_affinity=_liked(NEAR_BY_HOST)),
-        Affinity(pod_anti_affinity=_liked(NEAR_BY_HOST)),
+        Affinity(pod_affinity=_preferred(NEAR_BY_HOST)),
+        Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST)),
     )
 
     def one(i: int) -> Pod:
-        # Colours of their own: where nobody of a colour may be near, others have to find room.
+        # Colors of their own: a color with anti-affinity must leave feasible nodes to the others.
         kind = i % len(kinds)
         labels = GREEN if kind in (1, 3) else {"color": f"color-{kind}"}
         return pod(f"initial-{i}", labels=labels, affinity=kinds[kind])
@@ -94,19 +95,19 @@ def mixed(nodes: int, initial: int, pods: int) -> Workload:
 def anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
     wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
-    return replace(wanted, initial=[_loner(i) for i in range(initial)])
+    return replace(wanted, initial=[_anti_affine(i) for i in range(initial)])
 
 
 @shape(pods=2_000)
 def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
-    return _in_team(nodes, initial, pods, Affinity(pod_affinity=_liked(NEAR_IN_TEAM)))
+    return _in_team(nodes, initial, pods, Affinity(pod_affinity=_preferred(NEAR_IN_TEAM)))
 
 
 @shape(pods=2_000)
 def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
     """The same, in 100 namespaces found by a selector."""
-    return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_liked(NEAR_IN_TEAM)))
+    return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_preferred(NEAR_IN_TEAM)))
 
 
 # Spreading
@@ -115,13 +116,17 @@ def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
 @shape(pods=5_000)
 def zone_spread(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that have to lie evenly over the zones."""
-    return _green(nodes, initial, pods, topology_spread_constraints=(_evenly("DoNotSchedule"),))
+    return _green(
+        nodes, initial, pods, topology_spread_constraints=(_zone_constraint("DoNotSchedule"),)
+    )
 
 
 @shape(pods=5_000)
 def preferred_spread(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that had better lie evenly over the zones."""
-    return _green(nodes, initial, pods, topology_spread_constraints=(_evenly("ScheduleAnyway"),))
+    return _green(
+        nodes, initial, pods, topology_spread_constraints=(_zone_constraint("ScheduleAnyway"),)
+    )
 
 
 @shape(pods=5_000)
@@ -134,11 +139,11 @@ def default_spread(nodes: int, initial: int, pods: int) -> Workload:
     return _green(nodes, initial, pods, others=[service])
 
 
-# What they are made of
+# Parts
 
 
-def _loner(i: int, prefix: str = "initial") -> Pod:
-    """A pod of one of the kinds, green the first of them, that keeps away from its own kind."""
+def _anti_affine(i: int, prefix: str = "initial") -> Pod:
+    """A pod of one of ten kinds (the first is green) with anti-affinity to its own kind."""
     labels = {"color": "green" if i % KINDS == 0 else f"color-{i % KINDS}"}
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key=HOSTNAME)
     return pod(f"{prefix}-{i}", labels=labels, affinity=_apart(term))
@@ -149,12 +154,12 @@ def _apart(term: PodAffinityTerm) -> Affinity:
     return Affinity(pod_anti_affinity=apart)
 
 
-def _liked(term: PodAffinityTerm) -> PodAffinity:
+def _preferred(term: PodAffinityTerm) -> PodAffinity:
     weighted = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term)
     return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
 
 
-def _evenly(when_unsatisfiable: str) -> TopologySpreadConstraint:
+def _zone_constraint(when_unsatisfiable: str) -> TopologySpreadConstraint:
     return TopologySpreadConstraint(
         max_skew=5,
         topology_key=ZONE,
@@ -184,7 +189,7 @@ def _green(
     namespace_of: Callable[[int], str] = lambda _: NAMESPACE,
     **spec: Any,
 ) -> Workload:
-    """A workload whose pods all mind each other, those that run already as well."""
+    """A workload with pods that all match the constraints of each other."""
 
     def green(prefix: str, i: int) -> Pod:
         return pod(f"{prefix}-{i}", labels=GREEN, namespace=namespace_of(i), **spec)

@@ -1,4 +1,4 @@
-"""Shapes of pods with volumes. Every node has a CSINode, every volume is one of a CSI driver's."""
+"""Shapes with volumes: bound CSI volumes, local disks, and volumes that no plugin reads."""
 
 from moorage.api.claims import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from moorage.api.meta import (
@@ -26,8 +26,7 @@ from moorage.api.storage import (
     VolumeNodeAffinity,
     VolumeResources,
 )
-from moorage.bench.objects import HOSTNAME, NAMESPACE, nodes_of, pod, pods_of
-from moorage.bench.workload import Workload, shape
+from moorage.bench.workload import HOSTNAME, NAMESPACE, Workload, nodes_of, pod, pods_of, shape
 
 DRIVER = "ebs.csi.aws.com"
 VOLUMES_PER_NODE = 39
@@ -91,7 +90,7 @@ def _csi_node(name: str) -> CSINode:
 
 
 def _disk(node: str, number: int) -> PersistentVolume:
-    """A disk that one node has."""
+    """A local disk of a node."""
     here = LabelSelectorRequirement(key=HOSTNAME, operator="In", values=(node,))
     term = NodeSelectorTerm(match_expressions=(here,))
     name = f"disk-{node}-{number}"
@@ -127,7 +126,7 @@ def _unbound(name: str) -> PersistentVolumeClaim:
 
 
 def _bound(name: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
-    """A claim and a volume that have found each other."""
+    """A claim and the volume that it is bound to."""
     claim = PersistentVolumeClaim(
         api_version="v1",
         kind="PersistentVolumeClaim",

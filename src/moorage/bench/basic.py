@@ -1,0 +1,203 @@
+"""Shapes with pods that need no other pods and no volumes, named after what they add."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from moorage.api.meta import (
+    KubeObject,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+)
+from moorage.api.node import Taint
+from moorage.api.pod import Affinity, NodeAffinity, Pod, PodSchedulingGate, Toleration
+from moorage.api.quantity import Quantity
+from moorage.api.workloads import Service, ServiceSpec
+from moorage.bench.workload import (
+    NAMESPACE,
+    REQUESTS,
+    ZONE,
+    ZONES,
+    Workload,
+    node,
+    nodes_of,
+    pod,
+    pods_of,
+    shape,
+)
+from moorage.core.observations import Added, Deleted, Observation
+
+GPU = "nvidia.com/gpu"
+DEDICATED = Taint(key="dedicated", value="batch", effect="NoSchedule")
+AVOIDED = Taint(key="slow-disk", effect="PreferNoSchedule")
+PER_NODE = 4
+LARGE = {"cpu": "900m", "memory": "500Mi"}
+LARGER = {"cpu": "3", "memory": "500Mi"}
+HUGE = {"cpu": "64", "memory": "500Mi"}
+
+
+@shape(pods=10_000)
+def basic(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods of one template, 100m and 500Mi."""
+    return Workload(nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods))
+
+
+@shape(pods=2_000)
+def own_template(nodes: int, initial: int, pods: int) -> Workload:
+    """Every pod has requests and labels of its own; nothing is shared."""
+
+    def own(i: int) -> Pod:
+        requests = {"cpu": f"{50 + i % 97}m", "memory": f"{300 + i % 389}Mi"}
+        return pod(f"pod-{i}", labels={"app": f"app-{i}"}, requests=requests)
+
+    return Workload(nodes_of(nodes), pods_of("initial", initial), [own(i) for i in range(pods)])
+
+
+@shape(pods=10_000)
+def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that require two of the three zones."""
+    wanted = LabelSelectorRequirement(key=ZONE, operator="In", values=ZONES[:2])
+    term = NodeSelectorTerm(match_expressions=(wanted,))
+    required = NodeSelector(node_selector_terms=(term,))
+    affinity = Affinity(
+        node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+    )
+    return Workload(
+        nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods, affinity=affinity)
+    )
+
+
+@shape(pods=5_000)
+def daemonset(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods pinned to one node each, by the name of the node."""
+
+    def pinned(i: int) -> Pod:
+        here = LabelSelectorRequirement(
+            key="metadata.name", operator="In", values=(f"node-{i % nodes}",)
+        )
+        term = NodeSelectorTerm(match_fields=(here,))
+        required = NodeSelector(node_selector_terms=(term,))
+        affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+        return pod(f"pod-{i}", affinity=Affinity(node_affinity=affinity))
+
+    return Workload(nodes_of(nodes), pods_of("initial", initial), [pinned(i) for i in range(pods)])
+
+
+@shape(pods=5_000)
+def gpus(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods that ask for a GPU, of which every other node has eight."""
+    eight: dict[str, Quantity] = {GPU: "8"}
+    made = [node(f"node-{i}", i, more=None if i % 2 else eight) for i in range(nodes)]
+    requests: dict[str, Quantity] = {**REQUESTS, GPU: "1"}
+    return Workload(made, pods_of("initial", initial), pods_of("pod", pods, requests=requests))
+
+
+@shape(pods=10_000)
+def taints(nodes: int, initial: int, pods: int) -> Workload:
+    """Half of the nodes are tainted; pods tolerate half of the taints."""
+
+    def node_taints(i: int) -> tuple[Taint, ...]:
+        return ((), (DEDICATED,), (AVOIDED,), (Taint(key="gpu", effect="NoSchedule"),))[i % 4]
+
+    tolerations = (Toleration(key=DEDICATED.key, operator="Exists", effect="NoSchedule"),)
+    tainted = [node(f"node-{i}", i, taints=node_taints(i)) for i in range(nodes)]
+    return Workload(
+        tainted, pods_of("initial", initial), pods_of("pod", pods, tolerations=tolerations)
+    )
+
+
+@shape(pods=5_000)
+def host_ports(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods with a host port, of which a node takes one each."""
+
+    def daemon(i: int) -> Pod:
+        return pod(f"pod-{i}", host_port=8000 + i * 8 // max(pods, 1))
+
+    return Workload(nodes_of(nodes), pods_of("initial", initial), [daemon(i) for i in range(pods)])
+
+
+@shape(pods=5_000)
+def unschedulable(nodes: int, initial: int, pods: int) -> Workload:
+    """One pod in five asks for more than any node has, and is refused."""
+
+    def maybe_huge(i: int) -> Pod:
+        if i % 5:
+            return pod(f"pod-{i}")
+        return pod(f"pod-{i}", requests=HUGE)
+
+    made = [maybe_huge(i) for i in range(pods)]
+    rejected = len(range(0, pods, 5))
+    return Workload(nodes_of(nodes), pods_of("initial", initial), made, unschedulable=rejected)
+
+
+# Too little room, or many waiting pods
+
+
+@shape(pods=2_000)
+def preemption(nodes: int, initial: int, pods: int) -> Workload:
+    """Full nodes: lesser pods leave, each pod is promised one."""
+    low = [
+        pod(f"low-{i}", requests=LARGE, node_name=f"node-{i % nodes}")
+        for i in range(PER_NODE * nodes)
+    ]
+    high = pods_of("pod", min(pods, nodes), requests=LARGER, priority=1000)
+    return Workload(nodes_of(nodes), low, high, unschedulable=len(high))
+
+
+def _alone(nodes: int, initial: int, pods: int) -> Workload:
+    """The baseline of the shapes below: the same pods, no waiting ones."""
+    return Workload(nodes_of(nodes), [], pods_of("pod", pods))
+
+
+@shape(pods=5_000, without=_alone)
+def beside_hopeless(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods beside twice as many that fit nowhere, and rest."""
+    waiting = pods_of("hopeless", 2 * pods, requests=HUGE)
+    return Workload(nodes_of(nodes), waiting, pods_of("pod", pods))
+
+
+@shape(pods=5_000, without=_alone)
+def beside_gated(nodes: int, initial: int, pods: int) -> Workload:
+    """Pods beside twice as many that wait at a gate."""
+    gates = (PodSchedulingGate(name="example.com/quota"),)
+    waiting = pods_of("gated", 2 * pods, scheduling_gates=gates)
+    return Workload(nodes_of(nodes), waiting, pods_of("pod", pods))
+
+
+# A cluster that changes between decisions
+
+
+@shape(pods=5_000)
+def churn(nodes: int, initial: int, pods: int) -> Workload:
+    """While a pod is placed, another one ends that runs already."""
+    there = pods_of("initial", max(initial, pods))
+    ends: list[Observation] = [Deleted(each) for each in there[:pods]]
+    return Workload(nodes_of(nodes), there, pods_of("pod", pods), churn=ends)
+
+
+@shape(pods=5_000)
+def mixed_churn(nodes: int, initial: int, pods: int) -> Workload:
+    """Meanwhile nodes, Services and hopeless pods come and go."""
+    every = 5
+    happens = list(islice(_created_and_deleted(nodes), pods // every))
+    there, wanted = pods_of("initial", initial), pods_of("pod", pods)
+    return Workload(nodes_of(nodes), there, wanted, churn=happens, churn_every=every)
+
+
+def _created_and_deleted(nodes: int) -> Iterator[Observation]:
+    """Objects that scheduler_perf creates and deletes by turns."""
+    for i in range(1_000_000):
+        service = Service(
+            metadata=ObjectMeta(
+                name=f"churn-{i}", namespace=NAMESPACE, uid=f"service-{i}", resource_version="1"
+            ),
+            spec=ServiceSpec(selector={"app": f"churn-{i}"}),
+        )
+        made: tuple[KubeObject, ...] = (
+            node(f"node-{nodes + i}", i),
+            pod(f"churn-{i}", requests=HUGE),
+            service,
+        )
+        yield from map(Added, made)
+        yield from map(Deleted, made)
