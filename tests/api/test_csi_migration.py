@@ -1,4 +1,4 @@
-"""In-tree volumes in their CSI spelling."""
+"""In-tree volumes as CSI volumes."""
 
 import pytest
 
@@ -32,7 +32,7 @@ EBS_KEY, GCE_KEY = "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"
             {"gce_persistent_disk": GCEDiskSource(pd_name="d")},
             {},
             "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
-            id="a GCE disk somewhere",
+            id="a GCE disk without a zone",
         ),
         pytest.param(
             {"gce_persistent_disk": GCEDiskSource(pd_name="d")},
@@ -65,7 +65,7 @@ def test_handles(source, labels, handle):
         pytest.param(Volume(name="secret"), id="not a disk at all"),
     ],
 )
-def test_what_has_no_handle(volume):
+def test_volumes_without_a_handle(volume):
     with pytest.raises(csi_migration.MigrationError):
         csi_migration.handle_of(volume)
 
@@ -109,7 +109,7 @@ EBS = {"aws_elastic_block_store": AWSDiskSource(volume_id="vol-1")}
         ),
     ],
 )
-def test_where_it_is(labels, spec, expected):
+def test_affinity(labels, spec, expected):
     assert affinity(labels, **spec) == expected
 
 
@@ -122,7 +122,7 @@ def test_an_old_region_is_renamed_along_with_an_old_zone():
     ]
 
 
-def test_what_a_node_says_of_itself():
+def test_migrated_plugins_of_a_node():
     node = make_csi_node()
     node.metadata.annotations[csi_migration.MIGRATED_PLUGINS] = f"{csi_migration.EBS},x"
     assert csi_migration.EBS in csi_migration.migrated_plugins(node)
@@ -130,7 +130,7 @@ def test_what_a_node_says_of_itself():
     assert csi_migration.migrated_plugins(None) == frozenset()
 
 
-def test_which_plugin_a_volume_was_made_for():
+def test_plugin_of_a_volume():
     assert (
         csi_migration.plugin_of(Volume(gce_persistent_disk=GCEPersistentDisk()))
         == "kubernetes.io/gce-pd"

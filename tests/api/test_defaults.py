@@ -1,4 +1,4 @@
-"""What an API server fills in, and what it leaves alone."""
+"""The defaults that an API server sets, and what it does not change."""
 
 import pytest
 from msgspec import structs
@@ -14,7 +14,7 @@ NO_CLASSES = PriorityClasses()
 
 
 def make_pod(labels=None, meta=None, status=None, **spec):
-    """A pod from JSON's own words, as in a manifest."""
+    """A pod from fields as in a manifest."""
     [pod] = manifests.from_dicts(
         [
             {
@@ -102,18 +102,18 @@ def test_requests_from_limits(resources, asks):
 @pytest.mark.parametrize(
     ("level", "container", "asks"),
     [
-        pytest.param({"limits": {"cpu": "2"}}, {}, {"cpu": "2"}, id="limits, if nobody asks"),
+        pytest.param({"limits": {"cpu": "2"}}, {}, {"cpu": "2"}, id="limits by default"),
         pytest.param(
             {"limits": {"cpu": "2"}},
             {"requests": {"cpu": "500m", "memory": "1Mi"}},
             {"cpu": "500m", "memory": 2**20},
-            id="the sum of what the containers ask for",
+            id="the sum of the containers' requests",
         ),
         pytest.param(
             {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}},
             {"requests": {"cpu": "500m"}},
             {"cpu": "1"},
-            id="what is said stays",
+            id="explicit requests are kept",
         ),
         pytest.param(
             {"requests": {"cpu": "1"}},
@@ -150,7 +150,7 @@ def test_pod_level_requests(level, container, asks):
             False,
             {"containerPort": 53, "hostPort": 53, "protocol": "UDP"},
             (("0.0.0.0", "UDP", 53),),
-            id="a protocol that is said",
+            id="an explicit protocol",
         ),
     ],
 )
@@ -237,7 +237,7 @@ def test_label_keys_of_spread_constraints():
     assert constraint.label_selector == LabelSelector(match_expressions=(MERGED_IN,))
 
 
-def test_label_keys_are_left_alone_once_a_server_has_seen_the_pod():
+def test_label_keys_of_pods_from_a_server_are_not_merged():
     pod = affinity_of({"labelSelector": {}, "matchLabelKeys": ["hash"]})
     seen = {"uid": "u", "resource_version": "1", "creation_timestamp": "2024-01-01T00:00:00Z"}
     pod = only(structs.replace(pod, metadata=structs.replace(pod.metadata, **seen)))
@@ -254,7 +254,7 @@ GOLD = priority_class("gold", 1000, preemption_policy="Never")
 @pytest.mark.parametrize(
     ("classes", "spec", "resolved"),
     [
-        pytest.param([], {}, ("", 0, "PreemptLowerPriority"), id="nothing said, no default"),
+        pytest.param([], {}, ("", 0, "PreemptLowerPriority"), id="no class, no default"),
         pytest.param(
             [GOLD], {"priorityClassName": "gold"}, ("gold", 1000, "Never"), id="by its class"
         ),
@@ -289,7 +289,7 @@ GOLD = priority_class("gold", 1000, preemption_policy="Never")
             [],
             {"priority": 7, "preemptionPolicy": "Never"},
             ("", 7, "Never"),
-            id="a priority without a class is taken as meant",
+            id="a priority without a class is kept",
         ),
         pytest.param(
             [priority_class("a", 1000, global_default=True)],
@@ -334,7 +334,7 @@ def test_priority(classes, spec, resolved):
         ),
     ],
 )
-def test_priority_complaints(spec, text):
+def test_priority_errors(spec, text):
     with pytest.raises(ManifestError) as caught:
         only(make_pod(**spec), GOLD)
     assert str(caught.value) == text
@@ -386,7 +386,7 @@ def test_a_cordoned_node_gets_neither_taint_nor_label():
     assert (node.spec.taints, node.labels) == ((), {})
 
 
-def test_namespaces_carry_their_name():
+def test_namespaces_have_their_name_as_a_label():
     namespace = only(make("Namespace", name="prod", meta={"labels": {"a": "b"}}))
     assert namespace.labels == {"a": "b", "kubernetes.io/metadata.name": "prod"}
 
@@ -433,7 +433,7 @@ def storage_class(name, created=None, default="true"):
             {},
             {"uid": "u", "resourceVersion": "1", "creationTimestamp": "2024-01-01T00:00:00Z"},
             None,
-            id="a claim that a server has seen",
+            id="a claim from a server",
         ),
     ],
 )
@@ -443,7 +443,7 @@ def test_claims_get_the_default_storage_class(classes, spec, meta, name):
     assert (claim.spec.volume_mode, claim.status.phase) == ("Filesystem", "Pending")
 
 
-def test_known_objects_are_looked_at_but_not_returned():
+def test_known_objects_are_read_but_not_returned():
     [pod] = defaults.complete([make_pod(priorityClassName="gold")], known=[GOLD])
     assert pod.spec.priority == 1000
 

@@ -1,4 +1,4 @@
-"""Files, folders and dumps, and what is said about those that cannot be read."""
+"""Files, folders and dumps, and the messages about invalid ones."""
 
 import io
 import json
@@ -22,7 +22,7 @@ def pod(name="web", **fields):
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """Write files, read them back; complaints name them as if they stood right here."""
+    """Write files and load them; messages name them relative to this folder."""
     monkeypatch.chdir(tmp_path)
 
     def write_and_load(files, *paths):
@@ -97,7 +97,7 @@ def names(manifest):
         pytest.param(
             "a.json", '{"apiVersion": "v1", "kind": "PodList", "items": null}', [], id="no items"
         ),
-        pytest.param("a.yaml", "apiVersion: v1\nkind: List\n", [], id="not even a field for items"),
+        pytest.param("a.yaml", "apiVersion: v1\nkind: List\n", [], id="a list without items"),
         pytest.param(
             "a.yaml", b"\xef\xbb\xbf" + NODE.encode(), ["Node n1"], id="a byte order mark"
         ),
@@ -184,7 +184,7 @@ def test_a_null_inside_a_map_is_an_empty_value():
     assert got.spec.containers[0].resources.requests == {"cpu": 0}
 
 
-def test_keys_of_maps_are_text_whatever_yaml_made_of_them(load):
+def test_keys_of_maps_are_text(load):
     [node] = load({"a.yaml": NODE.replace("name: n1", "name: n1, labels: {2: a, true: b}")}).objects
     assert node.labels == {"2": "a", "true": "b"}
 
@@ -232,14 +232,14 @@ def test_structs_pass_through():
             "kind: Pod\nmetadata: {name: a}\napiVersion: v1\napiVersion: v1\nkind: Pod\n",
             "a.yaml, line 4: is not YAML: apiVersion stands there twice; is a line with --- "
             "missing above it?",
-            id="two objects that ran together",
+            id="a missing separator",
         ),
         pytest.param(
             "a.yaml",
             'apiVersion: v1\nkind: Node\nmetadata: {name: "\\e[31mred"}\n',
             'a.yaml, document 1, Node, metadata.name: "\\u001b[31mred" holds characters that '
             "cannot be printed",
-            id="a name that steers the terminal",
+            id="a name with an escape sequence",
         ),
         pytest.param(
             "a.yaml",
@@ -336,7 +336,7 @@ def test_structs_pass_through():
         ),
     ],
 )
-def test_complaints_about_documents(load, name, content, text):
+def test_errors_in_documents(load, name, content, text):
     with pytest.raises(ManifestError) as caught:
         load({name: content})
     assert str(caught.value) == text
@@ -362,24 +362,24 @@ def requests_of(cpu):
         pytest.param(
             {"spec": requests_of({"cpu": -1})},
             "spec.containers[0].resources.requests.cpu: must be greater than or equal to 0, is -1",
-            id="less than nothing",
+            id="a negative quantity",
         ),
         pytest.param(
             {"spec": requests_of({"cpu": "99999999999999999"})},
             "spec.containers[0].resources.requests.cpu: must fit into 64 bits, "
             "is 99999999999999999",
-            id="more than can be counted",
+            id="a quantity beyond 64 bits",
         ),
         pytest.param(
             {"spec": {"tolerations": [{"operator": "Exists"}, {"operator": "exists"}]}},
             'spec.tolerations[1].operator: must be Equal, Exists, Lt or Gt, is "exists"',
-            id="an operator that is none",
+            id="an unknown operator",
         ),
         pytest.param(
             {"spec": {"tolerations": [{"effect": "NoSchedul"}]}},
             "spec.tolerations[0].effect: must be NoSchedule, PreferNoSchedule or NoExecute, "
             'is "NoSchedul"',
-            id="an effect that is none",
+            id="an unknown effect",
         ),
         pytest.param(
             {"spec": {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotschedule"}]}},
@@ -402,7 +402,7 @@ def requests_of(cpu):
         pytest.param(
             {"spec": {"topologySpreadConstraints": [{"maxSkew": 1}, {"maxSkew": 0}]}},
             "spec.topologySpreadConstraints[1].maxSkew: must be 1 or more, is 0 or missing",
-            id="a skew of nothing",
+            id="maxSkew 0",
         ),
         pytest.param(
             {"spec": {"topologySpreadConstraints": [{"maxSkew": 1, "minDomains": 0}]}},
@@ -418,7 +418,7 @@ def requests_of(cpu):
         pytest.param(
             {"spec": {"affinity": {"podAffinity": {PREFERRED: [{"weight": 101}]}}}},
             f"spec.affinity.podAffinity.{PREFERRED}[0].weight: must be in the range 1-100, is 101",
-            id="a weight too heavy",
+            id="a weight above 100",
         ),
         pytest.param(
             {"spec": {"affinity": {"nodeAffinity": {PREFERRED: [{"preference": {}}]}}}},
@@ -430,7 +430,7 @@ def requests_of(cpu):
             {"metadata": {"name": "web", "creationTimestamp": "yesterday"}},
             "metadata.creationTimestamp: must be a time such as 2026-01-31T12:00:00Z, "
             'is "yesterday"',
-            id="a time that is none",
+            id="an invalid time",
         ),
         pytest.param(
             {"metadata": {"name": "web", "deletionTimestamp": "2026-02-30T12:00:00Z"}},

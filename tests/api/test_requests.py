@@ -124,7 +124,7 @@ def test_resize_of_init_containers(init, cpu):
     assert requests.requested(pod) == {"cpu": cpu}
 
 
-def test_a_status_without_resources_says_nothing():
+def test_a_status_without_resources_is_ignored():
     status = ContainerStatus(name="main", allocated_resources={"cpu": 5})
     pod = make_pod(container(cpu=1), status=PodStatus(container_statuses=(status,)))
     assert requests.requested(pod) == {"cpu": 1000}
@@ -162,8 +162,8 @@ def test_overhead_comes_on_top_of_the_pod_level():
 @pytest.mark.parametrize(
     ("conditions", "cpu"),
     [
-        pytest.param((), 4000, id="the most of the three"),
-        pytest.param(INFEASIBLE, 3000, id="refused, so not what was wanted"),
+        pytest.param((), 4000, id="the maximum of the three"),
+        pytest.param(INFEASIBLE, 3000, id="an infeasible resize does not count"),
     ],
 )
 def test_pod_level_resize(conditions, cpu):
@@ -245,12 +245,12 @@ def test_scoring_does_not_see_the_pod_level():
         pytest.param(
             make_pod(container(cpu=1), container(), level={"memory": "5Mi"}),
             (1000, 5 * MI),
-            id="one container asks for cpu, so nobody gets the default",
+            id="one container requests cpu, so there is no default",
         ),
         pytest.param(
             make_pod(container(), level={"memory": "5Mi"}, overhead={"cpu": 1}),
             (1000, 5 * MI),
-            id="overhead counts as having asked",
+            id="overhead counts as a request",
         ),
     ],
 )

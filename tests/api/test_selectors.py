@@ -1,4 +1,4 @@
-"""Label, field and node selectors, their complaints, and tolerations."""
+"""Label, field and node selectors, their errors, and tolerations."""
 
 import pickle
 
@@ -145,11 +145,11 @@ def test_label_selector(selector, labels, matches):
             '[key: Invalid value: "/": prefix part must be non-empty; name part must be non-empty'
             f"; name part {NAME_RULE}, values: Invalid value: null: "
             "for 'in', 'notin' operators, values set can't be empty]",
-            id="two faults at once",
+            id="two errors at once",
         ),
     ],
 )
-def test_label_selector_complaints(selector, text):
+def test_label_selector_errors(selector, text):
     with pytest.raises(SelectorError) as caught:
         selectors.compile_label_selector(selector)
     assert str(caught.value) == text
@@ -181,7 +181,7 @@ def test_nothing_and_everything():
         pytest.param(None, True, id="no map"),
         pytest.param({}, True, id="an empty map"),
         pytest.param({"a": "b"}, True, id="a subset of the labels"),
-        pytest.param({"not a key!": "b"}, False, id="an invalid key is not complained about"),
+        pytest.param({"not a key!": "b"}, False, id="an invalid key is no error"),
     ],
 )
 def test_selector_from_map(mapping, matches):
@@ -237,7 +237,7 @@ def test_selector_agrees_with_a_naive_reading(requirements, labels):
             {"b": ""},
             "n1",
             True,
-            id="a bad term leaves the others alone",
+            id="an invalid term does not affect the others",
         ),
         pytest.param(
             [term(expression("a", "Gt", "-1"))], {"a": "5"}, "n1", False, id="a signed bound"
@@ -301,7 +301,7 @@ def test_node_selector(terms, labels, name, matches):
     assert selectors.compile_node_selector(selector).matches(labels, name) is matches
 
 
-def test_node_selector_keeps_the_problems_of_bad_terms():
+def test_node_selector_has_the_problems_of_invalid_terms():
     bad = term(expression("a", "Near"), fields=[expression("metadata.name", "In")])
     selector = NodeSelector(node_selector_terms=(term(), bad))
     assert selectors.compile_node_selector(selector).problems == (
@@ -342,7 +342,7 @@ def test_strict_terms_raise(bad, text):
     assert str(caught.value) == text
 
 
-def test_preferred_leaves_out_what_cannot_count():
+def test_preferred_omits_terms_without_effect():
     terms = [
         PreferredSchedulingTerm(weight=0, preference=term(expression("a", "Near"))),
         PreferredSchedulingTerm(weight=3, preference=term()),
@@ -415,7 +415,7 @@ def test_parse_label_selector(text, labels, matches):
         pytest.param("a in (x", id="an open parenthesis"),
     ],
 )
-def test_parse_label_selector_complains(text):
+def test_parse_label_selector_errors(text):
     with pytest.raises(SelectorError, match=r"can't understand .* write key=value"):
         selectors.parse_label_selector(text)
 
@@ -439,6 +439,6 @@ def test_parse_field_selector(text, fields, matches):
     assert selectors.parse_field_selector(text).matches(fields) is matches
 
 
-def test_parse_field_selector_complains():
+def test_parse_field_selector_errors():
     with pytest.raises(SelectorError, match="can't understand 'b', write field=value"):
         selectors.parse_field_selector("a=b,b")

@@ -70,7 +70,7 @@ class Store:
         self.requests = 0
 
     def note(self, plural, change, obj, before=None):
-        """An object changed; tell everybody who watches."""
+        """Record a change of an object and send it to all watches."""
         line = (self.version, change, obj, before)
         self.history[plural].append(line)
         for queue in self.watchers[plural]:
@@ -155,7 +155,7 @@ def now():
 
 
 def selects(selector, obj):
-    """Field selectors, as far as a scheduler uses them."""
+    """Whether an object matches a field selector; only those that a scheduler uses."""
     for term in filter(None, selector.split(",")):
         path, _, value = term.partition("!=") if "!=" in term else term.partition("=")
         found = obj
@@ -204,25 +204,25 @@ class Api:
         if method == "GET":
             return web.json_response(store.get(plural, key))
         body = await request.read()
-        told = json.loads(body) if body else {}
+        document = json.loads(body) if body else {}
         if part == "binding":
-            store.bind(key, told)
+            store.bind(key, document)
             return web.json_response({"kind": "Status", "status": "Success"}, status=201)
         if part == "status":
-            return web.json_response(store.patch_status(key, told))
+            return web.json_response(store.patch_status(key, document))
         if method == "POST":
-            return web.json_response(store.create(plural, namespace, told), status=201)
+            return web.json_response(store.create(plural, namespace, document), status=201)
         if method == "PUT":
-            expected = told["metadata"].get("resourceVersion")
+            expected = document["metadata"].get("resourceVersion")
             if expected and expected != store.get(plural, key)["metadata"]["resourceVersion"]:
                 raise Refused(409, "Conflict", "the object has been modified")
-            return web.json_response(store.replace(plural, key, told))
+            return web.json_response(store.replace(plural, key, document))
         if method == "PATCH":
             return web.json_response(
-                store.replace(plural, key, merged(store.get(plural, key), told))
+                store.replace(plural, key, merged(store.get(plural, key), document))
             )
         if method == "DELETE":
-            uid = (told.get("preconditions") or {}).get("uid")
+            uid = (document.get("preconditions") or {}).get("uid")
             if uid and uid != store.get(plural, key)["metadata"]["uid"]:
                 raise Refused(409, "Conflict", "the UID in the precondition differs")
             return web.json_response(store.delete(plural, key))
@@ -276,7 +276,7 @@ class Api:
 
 
 def event(line, selector):
-    """A change as those see it who watch through a selector: leaving the selection is an end."""
+    """A change as a watch with a selector sees it: an object that stops matching is deleted."""
     _, change, obj, before = line
     is_in = selects(selector, obj)
     was_in = before is not None and selects(selector, before)
@@ -321,7 +321,7 @@ async def main():
     parser.add_argument("--history", type=int, default=10_000)
     arguments = parser.parse_args()
     _, port = await serve(application_of(Store(arguments.history)), arguments.port)
-    print(f"http://127.0.0.1:{port}", flush=True)  # noqa: T201  # read by whoever started it
+    print(f"http://127.0.0.1:{port}", flush=True)  # noqa: T201  # read by the parent process
     await asyncio.Event().wait()
 
 

@@ -1,4 +1,4 @@
-"""A world for each test: see world.py."""
+"""A cluster for each test: see world.py."""
 
 import sys
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""A proxy that makes trouble between a scheduler and any API server.
+"""A proxy between a scheduler and an API server that injects faults.
 
     python faulty_proxy.py UPSTREAM [--seed 7]           prints its address, and serves
 
-PUT /faults with a JSON object sets how likely each kind of trouble is, from 0 to 1:
+PUT /faults with a JSON object sets how likely each fault is, from 0 to 1:
 
     drop       the connection ends without an answer, before the request is carried out
-    drop_after the same, after it was carried out: nobody on the near side knows
+    drop_after the same, after it was carried out: the client does not know
     busy       429 with Retry-After, before
     error      500, before;   error_after: 500 although it was carried out
     slow       the answer takes `slow_seconds`
@@ -73,8 +73,8 @@ class Proxy:
         if request.path.endswith("/binding"):
             self.counts["bindings"] = self.counts.get("bindings", 0) + 1
         is_calm = "/leases" in request.path and not self.faults["leases"]
-        if not is_calm and (trouble := self.before(request)) is not None:
-            return trouble
+        if not is_calm and (fault := self.before(request)) is not None:
+            return fault
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP_BY_HOP}
         async with self.session.request(
             request.method,
@@ -89,8 +89,8 @@ class Proxy:
         if not is_calm:
             if self.hits("slow"):
                 await asyncio.sleep(self.faults["slow_seconds"])
-            if (trouble := self.after(request)) is not None:
-                return trouble
+            if (fault := self.after(request)) is not None:
+                return fault
         return web.Response(
             body=content, status=answer.status, content_type=answer.content_type or None
         )
@@ -168,7 +168,7 @@ async def main():
     await site.start()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as proxy.session:
         port = site._server.sockets[0].getsockname()[1]
-        print(f"http://127.0.0.1:{port}", flush=True)  # noqa: T201  # read by whoever started it
+        print(f"http://127.0.0.1:{port}", flush=True)  # noqa: T201  # read by the parent process
         await asyncio.Event().wait()
 
 

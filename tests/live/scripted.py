@@ -1,4 +1,4 @@
-"""A server in this process that does what a test says, answer by answer."""
+"""A server in this process whose responses a test lists."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from moorage.live.connection import Connection, Identity
 
 
 class Scripted:
-    """Answers with what the test put in; the last answer counts for all that follow.
+    """Sends the listed responses in order; the last one is repeated.
 
     An answer is a (status, body) or (status, body, headers), a list of watch lines (after which
     the watch ends), `HANG_UP`, or a coroutine function that takes the request.

@@ -1,4 +1,4 @@
-"""What a scheduler costs: CPU per pod, and memory while a cluster churns.
+"""The cost of a scheduler: CPU time per pod, and memory while a cluster changes.
 
 python tests/live/soak.py cost --nodes 1000 --pods 5000
 python tests/live/soak.py backlog --nodes 300 --pods 2000
@@ -47,7 +47,7 @@ def cost(world, nodes, pods, *flags):
 
 
 def backlog(world, nodes, pods):
-    """The same for pods that are all there when the scheduler begins: nobody else is at work."""
+    """The same for pods that exist when the scheduler starts, so that nothing else runs."""
     fill(world, nodes)
     scheduler = world.run("--leader-elect=false")
     world.create_pod("first", "10m")
@@ -152,7 +152,7 @@ def report_churn(world, minutes, per_second):
 
 
 def say(text):
-    print(text, flush=True)  # noqa: T201  # for whoever runs it
+    print(text, flush=True)  # noqa: T201  # the result
 
 
 if __name__ == "__main__":

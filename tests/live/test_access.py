@@ -1,4 +1,4 @@
-"""What the scheduler may do, by its roles, and what it does."""
+"""The permissions of the scheduler, by its roles, and the requests that it sends."""
 
 from pathlib import Path
 
@@ -32,10 +32,10 @@ def deployed():
     return list(yaml.safe_load_all((ROOT / "deploy/base/roles.yaml").read_text()))
 
 
-def test_everything_that_it_does_is_allowed(world, deployed):
-    """A scheduler that binds, refuses, preempts, is asked who may look, and stops."""
+def test_all_requests_are_allowed(world, deployed):
+    """A scheduler that binds, rejects, preempts, authorizes requests, and stops."""
     world.create_node("node-0", cpu="1")
-    world.make_trouble()
+    world.inject_faults()
     scheduler = world.run()
     world.create_pod("low", cpu="1", priority=0)
     until(lambda: "low" in world.bound())
@@ -51,13 +51,13 @@ def test_everything_that_it_does_is_allowed(world, deployed):
     assert seen - allowed(deployed) == set()
 
 
-def test_nothing_is_allowed_that_is_not_listed(deployed):
+def test_the_roles_allow_nothing_else(deployed):
     configuration = config.load(ROOT / "deploy/base/config.yaml")
     made = access.roles(configuration, start.plugins(configuration), "moorage")
     assert deployed == made, "run `make roles`"
 
 
-def test_kinds_that_no_plugin_reads_are_not_asked_for():
+def test_kinds_that_no_plugin_reads_need_no_permission():
     few = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
     plain = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [{"plugins": few}]}
     configuration = config.load(plain)

@@ -1,4 +1,4 @@
-"""What is sent again, when, and what is not."""
+"""Which requests are repeated, and when."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ BUSY = (429, {"code": 429, "message": "too many requests"}, {"Retry-After": "0"}
 
 
 def asked(*answers, method="POST", repeatable=False, **options):
-    """The answer, or the error, and how many requests it took."""
+    """The response or the error, and the number of requests."""
 
     async def ask():
         async with serving(*answers) as (scripted, client):
@@ -33,13 +33,13 @@ def asked(*answers, method="POST", repeatable=False, **options):
 @pytest.mark.parametrize(
     ("answers", "repeatable", "requests"),
     [
-        pytest.param([GOOD], False, 1, id="granted"),
-        pytest.param([BUSY, BUSY, GOOD], False, 3, id="turned away unread"),
-        pytest.param([ERROR, GOOD], True, 2, id="an error, where twice is as good as once"),
-        pytest.param([HANG_UP, GOOD], True, 2, id="a broken connection, likewise"),
+        pytest.param([GOOD], False, 1, id="success"),
+        pytest.param([BUSY, BUSY, GOOD], False, 3, id="429 is repeated"),
+        pytest.param([ERROR, GOOD], True, 2, id="500 of a repeatable request"),
+        pytest.param([HANG_UP, GOOD], True, 2, id="broken connection of a repeatable request"),
     ],
 )
-def test_granted_in_the_end(answers, repeatable, requests):
+def test_repeated_until_success(answers, repeatable, requests):
     assert asked(*answers, repeatable=repeatable) == (b'{"good": true}', requests)
 
 
@@ -52,7 +52,7 @@ def test_granted_in_the_end(answers, repeatable, requests):
             ApiStatusError,
             "etcdserver: request timed out",
             1,
-            id="once only: error",
+            id="500, no repeat",
         ),
         pytest.param(
             [HANG_UP, GOOD],
@@ -60,10 +60,15 @@ def test_granted_in_the_end(answers, repeatable, requests):
             NoResponseError,
             "the connection broke",
             1,
-            id="once only: hang-up",
+            id="broken connection, no repeat",
         ),
         pytest.param(
-            [never], False, NoResponseError, "no answer within 0.2 s", 1, id="once only: too late"
+            [never],
+            False,
+            NoResponseError,
+            "no answer within 0.2 s",
+            1,
+            id="timeout, no repeat",
         ),
         pytest.param(
             [(404, {"message": "pods not found"})],
@@ -71,17 +76,15 @@ def test_granted_in_the_end(answers, repeatable, requests):
             ApiStatusError,
             "pods not found",
             1,
-            id="no",
+            id="404",
         ),
         pytest.param(
-            [ERROR], True, ApiStatusError, "etcdserver", 3, id="again and again, not for ever"
+            [ERROR], True, ApiStatusError, "etcdserver", 3, id="no more than the given tries"
         ),
-        pytest.param(
-            [(500, "??")], False, ApiStatusError, "??", 1, id="an answer that says nothing"
-        ),
+        pytest.param([(500, "??")], False, ApiStatusError, "??", 1, id="a body that is no Status"),
     ],
 )
-def test_in_vain(answers, repeatable, error, text, requests):
+def test_errors(answers, repeatable, error, text, requests):
     found, count = asked(*answers, repeatable=repeatable, tries=3, seconds=0.2)
     assert isinstance(found, error)
     assert text in str(found)
@@ -94,7 +97,7 @@ def test_retry_after_is_honoured():
     assert time.monotonic() - began >= 1.0
 
 
-def test_nobody_there():
+def test_no_connection():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -106,7 +109,7 @@ def test_nobody_there():
         asyncio.run(ask())
 
 
-def test_words_for_nobody_there_are_about_the_network():
+def test_connection_errors_name_the_network_error():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -127,7 +130,7 @@ def test_words_for_nobody_there_are_about_the_network():
         pytest.param([True, True, False], 1, id="before it is sent again"),
     ],
 )
-def test_fence_is_asked_up_to_the_last_moment(leads, requests):
+def test_fence_is_checked_just_before_sending(leads, requests):
     answers = iter(leads)
     found, count = asked(BUSY, GOOD, fence=lambda: next(answers))
     assert isinstance(found, FencedError)
@@ -182,7 +185,7 @@ def test_requests_are_counted():
     assert counted == [("GET", 500), ("GET", 200)]
 
 
-def test_credentials_that_are_gone_are_trouble_like_any_other(tmp_path):
+def test_missing_credentials_are_an_api_error(tmp_path):
     token = tmp_path / "token"
     token.write_text("")
     connection = Connection(server="http://127.0.0.1:1", identity=Identity(token_file=token))
@@ -208,9 +211,7 @@ class Clock:
         pytest.param(10, 2, [0, 0, 0, 0], [0, 0, 0.1, 0.2], id="a burst, then one at a time"),
         pytest.param(10, 1, [0, 0.1, 0.1], [0, 0, 0], id="below the rate"),
         pytest.param(10, 1, [0, 0.05, 1], [0, 0.05, 0], id="waits for the rest of a token"),
-        pytest.param(
-            10, 2, [0, 100, 0, 0], [0, 0, 0, 0.1], id="a pause saves no more than a burst"
-        ),
+        pytest.param(10, 2, [0, 100, 0, 0], [0, 0, 0, 0.1], id="tokens are limited to the burst"),
         pytest.param(-1, 1, [0, 0, 0], [0, 0, 0], id="no limit"),
     ],
 )

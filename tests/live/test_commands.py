@@ -1,4 +1,4 @@
-"""The commands that speak to a live cluster, as a user types them."""
+"""The commands for a live cluster, as a user types them."""
 
 import json
 import os
@@ -29,14 +29,14 @@ def cluster(world):
     return world
 
 
-def test_explain_reads_a_live_cluster_without_touching_it(cluster):
+def test_explain_reads_a_live_cluster_without_changing_it(cluster):
     before = cluster.pods(), cluster.nodes()
     kubeconfig = cluster.kubeconfig()
-    told = moorage("explain", "fits", "--kubeconfig", kubeconfig, "-o", "json")
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["picked"] == "large"
-    told = moorage("explain", "too-large", env={**os.environ, "KUBECONFIG": str(kubeconfig)})
-    assert "default/too-large stays pending: 0/2 nodes are available" in told.stdout
+    result = moorage("explain", "fits", "--kubeconfig", kubeconfig, "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["picked"] == "large"
+    result = moorage("explain", "too-large", env={**os.environ, "KUBECONFIG": str(kubeconfig)})
+    assert "default/too-large stays pending: 0/2 nodes are available" in result.stdout
     assert (cluster.pods(), cluster.nodes()) == before
     assert cluster.events() == []
 
@@ -44,9 +44,9 @@ def test_explain_reads_a_live_cluster_without_touching_it(cluster):
 @pytest.mark.parametrize("name", ["dump.json", "dump.yaml"])
 def test_snapshot_is_read_back(cluster, tmp_path, name):
     file = tmp_path / name
-    told = moorage("snapshot", "--kubeconfig", cluster.kubeconfig(), "-o", file)
-    assert (told.returncode, told.stdout) == (0, ""), told.stderr
-    assert " objects" in told.stderr
+    result = moorage("snapshot", "--kubeconfig", cluster.kubeconfig(), "-o", file)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert " objects" in result.stderr
     text = file.read_text()
     items = (yaml.safe_load(text) if name.endswith("yaml") else json.loads(text))["items"]
     kinds = [each["kind"] for each in items]
@@ -90,7 +90,7 @@ def test_preemption(cluster):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         pytest.param(["run"], "no configuration of a cluster has been provided", id="no cluster"),
         pytest.param(["run", "--kubeconfig", "gone"], "gone: no such file", id="no file"),
@@ -112,16 +112,16 @@ def test_preemption(cluster):
         pytest.param(["run", "-v=loud"], "'loud' is not a whole number", id="no level"),
     ],
 )
-def test_complaints(arguments, complaint, tmp_path):
-    told = moorage(*arguments, env={"HOME": str(tmp_path), "PATH": "/usr/bin"})
-    assert told.returncode == 2
-    assert complaint in told.stderr
-    assert "Traceback" not in told.stderr
+def test_error_messages(arguments, message, tmp_path):
+    result = moorage(*arguments, env={"HOME": str(tmp_path), "PATH": "/usr/bin"})
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_nobody_there(world):
+def test_no_connection(world):
     kubeconfig = world.kubeconfig()
     world.close()
-    told = moorage("snapshot", "--kubeconfig", kubeconfig)
-    assert told.returncode == 2
-    assert "Cannot connect to host" in told.stderr
+    result = moorage("snapshot", "--kubeconfig", kubeconfig)
+    assert result.returncode == 2
+    assert "Cannot connect to host" in result.stderr

@@ -1,4 +1,4 @@
-"""Tokens that rotate, plugins that are asked no more often than needed."""
+"""Tokens that are rotated, plugins that run no more often than necessary."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def runs(tmp_path):
     return (tmp_path / "runs").read_text().count("run")
 
 
-def test_nobody():
+def test_no_credentials():
     assert asyncio.run(credentials(Identity()).headers()) == {}
 
 
@@ -78,7 +78,7 @@ def test_fixed_token_that_is_refused_stays_refused():
     assert not credentials(Identity(token="secret")).invalidate()
 
 
-def test_plugin_is_asked_again_shortly_before_its_answer_runs_out(tmp_path):
+def test_plugin_runs_again_shortly_before_its_credentials_expire(tmp_path):
     clock = Clock()
     identity = plugin(tmp_path, answer(token="t", expirationTimestamp="1970-01-12T13:48:40Z"))
     made = credentials(identity, clock)
@@ -91,7 +91,7 @@ def test_plugin_is_asked_again_shortly_before_its_answer_runs_out(tmp_path):
     assert runs(tmp_path) == 2
 
 
-def test_plugin_without_an_end_is_asked_once_and_after_a_401(tmp_path):
+def test_plugin_without_expiration_runs_once_and_after_a_401(tmp_path):
     made = credentials(plugin(tmp_path, answer(token="t")))
     assert [token(made), token(made)] == ["t", "t"]
     assert runs(tmp_path) == 1
@@ -110,7 +110,7 @@ def test_requests_at_once_share_one_run(tmp_path):
     assert runs(tmp_path) == 1
 
 
-def test_plugin_is_told_what_it_is_asked_for(tmp_path):
+def test_plugin_gets_the_exec_info(tmp_path):
     made = credentials(plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; false'))
     with pytest.raises(KubeconfigError):
         token(made)
@@ -119,7 +119,7 @@ def test_plugin_is_told_what_it_is_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("script", "complaint"),
+    ("script", "message"),
     [
         pytest.param("echo oh >&2; exit 3", r"ended with 3: oh", id="it fails"),
         pytest.param("echo hello", "did not print an ExecCredential", id="not JSON"),
@@ -132,8 +132,8 @@ def test_plugin_is_told_what_it_is_asked_for(tmp_path):
         ),
     ],
 )
-def test_plugins_that_fail(tmp_path, script, complaint):
-    with pytest.raises(KubeconfigError, match=complaint) as caught:
+def test_plugins_that_fail(tmp_path, script, message):
+    with pytest.raises(KubeconfigError, match=message) as caught:
         token(credentials(plugin(tmp_path, script)))
     assert str(caught.value).startswith("config, exec")
 

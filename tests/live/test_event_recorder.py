@@ -37,7 +37,7 @@ async def recording(clock, *answers):
 
 
 def written(*steps, answers=(GOOD,)):
-    """Emit events, or let seconds pass; what was written."""
+    """Emit events, or advance the clock; returns what was written."""
     clock = Clock()
 
     async def record():
@@ -73,7 +73,7 @@ def test_document():
     assert body["note"] == "no room"
 
 
-def test_names_stay_within_what_the_api_server_takes():
+def test_names_respect_the_limit_of_the_api_server():
     long = "a" * 235 + "-b" * 9
     ((_, body, _),) = written(event(pod=long))
     start, _, moment = body["metadata"]["name"].rpartition(".")
@@ -82,13 +82,13 @@ def test_names_stay_within_what_the_api_server_takes():
     assert body["regarding"]["name"] == long
 
 
-def test_a_reporter_of_many_letters_is_cut():
+def test_a_long_reporter_is_shortened():
     long = EmitEvent(PodRef("ns", "web", "1"), "Normal", "Scheduled", "Binding", "", "s" * 140)
     ((_, body, _),) = written(long)
     assert body["reportingInstance"] == "s" * 128
 
 
-def test_a_series_whose_event_is_gone_is_made_anew():
+def test_a_series_whose_event_was_deleted_is_created_again():
     async def nothing_to_patch(request):
         return web.json_response({}, status=404 if request.method == "PATCH" else 201)
 
@@ -103,17 +103,17 @@ def series(writes):
     return [body["series"]["count"] for method, body, _ in writes if method == "PATCH"]
 
 
-def test_second_time_makes_a_series_later_times_are_counted():
+def test_the_second_occurrence_starts_a_series():
     writes = written(event(), event(), event(), event())
     assert [method for method, *_ in writes] == ["PATCH", "POST"]
     assert series(writes) == [2]
 
 
-def test_a_series_ends_with_its_count_when_it_falls_silent():
+def test_a_series_that_ends_is_written_with_its_count():
     assert sorted(series(written(event(), event(), event(), 360.0, event()))) == [2, 3]
 
 
-def test_a_series_that_lasts_is_written_now_and_then():
+def test_a_long_series_is_written_regularly():
     steps = [event(), *(step for _ in range(8) for step in (300.0, event()))]
     assert sorted(series(written(*steps))) == [2, 7]
 
@@ -123,13 +123,13 @@ def test_other_notes_and_other_pods_are_other_events():
     assert [method for method, *_ in writes] == ["POST"] * 4
 
 
-def test_trouble(monkeypatch):
+def test_failures(monkeypatch):
     monkeypatch.setattr(event_recorder, "RETRY_SECONDS", 0.01)
     assert len(written(event(), answers=[HANG_UP, (500, {}), GOOD])) == 3
     assert len(written(event(), answers=[(403, {"message": "no"}), GOOD])) == 1
 
 
-def test_too_many_are_dropped(monkeypatch):
+def test_events_beyond_the_limit_are_dropped(monkeypatch):
     monkeypatch.setattr(event_recorder, "MAX_WRITES", 10)
 
     async def record():
@@ -141,7 +141,7 @@ def test_too_many_are_dropped(monkeypatch):
     assert asyncio.run(record()) == 5
 
 
-def test_not_more_series_are_kept_than_fit(monkeypatch):
+def test_the_number_of_series_is_limited(monkeypatch):
     monkeypatch.setattr(event_recorder, "MAX_SERIES", 2)
     writes = written(event("a"), event("a"), event("a"), event("b"), event("c"), event("a"))
     assert [method for method, *_ in writes].count("POST") == 4

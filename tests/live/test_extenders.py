@@ -1,4 +1,4 @@
-"""HTTP extenders: a real one, in a process of its own, for each verb and each kind of trouble."""
+"""HTTP extenders: a real one, in another process, for each verb and each kind of failure."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ ANSWERS = {
     "names": {"NodeNames": ["n2"], "FailedNodes": {"n1": "busy"}},
     "lower": {"nodeNames": ["n1"], "failedAndUnresolvableNodes": {"N2": "gone"}, "error": None},
     "neither": {"FailedNodes": None},
-    "complaint": {"Error": "out of order"},
+    "refusing": {"Error": "out of order"},
     "garbage": "<html>",
     "odd": {"NodeNames": "n1"},
     "scores": [{"Host": "n1", "Score": 7}, {"host": "n2", "score": 3}],
@@ -114,18 +114,18 @@ def extender(url):
 
     def make(**settings):
         settings = {"url_prefix": url, "http_timeout_seconds": 5.0, **settings}
-        made_extenders = HttpExtenders([config.Extender(**settings)])
-        opened.append(made_extenders)
-        return made_extenders.extenders[0]
+        http_extenders = HttpExtenders([config.Extender(**settings)])
+        opened.append(http_extenders)
+        return http_extenders.extenders[0]
 
     yield make
-    for made_extenders in opened:
-        made_extenders.close()
+    for http_extenders in opened:
+        http_extenders.close()
 
 
 @pytest.fixture
 def asked(extender):
-    """What the extender was asked last."""
+    """The last request to the extender."""
 
     def last():
         probe = extender()
@@ -150,7 +150,7 @@ def test_filter_sends_pod_and_nodes(extender, asked):
     assert [node["metadata"]["name"] for node in body["Nodes"]["items"]] == ["n1", "n2"]
 
 
-def test_filter_sends_names_to_those_who_know_the_nodes(extender, asked):
+def test_filter_sends_names_to_an_extender_with_a_node_cache(extender, asked):
     extender(filter_verb="names", node_cache_capable=True).filter(POD, NODES)
     _, _, body = asked()
     assert (body["Nodes"], body["NodeNames"]) == (None, ["n1", "n2"])
@@ -207,11 +207,11 @@ def test_bind_sends_pod_and_node(extender, asked):
     ("verb", "names", "nodes", "failed", "unresolvable"),
     [
         pytest.param("nodes", False, ["n2"], {}, {}, id="node objects"),
-        pytest.param("nodes", True, ["n1"], {}, {}, id="names beat objects if names were sent"),
+        pytest.param("nodes", True, ["n1"], {}, {}, id="names have precedence if names were sent"),
         pytest.param("names", True, ["n2"], {"n1": "busy"}, {}, id="names and reasons"),
-        pytest.param("names", False, [], {"n1": "busy"}, {}, id="names to who sent objects"),
+        pytest.param("names", False, [], {"n1": "busy"}, {}, id="names although objects were sent"),
         pytest.param("lower", True, ["n1"], {}, {"N2": "gone"}, id="lower camel case"),
-        pytest.param("neither", True, [], {}, {}, id="neither: nothing is left"),
+        pytest.param("neither", True, [], {}, {}, id="neither: no node passes"),
     ],
 )
 def test_filter_answers(extender, verb, names, nodes, failed, unresolvable):
@@ -240,20 +240,20 @@ def test_prioritize_answers(extender, verb, found):
         pytest.param("failing", "failed failing with extender at URL {url}/failing, code 500"),
         pytest.param("slow", 'Post "{url}/slow": no answer within 0.3 s'),
         pytest.param("broken", 'Post "{url}/broken": Server disconnected'),
-        pytest.param("complaint", "out of order"),
+        pytest.param("refusing", "out of order"),
         pytest.param("garbage", "the answer is not JSON: JSON is malformed"),
         pytest.param("odd", "the answer cannot be read: Expected `array | null`, got `str`"),
     ],
     ids=lambda each: each if " " not in each else "",
 )
-def test_29_trouble(extender, url, verb, text):
+def test_29_failures(extender, url, verb, text):
     made = extender(filter_verb=verb, http_timeout_seconds=0.3)
     with pytest.raises(ExtenderError) as caught:
         made.filter(POD, NODES)
     assert str(caught.value).startswith(text.format(url=url))
 
 
-def test_nobody_listens(extender):
+def test_no_connection(extender):
     made = extender(url_prefix="http://127.0.0.1:1", filter_verb="f", bind_verb="b")
     with pytest.raises(ExtenderError, match=r'Post "http://127\.0\.0\.1:1/f"'):
         made.filter(POD, NODES)
@@ -264,10 +264,10 @@ def test_nobody_listens(extender):
     ("verb", "outcome"),
     [
         pytest.param("bound", Done, id="bound"),
-        pytest.param("complaint", Failed, id="it refuses"),
+        pytest.param("refusing", Failed, id="it refuses"),
         pytest.param("failing", Failed, id="it answers 500"),
-        pytest.param("slow", Unknown, id="it may have happened: no answer"),
-        pytest.param("broken", Unknown, id="it may have happened: cut off"),
+        pytest.param("slow", Unknown, id="unknown: no response"),
+        pytest.param("broken", Unknown, id="unknown: broken connection"),
     ],
 )
 def test_bind_outcomes(extender, url, verb, outcome):
@@ -333,26 +333,26 @@ def test_a_certificate_file_that_is_not_there():
 
 @pytest.fixture
 def outcome(url):
-    """What becomes of a pod when these extenders are asked."""
+    """The outcome for a pod with these extenders."""
     opened = []
 
     def run(*extenders):
         made = [config.Extender(**{"url_prefix": url, "weight": 1, **each}) for each in extenders]
-        made_extenders = HttpExtenders(made)
-        opened.append(made_extenders)
-        scheduler = Scheduler(extenders=made_extenders.extenders, at_once=made_extenders.at_once)
+        http_extenders = HttpExtenders(made)
+        opened.append(http_extenders)
+        scheduler = Scheduler(extenders=http_extenders.extenders, at_once=http_extenders.at_once)
         for obj in (*NODES, POD):
             scheduler.observe(Added(obj), 0.0)
         effects = scheduler.schedule_one(0.0)
         for effect in effects:
             if isinstance(effect.request, BindPod) and effect.request.extender:
-                done = asyncio.run(made_extenders.bind(effect.request))
+                done = asyncio.run(http_extenders.bind(effect.request))
                 scheduler.complete(effect.ticket, done, 1.0)
         return scheduler.journal.story("uid-p")[-1]
 
     yield run
-    for made_extenders in opened:
-        made_extenders.close()
+    for http_extenders in opened:
+        http_extenders.close()
 
 
 NAMES = {"filter_verb": "names", "node_cache_capable": True}
@@ -382,11 +382,11 @@ NAMES = {"filter_verb": "names", "node_cache_capable": True}
             [{"prioritize_verb": "failing"}, {"prioritize_verb": "scores"}],
             Decided,
             "n1",
-            id="prioritize: who fails has no say",
+            id="prioritize: a failing extender is ignored",
         ),
         pytest.param([{**NAMES, "bind_verb": "bound"}], Bound, "n2", id="bind"),
         pytest.param(
-            [{**NAMES, "bind_verb": "complaint"}], Erred, "out of order", id="bind: it refuses"
+            [{**NAMES, "bind_verb": "refusing"}], Erred, "out of order", id="bind: it refuses"
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whatever the network does: every pod ends on one node, or pending with a reason."""
+"""Under network faults every pod is bound once, or pending with a reason."""
 
 import signal
 
@@ -31,7 +31,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
 def test_bound_once_or_pending_with_a_reason(world, faults):
-    world.make_trouble(**faults)
+    world.inject_faults(**faults)
     for i in range(5):
         world.create_node(f"node-{i}")
     for i in range(PODS // 2):
@@ -46,14 +46,14 @@ def test_bound_once_or_pending_with_a_reason(world, faults):
         world.delete_pod(name)
         until(lambda: len(world.bound()) == BUFFER_BYTES)
         world.check_room()
-    made = world.make_trouble()
+    made = world.inject_faults()
     # A pod whose binding failed is tried once more, after its back-off.
     until(lambda: all("5 Insufficient cpu" in text for text in world.reasons().values()))
     assert len(world.reasons()) == PODS - BUFFER_BYTES - GONE
     assert scheduler.stop() == 0
     binds = world.binds()
     assert len({uid for uid, _ in binds}) == len(binds) >= BUFFER_BYTES, "a pod was bound twice"
-    assert sum(made.get(name, 0) for name in faults) > 10, "there was no trouble to speak of"
+    assert sum(made.get(name, 0) for name in faults) > 10, "too few faults were injected"
 
 
 def test_scheduler_that_restarts(world):

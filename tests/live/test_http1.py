@@ -1,4 +1,4 @@
-"""HTTP as servers and proxies speak it, in whatever pieces it comes."""
+"""Responses of servers and proxies, split into pieces in different ways."""
 
 import asyncio
 import ssl
@@ -93,12 +93,12 @@ def asked(*answers, times=1, piece=0, **options):
         pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + PLAIN, 201, b"{}", id="after a 100"),
     ],
 )
-def test_answers(answer, status, body, piece):
+def test_responses(answer, status, body, piece):
     (found,), _ = asked(answer, piece=piece)
     assert (found.status, found.body) == (status, body)
 
 
-def test_what_is_sent():
+def test_request():
     (found,), server = asked(PLAIN, path="/k8s/clusters/c-1/")
     head = server.requests[0].split(b"\r\n")
     assert head[0] == b"POST /k8s/clusters/c-1/x?a=b HTTP/1.1"
@@ -108,18 +108,18 @@ def test_what_is_sent():
     assert header(found.head, b"etag") is None
 
 
-def test_connections_are_kept():
+def test_connections_are_reused():
     _, server = asked(PLAIN, CHUNKED, PLAIN, times=3)
     assert server.connections == 1
 
 
-def test_a_connection_that_the_server_ends_is_not_used_again():
+def test_a_connection_with_connection_close_is_not_reused():
     closing = PLAIN.replace(b"Retry-After: 3", b"Connection: close")
     _, server = asked(closing, PLAIN, times=2)
     assert server.connections == 2
 
 
-def test_a_connection_that_was_closed_meanwhile_is_not_used_again():
+def test_a_connection_closed_while_idle_is_not_reused():
     async def go():
         async with serving(PLAIN) as (server, pool):
             await ask(pool)  # The server has no more answers, and closes.
@@ -140,7 +140,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used_again():
         pytest.param(PLAIN[:-1], "no answer within 0.1 s", id="half an answer"),
     ],
 )
-def test_lost(answer, text):
+def test_no_response(answer, text):
     async def go():
         async with serving(answer, PLAIN) as (_, pool):
             with pytest.raises(NoResponseError, match=text):
@@ -150,7 +150,7 @@ def test_lost(answer, text):
     asyncio.run(go())
 
 
-def test_each_is_given_up_at_its_own_time():
+def test_each_request_has_its_own_timeout():
     async def go():
         loop = asyncio.get_running_loop()
         left = asyncio.Semaphore(0)

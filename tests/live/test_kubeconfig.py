@@ -1,4 +1,4 @@
-"""Where a cluster is, and every way in which that can be wrong."""
+"""Reading a connection from a kubeconfig, and every error in one."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ def write(path, *, cluster=None, user=None, context=None, current="here", **more
     return path
 
 
-def test_what_a_context_says(tmp_path):
+def test_context(tmp_path):
     (tmp_path / "ca.crt").write_bytes(PEM)
     path = write(
         tmp_path / "config",
@@ -74,7 +74,7 @@ def test_another_context(tmp_path):
     assert kubeconfig.load([path], context="there").server == "https://10.0.0.1:6443"
 
 
-def test_several_files_add_up(tmp_path):
+def test_several_files_are_merged(tmp_path):
     first = write(tmp_path / "first", clusters=[], current="")
     second = write(tmp_path / "second", contexts=[], users=[])
     environment = {"KUBECONFIG": f"{first}{os.pathsep}{second}"}
@@ -90,7 +90,7 @@ def test_from_within_a_pod(tmp_path):
     assert found.identity.token_file == tmp_path / "token"
 
 
-def test_nothing_at_all(tmp_path):
+def test_no_configuration(tmp_path):
     with pytest.raises(KubeconfigError, match="no configuration of a cluster has been provided"):
         kubeconfig.find(environment={"HOME": str(tmp_path)}, service_account=tmp_path)
 
@@ -145,27 +145,27 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "complaint"), FAULTS)
-def test_complaints_are_one_line(tmp_path, given, complaint):
+@pytest.mark.parametrize(("given", "message"), FAULTS)
+def test_error_messages_are_one_line(tmp_path, given, message):
     path = write(tmp_path / "config", **given)
-    with pytest.raises(KubeconfigError, match=complaint) as caught:
+    with pytest.raises(KubeconfigError, match=message) as caught:
         kubeconfig.load([path])
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         pytest.param("{", "yaml: line", id="not YAML"),
         pytest.param("- a\n", "expected a mapping", id="a list"),
         pytest.param("", "expected a mapping", id="empty"),
     ],
 )
-def test_files_that_are_none(tmp_path, text, complaint):
+def test_invalid_files(tmp_path, text, message):
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(KubeconfigError, match=complaint):
+    with pytest.raises(KubeconfigError, match=message):
         kubeconfig.load([path])
 
 

@@ -1,4 +1,4 @@
-"""Who leads, and who does not any more."""
+"""Acquiring, renewing, losing and releasing the lease."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ KEY = ("kube-system", "kube-scheduler")
 
 
 class Clock:
-    """Real time, and more of it if a test says so: as after SIGSTOP."""
+    """Real time that a test can set forward, as after SIGSTOP."""
 
     ahead = 0.0
 
@@ -47,7 +47,7 @@ def spec(store):
 
 
 def take(store):
-    """Somebody else writes a name of their own into the lease."""
+    """Another candidate writes its name into the lease."""
     held = store.objects["leases"][KEY]
     taken = {**held["spec"], "holderIdentity": "other"}
     store.replace("leases", KEY, {**held, "spec": taken})
@@ -126,7 +126,7 @@ def test_released_lease_is_free_at_once():
     asyncio.run(go())
 
 
-def test_leader_that_was_away_too_long_may_not_act():
+def test_leader_that_was_stopped_too_long_may_not_act():
     clock = Clock()
 
     async def go():
@@ -155,7 +155,7 @@ def test_leader_without_a_server_gives_up_at_its_deadline():
     assert 0.5 <= asyncio.run(go()) < 5  # A busy machine may be late; who never gives up hangs.
 
 
-def test_leader_whose_lease_another_took_stops_at_once():
+def test_leader_whose_lease_was_taken_over_stops_at_once():
     async def go():
         async with candidates("me") as (store, lease):
             await lease.acquire()
@@ -167,7 +167,7 @@ def test_leader_whose_lease_another_took_stops_at_once():
     asyncio.run(go())
 
 
-def test_release_after_another_took_it_changes_nothing():
+def test_release_after_a_take_over_changes_nothing():
     async def go():
         async with candidates("me") as (store, lease):
             await lease.acquire()
@@ -178,7 +178,7 @@ def test_release_after_another_took_it_changes_nothing():
     assert asyncio.run(go()) == "other"
 
 
-def test_standby_does_not_hammer_a_server_in_trouble():
+def test_standby_backs_off_from_a_failing_server():
     # The lease has run out, and it cannot be taken.
     async def go():
         clock = Clock()

@@ -1,4 +1,4 @@
-"""Logs: what is said, how loud, and in which form."""
+"""Logs: texts, levels and formats."""
 
 import io
 import json
@@ -38,14 +38,14 @@ def said(form, speak, verbosity=0):
             lambda log: log.bound(kind="Pod").info("listed", n=1),
             "I",
             'listed kind="Pod" n=1',
-            id="values said every time",
+            id="bound values",
         ),
         pytest.param(
             lambda log: log.info("odd", of=ValueError("x")), "I", 'odd of="x"', id="any value"
         ),
     ],
 )
-def test_text_reads_like_klog(speak, letter, rest):
+def test_text_format_is_klogs(speak, letter, rest):
     line = said(logs.TEXT, speak)
     assert line.startswith(letter)
     assert line.endswith(f"part] {rest}\n")
@@ -58,18 +58,18 @@ def test_json_has_the_keys_of_kubernetes_logs():
     assert line == {"v": 2, "caller": "part", "msg": "seen", "pod": "a/b", "msg_": "x"}
 
 
-def test_json_names_the_level_of_trouble():
+def test_json_has_the_level_of_warnings():
     assert json.loads(said(logs.JSON, lambda log: log.error("lost")))["level"] == "error"
 
 
 @pytest.mark.parametrize(
-    ("verbosity", "level", "heard"),
+    ("verbosity", "level", "logged"),
     [
-        pytest.param(0, 1, False, id="not unless asked for"),
-        pytest.param(3, 3, True, id="as loud as asked for"),
-        pytest.param(3, 4, False, id="a step too quiet"),
-        pytest.param(99, 10, True, id="beyond the loudest"),
+        pytest.param(0, 1, False, id="off by default"),
+        pytest.param(3, 3, True, id="at the verbosity"),
+        pytest.param(3, 4, False, id="above the verbosity"),
+        pytest.param(99, 10, True, id="beyond the maximum"),
     ],
 )
-def test_verbosity(verbosity, level, heard):
-    assert bool(said(logs.TEXT, lambda log: log.verbose(level, "x"), verbosity)) == heard
+def test_verbosity(verbosity, level, logged):
+    assert bool(said(logs.TEXT, lambda log: log.verbose(level, "x"), verbosity)) == logged

@@ -1,4 +1,4 @@
-"""`moorage run` as operators meet it: endpoints, signals, extenders, in a process of its own."""
+"""`moorage run` in another process: endpoints, signals, extenders."""
 
 import json
 import signal
@@ -89,7 +89,7 @@ def ask(port, path):
         return ""
 
 
-def test_endpoints_and_dump_of_a_scheduler_at_work(world):
+def test_endpoints_and_dump_of_a_running_scheduler(world):
     for i in range(3):
         world.create_node(f"node-{i}")
     port = free_port()
@@ -130,7 +130,7 @@ def test_an_extender_filters_and_binds(world, extender):
     assert scheduler.stop() == 0
 
 
-def test_an_extender_that_may_not_be_ignored_is_waited_for(world):
+def test_pods_wait_for_an_extender_that_is_not_ignorable(world):
     world.create_node("node-0")
     settings = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
     run_with(world, settings)

@@ -1,4 +1,4 @@
-"""What is asked of the API server, in which order, and what its answers mean."""
+"""Requests to the API server, their order, and the outcomes of its responses."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from scripted import HANG_UP, never, serving
 from moorage.api.meta import Condition
 from moorage.core.effects import Done, Effect, Failed, Unknown
 from moorage.framework.effects import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
-from moorage.live import performer as performing
+from moorage.live import performer as performer_module
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.performer import ApiPerformer
 
@@ -26,9 +26,9 @@ GOOD = (201, {})
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    monkeypatch.setattr(performing, "BIND_SECONDS", 0.2)
-    monkeypatch.setattr(performing, "REPEATED_TRIES", 3)
+def short_limits(monkeypatch):
+    monkeypatch.setattr(performer_module, "BIND_SECONDS", 0.2)
+    monkeypatch.setattr(performer_module, "REPEATED_TRIES", 3)
 
 
 def no(code, message="no"):
@@ -36,7 +36,7 @@ def no(code, message="no"):
 
 
 def performed(*requests, answers, leads=True):
-    """The outcomes of requests, in the order in which they came, and the server."""
+    """The outcomes of requests, in order, and the server."""
 
     async def perform():
         outcomes = []
@@ -68,17 +68,17 @@ def pod(uid="uid-1", node=""):
     ("request_", "answers", "outcome", "times"),
     [
         pytest.param(BIND, [GOOD], Done(), 1, id="bound"),
-        pytest.param(BIND, [no(429), GOOD], Done(), 2, id="a binding that was turned away unread"),
-        pytest.param(BIND, [no(409)], Failed("no"), 1, id="bound by another"),
+        pytest.param(BIND, [no(429), GOOD], Done(), 2, id="a binding is repeated after 429"),
+        pytest.param(BIND, [no(409)], Failed("no"), 1, id="already bound"),
         pytest.param(BIND, [no(404)], Failed("no", missing=True), 1, id="no such pod"),
-        pytest.param(BIND, [no(403)], Failed("no"), 1, id="may not bind"),
+        pytest.param(BIND, [no(403)], Failed("no"), 1, id="forbidden"),
         pytest.param(BIND, [no(500), GOOD], Unknown("no"), 1, id="a binding is never repeated"),
         pytest.param(PATCH, [GOOD], Done(), 1, id="patched"),
         pytest.param(PATCH, [no(500), HANG_UP, GOOD], Done(), 3, id="a patch is repeated"),
-        pytest.param(PATCH, [no(409)], Failed("no"), 1, id="a namesake is not patched"),
+        pytest.param(PATCH, [no(409)], Failed("no"), 1, id="another pod is not patched"),
         pytest.param(DELETE, [GOOD], Done(), 1, id="deleted"),
         pytest.param(DELETE, [no(404)], Failed("no", missing=True), 1, id="deleted already"),
-        pytest.param(DELETE, [no(500)], Unknown("no"), 3, id="nobody knows if it was deleted"),
+        pytest.param(DELETE, [no(500)], Unknown("no"), 3, id="unknown whether it was deleted"),
     ],
 )
 def test_outcomes(request_, answers, outcome, times):
@@ -92,7 +92,7 @@ def test_outcomes(request_, answers, outcome, times):
     [pytest.param(HANG_UP, "the connection broke", id="hang-up"),
      pytest.param(never, "no answer within 0.2 s", id="too late")],
 )  # fmt: skip
-def test_binding_that_nobody_knows_of(answer, text):
+def test_binding_without_a_response(answer, text):
     ((_, outcome),), _ = performed(BIND, answers=[answer])
     assert isinstance(outcome, Unknown)
     assert text in outcome.reason
@@ -103,7 +103,7 @@ def test_binding_that_nobody_knows_of(answer, text):
     [
         pytest.param([pod(node="node-1")], "node-1", id="bound"),
         pytest.param([no(500), pod()], "", id="not bound"),
-        pytest.param([pod(uid="other")], None, id="a namesake"),
+        pytest.param([pod(uid="other")], None, id="another pod of the same name"),
         pytest.param([no(404)], None, id="gone"),
     ],
 )
@@ -113,12 +113,12 @@ def test_look_up(answers, node):
     assert (outcome.pod.node_name if outcome.pod else None) == node
 
 
-def test_look_up_that_fails_says_so():
+def test_failed_look_up():
     ((_, outcome),), _ = performed(LOOK_UP, answers=[no(500)])
     assert outcome == Failed("no")
 
 
-def test_what_is_sent():
+def test_requests():
     _, scripted = performed(BIND, answers=[GOOD])
     assert scripted.requests == ["POST /api/v1/namespaces/ns/pods/web/binding?timeout=0.2s"]
     assert json.loads(scripted.bodies[0]) == {
@@ -146,7 +146,7 @@ def test_nominated_node(nominated, sent):
     assert json.loads(scripted.bodies[0])["status"] == {"nominatedNodeName": sent}
 
 
-def test_one_pod_in_order_others_beside_it():
+def test_requests_for_one_pod_are_in_order_others_concurrent():
     order = []
 
     async def slow_for_web(request):
@@ -175,7 +175,7 @@ def test_waiting_statuses_are_merged():
     assert status["nominatedNodeName"] == "node-9"
 
 
-def test_nothing_is_sent_by_who_does_not_lead():
+def test_nothing_is_sent_without_the_lease():
     outcomes, scripted = performed(BIND, DELETE, PATCH, answers=[GOOD], leads=False)
     assert scripted.requests == []
     assert all(isinstance(outcome, Failed) for _, outcome in outcomes)

@@ -14,12 +14,12 @@ from test_faults import FAULTS
 from world import BIN, World, until
 
 NODES = 4  # of eight CPUs each
-TROUBLE = {name: rate for row in FAULTS.values() for name, rate in row.items()}
+FAULTS = {name: rate for row in FAULTS.values() for name, rate in row.items()}
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 class Playground(World):
-    """A world that `moorage serve` serves, with a scheduler at work."""
+    """A cluster of `moorage serve` with a running scheduler."""
 
     def __init__(self, folder):
         out = ("--kubeconfig-out", str(folder / "served.kubeconfig"))
@@ -28,7 +28,7 @@ class Playground(World):
         )
         for i in range(NODES):
             self.create_node(f"node-{i}", cpu="8", memory="32Gi")
-        self.make_trouble()
+        self.inject_faults()
         self.scheduler = self.run()
         until(lambda: self.scheduler.said("scheduling"))
 
@@ -70,7 +70,7 @@ def playground(tmp_path_factory):
 def namespace(playground, request):
     name = request.node.originalname.removeprefix("test_").replace("_", "-")
     yield name
-    playground.make_trouble()
+    playground.inject_faults()
     playground.remove(name)
 
 
@@ -124,11 +124,11 @@ def local_volume(name, node):
 
 
 def test_every_pod_runs_once_or_waits_with_a_reason(playground, namespace):
-    playground.make_trouble(**TROUBLE)
+    playground.inject_faults(**FAULTS)
     playground.apply(namespace, workload("Deployment", "web", 40, "1"))
     until(lambda: len(playground.running(namespace)) == 8 * NODES, 60)
-    made = playground.make_trouble()
-    assert sum(made.get(name, 0) for name in TROUBLE) > 10, "there was no trouble to speak of"
+    made = playground.inject_faults()
+    assert sum(made.get(name, 0) for name in FAULTS) > 10, "too few faults were injected"
     why = f"0/{NODES} nodes are available: {NODES} Insufficient cpu."
     # Reflectors wait up to five seconds after several failures in a row.
     reasons = playground.reasons
@@ -161,7 +161,7 @@ def test_claims_wait_for_their_pods(playground, namespace):
     until(lambda: playground.reasons().get(other, "").startswith(reason))
 
 
-def test_victims_of_those_who_matter_more(playground, namespace):
+def test_preemption_by_higher_priority(playground, namespace):
     urgent = {"metadata": {"name": "urgent"}, "value": 1000}
     playground.apply(
         namespace,
@@ -183,7 +183,7 @@ def test_victims_of_those_who_matter_more(playground, namespace):
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed")
-def test_drained_with_a_budget_in_the_way(playground, namespace):
+def test_drain_with_a_disruption_budget(playground, namespace):
     budget = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}
     playground.apply(
         namespace,
@@ -206,7 +206,7 @@ def test_drained_with_a_budget_in_the_way(playground, namespace):
         kubectl("uncordon", *drained, playground=playground)
 
 
-def test_a_snapshot_explains_and_simulates_alike(playground, namespace):
+def test_a_snapshot_gives_the_same_explanation_and_simulation(playground, namespace):
     playground.apply(
         namespace,
         workload("Deployment", "web", 3, "1"),
@@ -216,8 +216,8 @@ def test_a_snapshot_explains_and_simulates_alike(playground, namespace):
     kubeconfig, dump = playground.kubeconfig(), playground.folder / "dump.json"
     moorage("snapshot", "--kubeconfig", kubeconfig, "-o", dump)
     for source in (("--kubeconfig", kubeconfig), ("-f", dump)):
-        told = moorage("explain", f"{namespace}/huge-0", *source)
-        assert f"0/{NODES} nodes are available: {NODES} Insufficient cpu." in " ".join(told.split())
+        text = moorage("explain", f"{namespace}/huge-0", *source)
+        assert f"0/{NODES} nodes are available: {NODES} Insufficient cpu." in " ".join(text.split())
     simulated = json.loads(moorage("simulate", "-f", dump, "-o", "json"))
     assert {key: node for key, node in simulated["placements"].items() if namespace in key} == {
         **{f"{namespace}/{name}": node for name, node in playground.running(namespace).items()},

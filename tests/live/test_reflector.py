@@ -1,4 +1,4 @@
-"""From lists and watches to observations, whatever comes."""
+"""Lists and watches become observations, also after failures."""
 
 import asyncio
 import json
@@ -40,8 +40,8 @@ def gone():
     return line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
 
 
-def told(*answers, count, after=None, kind=POD):
-    """What a reflector tells until there are so many observations, and what it asked for."""
+def observed(*answers, count, after=None, kind=POD):
+    """The first `count` observations of a reflector, and its requests."""
 
     async def follow():
         async with serving(*answers, never) as (scripted, client):
@@ -62,7 +62,7 @@ def told(*answers, count, after=None, kind=POD):
 
 
 def test_list_in_pages_and_watch():
-    found, requests, reflector = told(
+    found, requests, reflector = observed(
         listed(pod("a", 1), more="page2"),
         listed(pod("b", 2)),
         [
@@ -82,9 +82,9 @@ def test_list_in_pages_and_watch():
     assert reflector.is_synced
 
 
-def test_watch_goes_on_where_it_ended():
+def test_watch_resumes_where_it_ended():
     bookmark = line("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
-    _, requests, _ = told(
+    _, requests, _ = observed(
         listed(),
         [line("ADDED", pod("a", 11))],
         HANG_UP,
@@ -97,19 +97,19 @@ def test_watch_goes_on_where_it_ended():
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
         pytest.param([gone()], id="410 within the watch"),
         pytest.param((410, {"code": 410, "message": "too old"}), id="410 at once"),
         pytest.param([b'{"type": "ADDED", "obj\n'], id="a line that is not JSON"),
-        pytest.param([line("SURPRISE", pod("z", 99))], id="an event that nobody knows"),
+        pytest.param([line("SURPRISE", pod("z", 99))], id="an unknown event type"),
     ],
 )
-def test_listed_anew_as_differences(trouble):
-    """Deletions that nobody saw are told; what has not changed is not told again."""
-    found, _, _ = told(
+def test_a_new_list_becomes_differences(failure):
+    """Missed deletions are observed; unchanged objects are not observed again."""
+    found, _, _ = observed(
         listed(pod("a", 1), pod("b", 2), pod("c", 3), pod("d", 4)),
-        trouble,
+        failure,
         listed(pod("a", 1), pod("c", 20), pod("d", 21, uid="other"), pod("e", 22), version="30"),
         count=8,
     )
@@ -117,15 +117,15 @@ def test_listed_anew_as_differences(trouble):
     assert found[4:] == [("Deleted", "b"), ("Updated", "c"), ("Updated", "d"), ("Added", "e")]
 
 
-def test_what_came_before_the_trouble_counts():
-    found, requests, _ = told(
+def test_events_before_an_error_are_observed():
+    found, requests, _ = observed(
         listed(), [line("ADDED", pod("a", 11)), b"nonsense\n"], listed(pod("a", 11)), count=1
     )
     assert found == [("Added", "a")]
     assert "watch" not in requests[2]
 
 
-def test_waits_do_not_grow_as_long_as_it_comes_on(monkeypatch):
+def test_back_off_starts_again_after_progress(monkeypatch):
     monkeypatch.setattr(reflectors, "LONGEST_WAIT_SECONDS", 60.0)
     rounds = 12  # With waits that double, these take more than ten seconds.
     answers = []
@@ -133,32 +133,32 @@ def test_waits_do_not_grow_as_long_as_it_comes_on(monkeypatch):
         added = json.dumps(line("ADDED", pod("a", 11 + i))).encode()
         answers += [listed(version=str(11 + i)), [added + b"\nnonsense\n"]]
     began = time.monotonic()
-    found, _, _ = told(*answers, count=2 * rounds - 1)
+    found, _, _ = observed(*answers, count=2 * rounds - 1)
     assert found[:3] == [("Added", "a"), ("Deleted", "a"), ("Added", "a")]
     assert time.monotonic() - began < 5
 
 
-def test_a_line_in_two_pieces():
+def test_an_event_in_two_chunks():
     text = b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"11"}}}\n'
-    found, _, _ = told(listed(), [text[:30], text[30:]], count=1)
+    found, _, _ = observed(listed(), [text[:30], text[30:]], count=1)
     assert found == [("Added", "a")]
 
 
-def test_an_unusual_object_is_read_all_the_same():
+def test_an_object_that_needs_normalizing_is_read():
     odd = pod("odd", 11)
     odd["metadata"]["labels"] = None  # as some writers have it
-    found, _, _ = told(listed(odd, pod("a", 1)), [line("MODIFIED", {**odd})], count=3)
+    found, _, _ = observed(listed(odd, pod("a", 1)), [line("MODIFIED", {**odd})], count=3)
     assert found == [("Added", "odd"), ("Added", "a"), ("Updated", "odd")]
 
 
-def test_an_object_that_cannot_be_read_is_left_out():
+def test_an_invalid_object_is_skipped():
     bad = pod("bad", 5, containers="none")
-    found, _, _ = told(listed(bad, pod("a", 1)), count=1)
+    found, _, _ = observed(listed(bad, pod("a", 1)), count=1)
     assert found == [("Added", "a")]
 
 
 def test_list_that_expires_between_its_pages():
-    found, requests, _ = told(
+    found, requests, _ = observed(
         listed(pod("a", 1), more="page2"),
         (410, {"code": 410, "message": "expired"}),
         listed(pod("a", 1), pod("b", 2)),
@@ -179,7 +179,7 @@ def test_unserved_kind_is_reported_once(code, caplog, monkeypatch):
 
     refused = (code, {"code": code, "message": "no such thing"})
     with caplog.at_level("WARNING", logger="moorage"):
-        found, _, reflector = told(
+        found, _, reflector = observed(
             refused,
             refused,
             refused,
@@ -195,7 +195,7 @@ def test_unserved_kind_is_reported_once(code, caplog, monkeypatch):
     assert reports[0].named["needed_by"] == "A, B"
 
 
-def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
+def test_a_kind_that_is_forbidden_briefly_is_listed_later(caplog):
     # An API server that has just started has not read the roles yet.
     async def settled(reflector, _):
         await reflector.settled()
@@ -203,7 +203,7 @@ def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
 
     refused = (403, {"code": 403, "message": "not yet"})
     with caplog.at_level("WARNING", logger="moorage"):
-        found, _, _ = told(
+        found, _, _ = observed(
             *[refused] * 5,
             listed(pod("a", 1)),
             count=1,
@@ -215,31 +215,31 @@ def test_a_kind_that_is_forbidden_for_a_moment_is_waited_for(caplog):
 
 
 @pytest.mark.parametrize(
-    ("kind", "failures", "is_told"),
+    ("kind", "failures", "is_logged"),
     [
         pytest.param("Pod", 2, False, id="one failure is not logged"),
-        pytest.param("Pod", 3, True, id="a server that stays away is"),
-        pytest.param("Service", 3, False, id="not once for every kind"),
+        pytest.param("Pod", 3, True, id="three failures are"),
+        pytest.param("Service", 3, False, id="not for every kind"),
     ],
 )
-def test_a_server_that_stays_away_is_told_about(caplog, monkeypatch, kind, failures, is_told):
+def test_an_unreachable_server_is_logged(caplog, monkeypatch, kind, failures, is_logged):
     list_it = reflectors.listing.list_all
-    troubles = iter([ApiError("nobody answers")] * failures)
+    failures_left = iter([ApiError("no response")] * failures)
 
     async def fail_first(*arguments):
-        for trouble in troubles:
-            raise trouble
+        for failure in failures_left:
+            raise failure
         return await list_it(*arguments)
 
     monkeypatch.setattr(reflectors.listing, "list_all", fail_first)
     with caplog.at_level("WARNING", logger="moorage"):
-        told(listed(pod("a", 1)), count=1, kind=KINDS[kind])
+        observed(listed(pod("a", 1)), count=1, kind=KINDS[kind])
     reports = [r for r in caplog.records if "cannot be reached" in r.getMessage()]
-    assert bool(reports) is is_told
+    assert bool(reports) is is_logged
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_pods_that_may_not_be_read_are_waited_for(code):
+def test_pods_that_are_forbidden_are_never_unserved(code):
     async def still_waiting(reflector, scripted):
         while len(scripted.requests) < 3:
             await asyncio.sleep(0.005)
@@ -248,7 +248,9 @@ def test_pods_that_may_not_be_read_are_waited_for(code):
                 await reflector.settled()
 
     refused = (code, {"code": code, "message": "no such thing"})
-    found, _, reflector = told(*[refused] * 20, listed(pod("a", 1)), count=1, after=still_waiting)
+    found, _, reflector = observed(
+        *[refused] * 20, listed(pod("a", 1)), count=1, after=still_waiting
+    )
     assert found == [("Added", "a")]
     assert reflector.is_synced
 
@@ -259,6 +261,6 @@ def test_refresh_lists_at_once():
             await asyncio.sleep(0.005)
         await reflector.refresh()
 
-    found, requests, _ = told(listed(pod("a", 1)), never, listed(), count=2, after=refreshed)
+    found, requests, _ = observed(listed(pod("a", 1)), never, listed(), count=2, after=refreshed)
     assert found == [("Added", "a"), ("Deleted", "a")]
     assert "watch" not in requests[2]

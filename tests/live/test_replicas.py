@@ -1,4 +1,4 @@
-"""Two schedulers, one lease: one leads, the other takes over, and a leader that is late stops."""
+"""Two schedulers and one lease: take-over by the standby, and a leader that has lost the lease."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def two_replicas(world, *flags):
     for i in range(4):
         world.create_node(f"node-{i}", cpu="100")
     for name in "ab":
-        world.make_trouble(name)
+        world.inject_faults(name)
     both = [world.run(*flags, name=name) for name in "ab"]
     until(lambda: all(each.said("synced") for each in both))
     leader = until(lambda: next((each for each in both if each.said("scheduling")), None))
@@ -57,16 +57,16 @@ def test_leader_that_wakes_up_late(world, flags, within_seconds, stopped_seconds
     stopped_at = time.monotonic()
     until(lambda: standby.said("scheduling"), within_seconds)
     time.sleep(max(0.0, stopped_at + stopped_seconds - time.monotonic()))
-    asked = world.troubles(leader.name)["bindings"]
+    bindings = world.fault_counts(leader.name)["bindings"]
     leader.signal(signal.SIGCONT)
     assert leader.wait() == 1
     assert leader.said("Leaderelection lost")
-    assert world.troubles(leader.name)["bindings"] == asked, "the old leader went on binding"
+    assert world.fault_counts(leader.name)["bindings"] == bindings, "the old leader went on binding"
     until(lambda: len(world.bound()) == 61)
     world.check_room()
 
 
-def test_clean_hand_over(world):
+def test_take_over_after_a_release(world):
     leader, standby = two_replicas(world)  # default leases: waiting for the end would take long
     holder = world.lease()["holderIdentity"]
     assert leader.stop() == 0
@@ -78,8 +78,8 @@ def test_clean_hand_over(world):
 
 def test_new_leader_lists_before_it_binds(world):
     leader, standby = two_replicas(world, *SHORT)
-    # The standby's news is held up from here on: what it knows is old.
-    world.make_trouble(standby.name, delay=1.0, delay_seconds=30)
+    # The standby's watches are delayed from here on: its cache is outdated.
+    world.inject_faults(standby.name, delay=1.0, delay_seconds=30)
     for i in range(4):
         world.create_pod(f"big-{i}", cpu="99")
     until(lambda: len(world.bound()) == 5)

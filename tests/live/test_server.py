@@ -1,4 +1,4 @@
-"""The server: health that is really checked, metrics, configuration, dumps, and who may look."""
+"""The secure port: health checks, metrics, configuration, dumps, authorization."""
 
 import asyncio
 import json
@@ -73,12 +73,12 @@ def stopping(live):
     [
         pytest.param("readyz", lambda live: None, [], id="a standby is ready"),
         pytest.param("readyz", unsynced, ["sched-handler-sync"], id="33: not listed yet"),
-        pytest.param("readyz", stopping, ["shutdown"], id="about to end"),
-        pytest.param("readyz", stuck_leader, ["leaderElection"], id="a leader that is stuck"),
-        pytest.param("healthz", stuck_leader, ["leaderElection"], id="that is not healthy"),
+        pytest.param("readyz", stopping, ["shutdown"], id="shutting down"),
+        pytest.param("readyz", stuck_leader, ["leaderElection"], id="a stuck leader"),
+        pytest.param("healthz", stuck_leader, ["leaderElection"], id="a stuck leader"),
         pytest.param("healthz", late_leader, [], id="a leader that is a little late"),
         pytest.param("healthz", unsynced, [], id="healthy before it is ready"),
-        pytest.param("livez", stuck_leader, [], id="alive, whoever leads"),
+        pytest.param("livez", stuck_leader, [], id="a standby is alive"),
     ],
 )
 def test_checks(path, happens, failed):
@@ -90,7 +90,7 @@ def test_checks(path, happens, failed):
     assert [line[3:].split()[0] for line in answer.text.splitlines() if line[:3] == "[-]"] == failed
 
 
-def test_a_loop_that_stands_still_while_there_are_pods():
+def test_a_stuck_loop_is_not_alive():
     live, _, _ = make_live(elected=False)
     clock = Clock()
     health = Health(live, clock)
@@ -129,11 +129,11 @@ def test_a_loop_that_stands_still_while_there_are_pods():
                 NOT_READY,
                 'warn: some health checks cannot be excluded: no matches for "other"',
             ],
-            id="one that is not there excluded",
+            id="an unknown check excluded",
         ),
     ],
 )
-def test_words(query, code, text):
+def test_response_texts(query, code, text):
     live, _, _ = make_live()
     live.is_synced = False
     answer = Health(live).check_all("readyz", **query)
@@ -158,8 +158,8 @@ def test_slis_count_outcomes():
 
 
 @asynccontextmanager
-async def serving(live, meter, configuration, *, gate=None, context=None):
-    made = server.SecureServer(live, meter, configuration, gate or Authorizer(None))
+async def serving(live, meter, configuration, *, authorizer=None, context=None):
+    made = server.SecureServer(live, meter, configuration, authorizer or Authorizer(None))
     async with made.listening("127.0.0.1", 0, context) as port:
         scheme = "http" if context is None else "https"
         async with aiohttp.ClientSession(f"{scheme}://localhost:{port}") as session:
@@ -207,7 +207,7 @@ def scheduled(live):
             id="in many words",
         ),
         pytest.param("/readyz/shutdown", 200, "ok", id="a single check"),
-        pytest.param("/readyz/other", 404, "there is no check other\n", id="none of that name"),
+        pytest.param("/readyz/other", 404, "there is no check other\n", id="unknown check"),
         pytest.param("/metrics/slis", 200, "# TYPE kubernetes_healthcheck gauge", id="slis"),
         pytest.param("/metrics", 200, "scheduler_pending_pods", id="metrics"),
         pytest.param("/other", 404, "404", id="no such path"),
@@ -219,7 +219,7 @@ def test_paths(path, status, text):
     assert text in body
 
 
-def test_metrics_tell_of_pods():
+def test_metrics_count_pods():
     ((_, text),) = get("/metrics", prepare=scheduled)
     wanted = (
         'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1.0',
@@ -278,7 +278,7 @@ def test_dumps():
 # TLS
 
 
-def test_a_certificate_of_its_own():
+def test_a_self_signed_certificate():
     async def ask():
         context = tls.server_context()
         trusting = ssl.create_default_context()
@@ -335,7 +335,7 @@ def test_a_port_that_is_taken():
         asyncio.run(listen())
 
 
-def test_an_address_that_is_none():
+def test_an_invalid_address():
     async def listen():
         made = server.SecureServer(*make_live(), Authorizer(None))
         async with made.listening("300.1.1.1", 0, None):
@@ -367,25 +367,27 @@ REMOTE = "10.1.2.3"
         pytest.param(REMOTE, "", "/open/wide", 200, id="a prefix that is open"),
     ],
 )
-def test_gate(tmp_path, peer, header, path, code):
+def test_authorization(tmp_path, peer, header, path, code):
     (tmp_path / "token").write_text("from-file\n")
 
     async def ask(client):
-        gate = Authorizer(client, always=["/healthz", "/open*"], token_file=str(tmp_path / "token"))
-        return await gate.code(peer, header, "GET", path)
+        authorizer = Authorizer(
+            client, always=["/healthz", "/open*"], token_file=str(tmp_path / "token")
+        )
+        return await authorizer.code(peer, header, "GET", path)
 
     assert asyncio.run(_with_reviews(ask))[0] == code
 
 
-def test_answers_of_the_cluster_hold_for_a_while():
+def test_reviews_are_cached():
     clock = Clock()
 
     async def ask(client):
-        gate = Authorizer(client, clock=clock)
+        authorizer = Authorizer(client, clock=clock)
         codes = []
         for now in (0.0, 9.0, 11.0):
             clock.now = now
-            codes.append(await gate.code(REMOTE, "Bearer scraper", "GET", "/metrics"))
+            codes.append(await authorizer.code(REMOTE, "Bearer scraper", "GET", "/metrics"))
         return codes
 
     codes, reviews = asyncio.run(_with_reviews(ask))
@@ -393,7 +395,7 @@ def test_answers_of_the_cluster_hold_for_a_while():
     assert reviews == 4
 
 
-def test_a_cluster_that_does_not_answer_lets_nobody_in():
+def test_without_a_review_nothing_is_allowed():
     async def ask():
         async with Client(NOWHERE) as client:
             return await Authorizer(client).code(REMOTE, "Bearer x", "GET", "/metrics")

@@ -1,4 +1,4 @@
-"""Guards against what soak.py measures at length: CPU per pod, and memory that only grows."""
+"""Limits for what soak.py measures: CPU time per pod, and memory."""
 
 import pytest
 from soak import Churn, cost

@@ -1,4 +1,4 @@
-"""Long answers, in whatever pieces they come."""
+"""Streamed responses, split into pieces in different ways."""
 
 import asyncio
 import ssl
@@ -20,7 +20,7 @@ BODY = b"4;x=y\r\none\n\r\nA\r\ntwo\nthree\n\r\n0\r\n\r\n"
 
 @asynccontextmanager
 async def asking(answer, piece=0, seconds=5.0, *, lasts=False, context=None):
-    """Ask a server that sends this, in such pieces, and hangs up unless it lasts."""
+    """Stream from a server that sends this in pieces, and then closes unless `lasts`."""
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -88,7 +88,7 @@ def test_read(answer, expected, piece):
         pytest.param(b"Transfer-Encoding: chunked\r\n\r\n4\r\nlate\r\n0\r\n\r\n", id="in chunks"),
     ],
 )
-def test_refused(body):
+def test_error_status(body):
     with pytest.raises(ApiStatusError, match="late") as refused:
         read(b"HTTP/1.1 429 Busy\r\nRetry-After: 3\r\n" + body)
     assert (refused.value.code, refused.value.retry_after_seconds) == (429, 3.0)
@@ -110,8 +110,8 @@ def test_over_tls(tmp_path):
         pytest.param(CHUNKED + b"4\r\none\n\r\n", id="between two chunks"),
         pytest.param(HEAD + b"Content-Length: 9\r\n\r\nfour", id="too short"),
         pytest.param(b"SSH-2.0\r\n\r\n", id="another protocol"),
-        pytest.param(CHUNKED + b"ten\r\n", id="a length that is no number"),
-        pytest.param(CHUNKED + b"2\r\none\n\r\n", id="a chunk that is too long"),
+        pytest.param(CHUNKED + b"ten\r\n", id="an invalid chunk size"),
+        pytest.param(CHUNKED + b"2\r\none\n\r\n", id="a chunk longer than its size"),
     ],
 )
 def test_broken(answer):
@@ -119,20 +119,20 @@ def test_broken(answer):
         read(answer)
 
 
-def test_lasts_too_long():
+def test_time_limit():
     began = time.monotonic()
     with pytest.raises(NoResponseError, match=r"no answer within 0\.2 s"):
         read(CHUNKED + b"4\r\none\n\r\n", seconds=0.2, lasts=True)
     assert time.monotonic() - began >= 0.19
 
 
-def test_much_at_once():
-    """More than is kept at a time: the rest has to wait for its reader, and is not lost."""
+def test_more_than_the_buffer():
+    """Beyond the buffer, reading from the socket is paused; nothing is lost."""
     text = b"x" * (3 * BUFFER_BYTES)
     assert read(CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(text), text)) == text
 
 
-def test_what_came_before_it_broke_is_read_first():
+def test_data_before_a_break_is_read_first():
     async def go():
         async with asking(CHUNKED + b"4\r\none\n\r\n4\r\ntw") as stream:
             await asyncio.sleep(0.05)  # All of it is there, and the connection has ended.

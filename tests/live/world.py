@@ -89,12 +89,12 @@ class Scheduler:
 
 
 class World:
-    """A server, a proxy that may make trouble, and schedulers behind it."""
+    """A server, a proxy that can inject faults, and schedulers behind it."""
 
     def __init__(self, folder, server=None):
         self.folder = folder
-        told = os.environ.get("MOORAGE_TEST_SERVER")
-        usual = shlex.split(told) if told else [sys.executable, str(HERE / "api_server.py")]
+        command = os.environ.get("MOORAGE_TEST_SERVER")
+        usual = shlex.split(command) if command else [sys.executable, str(HERE / "api_server.py")]
         self._processes = [Process(*(server or usual))]
         self.address = self._processes[0].address
         self.proxies = {}
@@ -187,7 +187,7 @@ class World:
 
     # Trouble
 
-    def make_trouble(self, name="", **faults):
+    def inject_faults(self, name="", **faults):
         """Put a proxy before the server, or tell the one of that name that is there."""
         if name not in self.proxies:
             process = Process(sys.executable, str(HERE / "faulty_proxy.py"), self.address)
@@ -195,8 +195,8 @@ class World:
             self.proxies[name] = process.address
         return self.call("PUT", "/faults", faults, base=self.proxies[name])
 
-    def troubles(self, name=""):
-        """How often each kind of trouble was made, and how many bindings were asked for."""
+    def fault_counts(self, name=""):
+        """How often each fault was injected, and the number of binding requests."""
         return self.call("GET", "/faults", base=self.proxies[name])
 
     # Schedulers

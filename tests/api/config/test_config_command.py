@@ -41,7 +41,7 @@ def test_default(arguments, read):
 
 
 MINE = {"multiPoint": {"enabled": [{"name": "mine_only.py:Mine"}]}}
-MINE_AT_WORK = """class Mine:
+VALID_PLUGIN = """class Mine:
     name = "Mine"
 
     def score(self, state, pod, node):
@@ -51,13 +51,13 @@ MINE_AT_WORK = """class Mine:
 
 def test_a_valid_file(write):
     path = write(profiles=[{"schedulerName": "a"}, {"schedulerName": "b", "plugins": MINE}])
-    path.with_name("mine_only.py").write_text(MINE_AT_WORK)
+    path.with_name("mine_only.py").write_text(VALID_PLUGIN)
     got = run("validate", path)
     assert got.exit_code == 0
     assert got.stdout == f"{path}: valid\n  a: 20 plugins\n  b: 21 plugins\n"
 
 
-def test_a_file_with_faults(write):
+def test_an_invalid_file(write):
     path = write(parallelism=0, percentageOfNodesToScore=101)
     got = run("validate", path)
     assert got.exit_code == 2
@@ -72,7 +72,7 @@ def test_a_file_with_faults(write):
     ("written", "fault"),
     [
         pytest.param("", "mine_only.py has no class Mine", id="no class"),
-        pytest.param(MINE_AT_WORK.replace("score", "scored"), "write score", id="no method"),
+        pytest.param(VALID_PLUGIN.replace("score", "scored"), "write score", id="no method"),
         pytest.param(None, "mine_only.py: no such file", id="no file"),
     ],
 )

@@ -27,7 +27,7 @@ def test_parse_and_print(text, seconds, printed):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         pytest.param("", 'time: invalid duration ""', id="empty"),
         pytest.param("soon", 'time: invalid duration "soon"', id="no number"),
@@ -37,10 +37,10 @@ def test_parse_and_print(text, seconds, printed):
         pytest.param("9999999h", 'time: invalid duration "9999999h"', id="more than Go can hold"),
     ],
 )
-def test_what_go_would_not_take(text, complaint):
+def test_invalid_durations(text, message):
     with pytest.raises(ValueError, match=r"^time: ") as caught:
         durations.parse(text)
-    assert str(caught.value) == complaint
+    assert str(caught.value) == message
 
 
 def test_the_longest_duration_reads_back():

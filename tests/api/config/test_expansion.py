@@ -101,7 +101,7 @@ def test_defaults():
     assert got["filter"][0] == ("NodeUnschedulable", 0)
 
 
-def test_a_choice_of_defaults_in_an_order_of_ones_own():
+def test_some_defaults_in_another_order():
     got = effective(
         {
             "multiPoint": {
@@ -153,10 +153,10 @@ def test_a_choice_of_defaults_in_an_order_of_ones_own():
             ["T", "S"],
             {"enabled": [("S", 5), ("X", 5), ("T", 3)]},
             "S=5 T=3 X=5",
-            id="weights travel along",
+            id="weights are kept",
         ),
         pytest.param([("N", 5)], {}, "N=5", id="a weight in multiPoint counts at score"),
-        pytest.param([("N", 5)], {"enabled": ["N"]}, "N", id="listed without weight, it weighs 1"),
+        pytest.param([("N", 5)], {"enabled": ["N"]}, "N", id="without a weight it is 1"),
         pytest.param([("N", 5)], {"enabled": [("N", 2)]}, "N=2", id="the point's weight wins"),
         pytest.param([("N", -4)], {}, "N=-4", id="negative weights are not refused"),
         pytest.param(["N", "T"], {"disabled": ["N"]}, "T", id="switched off at this point"),
@@ -264,11 +264,11 @@ def test_explicit_plugins_go_to_the_end_of_their_points():
                 'plugin "G1" does not extend FilterPlugin plugin',
                 'PreFilterPlugin "Bar" does not exist',
             ],
-            id="all faults at once",
+            id="all problems at once",
         ),
     ],
 )
-def test_faults(plugins, problems):
+def test_problems(plugins, problems):
     with pytest.raises(ConfigError) as caught:
         effective(plugins)
     prefix = "initializing profiles: creating profile for scheduler name default-scheduler: "
@@ -283,19 +283,19 @@ def test_weights_that_could_overflow():
         config.effective_plugins(config.KubeSchedulerProfile(plugins=plugins), implements, KNOWN)
 
 
-def test_defaults_that_do_not_exist_are_left_out():
+def test_defaults_that_do_not_exist_are_omitted():
     got = effective({}, known={"NodePorts"})
     assert got["filter"] == [("NodePorts", 0)]
     assert got["queue_sort"] == got["bind"] == []
 
 
-def test_a_default_that_does_not_exist_is_missed_where_it_is_asked_for():
+def test_a_default_that_does_not_exist_is_an_error_at_a_point():
     with pytest.raises(ConfigError, match='FilterPlugin "NodeName" does not exist'):
         effective({"filter": {"enabled": listed("NodeName")}}, known={"NodePorts"})
 
 
 @pytest.mark.parametrize("name", ["carbon.aware:CarbonAware", "plugins/carbon.py:CarbonAware"])
-def test_plugins_may_be_named_by_where_they_are(name):
+def test_plugins_may_be_named_by_path(name):
     def also_implements(plugin, point):
         return point in ("filter", "score") if plugin == name else implements(plugin, point)
 
