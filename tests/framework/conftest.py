@@ -8,8 +8,7 @@ from moorage.api import config
 from moorage.framework.answers import Filtered, PreFiltered, Scored
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
-from moorage.framework.profiles import build
-from moorage.framework.registry import Registry
+from moorage.framework.registry import Registry, build_profiles
 from moorage.framework.state import CycleState
 from moorage.framework.template import Templates
 from moorage.testing import make_node, make_table
@@ -62,7 +61,7 @@ class Workbench:
         made = [make_node(node) if isinstance(node, str) else node for node in nodes]
         self.cluster = Cluster(make_table(made, pods))
         self.templates = Templates()
-        self.profiles = build(config.load(settings), registry, self.cluster)
+        self.profiles = build_profiles(config.load(settings), registry, self.cluster)
 
     @property
     def profile(self):

@@ -7,7 +7,7 @@ from tests.saying import make
 
 from moorage.api import config
 from moorage.errors import ConfigError, PluginFailure
-from moorage.framework import hints, profiles, registry
+from moorage.framework import hints, registry
 from moorage.framework.answers import PreFiltered
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef
@@ -132,7 +132,7 @@ def build_with(plugins, *names):
         "kind": config.KIND,
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
-    return profiles.build(config.load(settings), plugins, Cluster())
+    return registry.build_profiles(config.load(settings), plugins, Cluster())
 
 
 def test_what_is_installed_and_not_named_may_be_broken(monkeypatch):

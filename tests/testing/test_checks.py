@@ -350,6 +350,47 @@ class SortsApples:
         return "soon" if queued_at < 2 else 7
 
 
+class Scores:
+    name = "Scores"
+    depends = mp.Depends.PLACEMENTS
+    normalizer = mp.ByMax()
+
+    def score(self, state, pod, node):
+        return len(node.name)
+
+
+class CompactScoresDiffer(Scores):
+    def score_compact(self, state, pod):
+        return mp.SparseScores({}, 1000)
+
+
+class CompactScoresOfNoKind(Scores):
+    def score_compact(self, state, pod):
+        return [1, 2, 3]
+
+
+class Filters:
+    name = "Filters"
+    depends = mp.Depends.PLACEMENTS
+
+    def filter(self, state, pod, node):
+        return mp.SUCCESS
+
+
+class ChangesBeyondTheTable(Filters):
+    def filter_changes(self, state, pod, since):
+        return 1, [10**6]
+
+
+class SkipKeyUnhashable(Filters):
+    def skip_key(self, state, pod):
+        return []
+
+
+class PreparesNothing(Filters):
+    def prepare(self): ...
+
+
 @pytest.mark.parametrize(
     ("plugin", "complaint"),
     [
@@ -401,6 +442,13 @@ class SortsApples:
         pytest.param(EventsByName(), "must map ClusterEvents", id="events by name"),
         pytest.param(Raises(), "raised (Key|Value)Error", id="raises where a label is missing"),
         pytest.param(ColumnsByName(), "tuple of mp.Column", id="columns by name"),
+        pytest.param(
+            CompactScoresDiffer(), "score_compact says .* score says", id="compact scores differ"
+        ),
+        pytest.param(CompactScoresOfNoKind(), "which are no scores", id="a list as compact scores"),
+        pytest.param(ChangesBeyondTheTable(), "rows of the table", id="changes of no row"),
+        pytest.param(SkipKeyUnhashable(), "something hashable", id="an unhashable skip key"),
+        pytest.param(PreparesNothing(), r"must take \(template\)", id="prepare without arguments"),
         pytest.param(SortsApples(), "raised TypeError", id="keys that cannot be compared"),
     ],
 )

@@ -15,10 +15,9 @@ from moorage.core.extenders import ExtenderClient, Extenders, RunCalls, sequenti
 from moorage.core.journal import Journal
 from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
-from moorage.framework import profiles
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
-from moorage.framework.registry import Registry
+from moorage.framework.registry import Registry, build_profiles
 from moorage.framework.template import PodTemplate, Templates
 
 
@@ -87,7 +86,7 @@ class SchedulerState:
     ) -> "SchedulerState":
         """The state of a scheduler that has observed nothing yet."""
         cluster, templates = Cluster(), Templates()
-        made = profiles.build(settings, registry, cluster)
+        made = build_profiles(settings, registry, cluster)
         extenders = None
         if clients:
             extenders = Extenders(clients, cluster, at_once)

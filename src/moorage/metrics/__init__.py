@@ -1,10 +1,12 @@
-"""Facts, and what can be read off a scheduler, under kube-scheduler's own metric names.
+"""Metrics under kube-scheduler's names.
 
-families.py   every metric: its name, labels and buckets
-tallies.py    counters and histograms that cost next to nothing to add to
-facts.py      the journal's facts -> tallies
-gauges.py     how things stand, read when somebody asks
-timing.py     how long plugins take; only for a scheduler that is told to measure
+families.py     every metric: its name, labels and buckets
+tallies.py      counters and histograms that cost next to nothing to add to
+facts.py        counts the facts of the journal
+gauges.py       current values, read from the scheduler on request
+timing.py       durations of plugins and extension points, as the meter of a profile
+meter.py        all of them for one scheduler, as the text that Prometheus reads
+stopwatches.py  where the time of a run goes, for `simulate --profile`
 
-Who asks is not known here, nor what time it is: clocks are handed in.
+Clocks are parameters; this package has no HTTP.
 """

@@ -4,11 +4,14 @@ What comes back is looked at on the way: a method that returns something that it
 allow is an AssertionError that says so.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from moorage.api.meta import KubeObject
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework import points
 from moorage.framework.cluster import Cluster
@@ -23,7 +26,7 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.nodes.table import NodeTable, Rows
-from moorage.testing.builders import make_state
+from moorage.testing.builders import make_cluster, make_state
 
 
 class Form(Enum):
@@ -160,6 +163,40 @@ class PluginCycle:
             "elements one by one; the framework uses both ways"
         )
         return together
+
+
+class Ran(NamedTuple):
+    """What a plugin said of a node; scores are None where it gives none."""
+
+    status: Status
+    score: int | None
+    raw: int | None
+
+
+def run_plugin(
+    plugin: Plugin,
+    pod: Pod,
+    node: Node,
+    *,
+    others: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    objects: Iterable[KubeObject] = (),
+) -> Ran:
+    """What a plugin says of a node, from pre_filter to the normalised score.
+
+    `others` are further nodes of the cluster, `pods` run on any of them, `objects` are neither.
+    The score is normalised among all these nodes and given even where the filter refuses, so that
+    one example shows both.
+    """
+    cluster = make_cluster([node, *others], pods, objects)
+    cycle, table = PluginCycle(plugin, pod, cluster), cluster.table
+    row = table.row_of[node.name]
+    if not cycle.scores:
+        return Ran(cycle.status(row), None, None)
+    rows = active_rows(table)
+    raw = cycle.raw(rows, cycle.forms("score")[0])
+    here = rows.index(row)
+    return Ran(cycle.status(row), cycle.normalized(raw)[here], raw[here])
 
 
 def active_rows(table: NodeTable) -> list[int]:

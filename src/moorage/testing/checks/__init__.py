@@ -10,16 +10,16 @@
 Both need nothing but Moorage itself. What fails is an AssertionError that says what to change:
 
     shape.py        methods, arguments, attributes, pickles
-    twins.py        the per-node form and the whole-cluster form agree
-    returns.py      scores in their bounds, the same answer every time, what each point allows
-    freshness.py    `reads` and `depends` are honest
-    hints.py        no change that would help is turned down
+    results.py      both forms agree, each point's rules are kept, the same result every time,
+                    `reads` and `depends` are correct
+    hints.py        no hint rejects a change that makes a node fit
 
-`conformance.py` turns to all of them with `examples.py`, `running.py` asks about one node.
+`conformance.py` runs all of them on the pods and nodes of `examples.py`; `run_plugin` is in
+`moorage.testing.cycle`.
 """
 
 from moorage.testing.checks.conformance import check_plugin
-from moorage.testing.checks.running import Ran, run_plugin
-from moorage.testing.checks.twins import check_twins
+from moorage.testing.checks.results import check_twins
+from moorage.testing.cycle import Ran, run_plugin
 
 __all__ = ["Ran", "check_plugin", "check_twins", "run_plugin"]

@@ -8,7 +8,7 @@ from random import Random
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.points import Depends, Plugin
-from moorage.testing.checks import freshness, hints, returns, shape, twins
+from moorage.testing.checks import hints, results, shape
 from moorage.testing.checks.examples import Example, Examples
 from moorage.testing.cycle import PluginCycle
 
@@ -54,19 +54,20 @@ def _look(plugin: Plugin, example: Example) -> None:
 def _check_example(plugin: Plugin, example: Example, another: Example) -> None:
     content = example.content()
     pod, table = example.pod, example.table()
-    twins.check_twins(plugin, pod, table)
+    results.check_twins(plugin, pod, table)
     cycle = PluginCycle(plugin, pod, table)
     said = cycle.answers()
     assert example.content() == content, (
         "a pod or a node was modified; make a new one with msgspec.structs.replace"
     )
     if cycle.scores:
-        returns.check_scores(cycle, said)
-    returns.check_repeats(plugin, example, table, said)
-    returns.check_other_points(plugin, example)
+        results.check_scores(cycle, said)
+    results.check_repeats(plugin, example, table, said)
+    results.check_other_points(plugin, example)
+    results.check_optional_methods(plugin, example)
     hints.check_hints(plugin, example)
     if isinstance(depends := getattr(plugin, "depends", None), Depends):
-        freshness.check_reads(plugin, example, table, said)
-        freshness.check_depends(plugin, depends, example, another, said)
+        results.check_reads(plugin, example, table, said)
+        results.check_depends(plugin, depends, example, another, said)
     if depends is Depends.NODE:
         hints.check_cures(plugin, example)

@@ -11,7 +11,7 @@ from moorage.framework.events import Action, ClusterEvent
 from moorage.framework.hints import Hint
 from moorage.framework.points import Plugin
 from moorage.testing.builders import make_table
-from moorage.testing.checks import showing
+from moorage.testing.checks import results
 from moorage.testing.checks.examples import Example
 from moorage.testing.cycle import PluginCycle
 
@@ -70,8 +70,8 @@ def _check_heard(
     registrations = [found for event in changed for found in heard.covering(event)]
     assert any(found.hint(*versions) is Hint.QUEUE for found in registrations), (
         f"{what} makes the node fit, but no hint for {' or '.join(e.label for e in changed)} says "
-        f"QUEUE: the pod would never be tried again\n  pod:  {showing.shown(versions[0])}"
-        f"\n  old:  {showing.shown(versions[1])}\n  new:  {showing.shown(versions[2])}"
+        f"QUEUE: the pod would never be tried again\n  pod:  {results.shown(versions[0])}"
+        f"\n  old:  {results.shown(versions[1])}\n  new:  {results.shown(versions[2])}"
     )
 
 
