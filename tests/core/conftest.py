@@ -1,4 +1,4 @@
-"""The machine with tiny plugins, and a world that answers when the test says so."""
+"""A scheduler with tiny plugins; the tests complete its effects."""
 
 import pytest
 from msgspec.structs import replace
@@ -90,7 +90,7 @@ class Machine:
         return self.answer(kind, Unknown(reason))
 
     def confirm(self, pod, node):
-        """The world shows a pod on a node."""
+        """A pod is observed on a node."""
         return self.update(on(pod, node))
 
     def where(self, pod):

@@ -1,4 +1,4 @@
-"""A pre_bind plugin that goes on: more requests, then a wait for the world."""
+"""A pre_bind plugin with several rounds: more requests, then a wait for objects."""
 
 from moorage import plugin as mp
 from moorage.core.observations import Listed
@@ -29,7 +29,7 @@ class Patient:
         if claim is not None and claim.spec.volume_name:
             return mp.SUCCESS
         if state.now >= 10.0:
-            raise mp.PluginFailure("nobody came")
+            raise mp.PluginFailure("timed out")
         return mp.Awaiting(seconds=10.0 - state.now, objects=(KEY,))
 
 
@@ -88,7 +88,7 @@ def test_time_is_up(machine):
     assert run.cached(POD) == "n1?"
     run.advance(0.1)
     assert (run.cached(POD), run.where(POD)) == (None, "backoff")
-    text = 'running PreBind plugin "Patient": nobody came'
+    text = 'running PreBind plugin "Patient": timed out'
     assert run.facts(POD)[-1].message == text
 
 

@@ -68,7 +68,7 @@ def test_pre_bind_plugins_one_after_the_other(machine):
     [
         pytest.param(NO, NO.by("A"), id="refused"),
         pytest.param(
-            PluginFailure("disk"), error('running PreBind plugin "A": disk', "A"), id="trouble"
+            PluginFailure("disk"), error('running PreBind plugin "A": disk', "A"), id="error"
         ),
     ],
 )
@@ -110,7 +110,7 @@ def test_the_binding_fails(machine):
             PluginFailure("x"),
             stages.FAILED,
             error('running Bind plugin "A": x', "A"),
-            id="trouble",
+            id="error",
         ),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_pod_is_removed(rig, assumed):
     assert rig.cache.remove(POD.uid) is None
 
 
-# What a pod takes follows what the world says of it.
+# The usage of a pod follows its observed status.
 
 
 def resized(cpu):
@@ -177,7 +177,7 @@ def test_a_pod_as_a_whole_holds_what_it_was_given(rig):
     assert rig.cpu()["n1"] == 3000
 
 
-# Bindings that nobody confirms
+# Unconfirmed bindings
 
 
 def test_32_without_a_word_a_pod_stays_assumed(rig):

@@ -115,7 +115,7 @@ def test_news_that_come_twice(machine):
 
 @pytest.mark.parametrize("version", ["", "3"], ids=["without versions", "with versions"])
 def test_stale_news_are_dropped(machine, version):
-    """A pod that has a node keeps it; whoever says otherwise is behind."""
+    """A pod that has a node keeps it; a version without one is older."""
     run = machine()
     run.add(versioned(POD, version))
     run.update(versioned(on(POD, "n1"), version and "5"))
@@ -287,7 +287,7 @@ def claim(**fields):
         ),
     ],
 )
-def test_what_wakes_nobody(machine, happen):
+def test_what_requeues_no_pod(machine, happen):
     everything = [ClusterEvent(kind, Action.ALL) for kind in ("Pod", "Node")]
     run, is_woken = waiting_for(machine, *everything)
     happen(run)
@@ -303,7 +303,7 @@ def test_what_wakes_nobody(machine, happen):
     ],
 )
 @pytest.mark.parametrize("how", ["taken back", "moved", "deleted"])
-def test_room_that_was_promised_is_free_for_no_higher_priority(machine, how, mine, theirs, woken):
+def test_the_end_of_a_nomination_requeues_no_higher_priority(machine, how, mine, theirs, woken):
     run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE, priority=mine)
     pod = nominated(make_pod("p", priority=theirs), "n1")
     run.add(pod)
@@ -315,7 +315,7 @@ def test_room_that_was_promised_is_free_for_no_higher_priority(machine, how, min
     assert is_woken() is woken
 
 
-def test_a_first_promise_wakes_nobody(machine):
+def test_a_first_nomination_requeues_no_pod(machine):
     run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE)
     run.add(POD)
     run.update(nominated(POD, "n1"))
@@ -389,7 +389,7 @@ def test_what_a_list_does_not_contain_is_gone(machine):
     assert list(run.scheduler.cluster.all(PersistentVolumeClaim)) == []
 
 
-def test_a_list_that_says_nothing_new_wakes_nobody(machine):
+def test_an_unchanged_list_requeues_no_pod(machine):
     run, is_woken = waiting_for(machine, ClusterEvent("Node", Action.ALL))
     nodes = tuple(make_node(name) for name in ("n1", "n2", "n3"))
     run._collect(run.scheduler.observe(Listed(Node, nodes), 0.0))

@@ -124,7 +124,7 @@ def test_24_who_is_not_interested_is_never_asked(machine):
         pytest.param(
             [Service(passes=["n9"], ignorable=True), Service(passes=["n3"])],
             "n3",
-            id="27: a node that nobody asked about, ignored",
+            id="27: an unexpected node, ignored",
         ),
         pytest.param([Service(scores={"n2": 1})], "n2", id="no filter verb: everything passes"),
     ],
@@ -147,19 +147,19 @@ def test_filter_asks_in_order_and_those_last_that_may_be_ignored(machine):
 
 
 @pytest.mark.parametrize(
-    ("trouble", "text"),
+    ("raised", "text"),
     [
         pytest.param(OSError("connection refused"), "connection refused", id="22, 29: it fails"),
         pytest.param(
             ["n9"],
             'extender "http://e" claims a filtered node "n9" which is not found in the input '
             "node list",
-            id="27: a node that nobody asked about",
+            id="27: an unexpected node",
         ),
     ],
 )
-def test_trouble_fails_the_attempt(machine, trouble, text):
-    made = machine(DefaultPreemption, extenders=[Service(passes=trouble)])
+def test_an_error_fails_the_attempt(machine, raised, text):
+    made = machine(DefaultPreemption, extenders=[Service(passes=raised)])
     made.schedule(POD)
     (erred,) = facts(made, Erred)
     assert erred.message == text
@@ -220,7 +220,7 @@ def test_any_change_wakes_who_was_refused_by_an_extender(machine):
     assert made.where(POD) == "backoff"
 
 
-def test_25_without_scores_a_sample_of_one_is_enough_unless_somebody_filters(machine):
+def test_25_without_scores_a_sample_of_one_is_enough_unless_an_extender_filters(machine):
     nodes = [f"n{i}" for i in range(200)]
     asked = Service(passes=everything)
     made = machine(nodes=nodes, percentageOfNodesToScore=0, extenders=[asked])
@@ -254,13 +254,13 @@ def test_of_nodes_that_a_sample_left_out_nothing_is_said(machine):
 @pytest.mark.parametrize(
     ("passes", "node"),
     [
-        pytest.param(everything, "n2", id="the promised node is enough"),
+        pytest.param(everything, "n2", id="the nominated node is enough"),
         pytest.param(
             lambda names: [name for name in names if name != "n2"], "n1", id="it is refused"
         ),
     ],
 )
-def test_a_promised_node_is_asked_about_alone(machine, passes, node):
+def test_the_nominated_node_is_filtered_alone(machine, passes, node):
     pod = replace(POD, status=PodStatus(nominated_node_name="n2"))
     service = Service(passes=passes)
     made = machine(nodes=("n1", "n2"), extenders=[service])
@@ -433,7 +433,7 @@ def test_a_failed_binding_fails_the_attempt(machine):
     assert erred.message == "failed bind with extender at URL http://e, code 500"
 
 
-def test_nobody_else_binds_before_an_unknown_outcome_is_known(machine):
+def test_no_other_binder_is_called_before_an_unknown_outcome_is_known(machine):
     made = machine(extenders=[Service(bind_verb="bind", ignorable=True)])
     made.schedule(POD)
     made.lose(BindPod, "timed out")

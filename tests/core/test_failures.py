@@ -1,4 +1,4 @@
-"""What is written into the status of a pod that was refused."""
+"""The patch of a pod's status after a failed attempt."""
 
 import pytest
 from msgspec import UNSET
@@ -14,7 +14,7 @@ FULL, BROKEN = unschedulable("full"), error("not bound")
 
 
 def shows(pod, patch):
-    """The pod once the world shows what was asked."""
+    """The pod after the patch."""
     status = pod.status
     if patch.condition is not None:
         status = replace(status, conditions=(patch.condition,))
@@ -43,20 +43,20 @@ def test_what_is_there_is_not_written_again(entry, pod):
     assert ask(entry, shows(pod, first), FULL) is None
 
 
-def test_what_somebody_else_wrote_is_not_written_again(entry, pod):
+def test_what_another_client_wrote_is_not_written_again(entry, pod):
     condition = Condition("PodScheduled", "False", "Unschedulable", "full")
     assert (
         ask(entry, replace(pod, status=replace(pod.status, conditions=(condition,))), FULL) is None
     )
 
 
-def test_what_the_world_did_not_take_in_is_written_again(entry, pod):
+def test_a_patch_that_was_not_applied_is_written_again(entry, pod):
     ask(entry, pod, FULL)
     assert ask(entry, pod, FULL).condition.message == "full"
 
 
 def test_what_is_on_its_way_is_written_over(entry, pod):
-    """The world still shows the first refusal, and is about to show the second."""
+    """The first rejection is observed, the patch of the second is on its way."""
     pod = shows(pod, ask(entry, pod, FULL))
     assert ask(entry, pod, BROKEN).condition.reason == "SchedulerError"
     again = ask(entry, pod, FULL)
@@ -64,7 +64,7 @@ def test_what_is_on_its_way_is_written_over(entry, pod):
     assert ask(entry, shows(pod, again), FULL) is None
 
 
-def test_a_promise_on_its_way_is_taken_back(entry, pod):
+def test_a_nomination_on_its_way_is_cleared(entry, pod):
     pod = shows(pod, ask(entry, pod, FULL))
     assert ask(entry, pod, FULL, "n1").nominated_node_name == "n1"
     assert ask(entry, pod, FULL, "").nominated_node_name == ""

@@ -70,7 +70,7 @@ def test_pushing_what_is_in_is_a_mistake():
 @pytest.mark.parametrize(
     ("key", "order"),
     [
-        pytest.param(1, ["new", "B", "C"], id="the same key keeps its place among equals"),
+        pytest.param(1, ["new", "B", "C"], id="the same key keeps its position among equals"),
         pytest.param(0, ["new", "B", "C"], id="a smaller key moves up"),
         pytest.param(2, ["B", "C", "new"], id="a greater key moves down"),
     ],
@@ -114,28 +114,28 @@ def test_a_pickled_heap_goes_on_as_the_first():
 class Knot:
     """A key that compares with some, and raises when it meets another."""
 
-    def __init__(self, place, *dislikes):
-        self.place = place
+    def __init__(self, rank, *dislikes):
+        self.rank = rank
         self.dislikes = dislikes
 
     def __lt__(self, other):
-        if other.place in self.dislikes or self.place in other.dislikes:
+        if other.rank in self.dislikes or self.rank in other.dislikes:
             raise RuntimeError("not with that one")
-        return self.place < other.place
+        return self.rank < other.rank
 
 
 def knotted(*keys):
-    """A heap of items named by their places, and how often it had to be mended."""
-    mended = []
+    """A heap of items named by their ranks, and the errors for which it was rekeyed."""
+    rekeyed = []
 
-    def mend(raised):
-        mended.append(str(raised))
+    def rekey(raised):
+        rekeyed.append(str(raised))
         heap.rekey(lambda item: int(item))
 
-    heap = Heap(mend)
+    heap = Heap(rekey)
     for key in keys:
-        heap.push(str(key.place), str(key.place), key)
-    return heap, mended
+        heap.push(str(key.rank), str(key.rank), key)
+    return heap, rekeyed
 
 
 @pytest.mark.parametrize(
@@ -151,29 +151,29 @@ def knotted(*keys):
     ],
 )
 def test_keys_that_do_not_compare(keys, use):
-    heap, mended = knotted(*keys)
+    heap, rekeyed = knotted(*keys)
     first = use(heap)
-    assert mended == ["not with that one"]
+    assert rekeyed == ["not with that one"]
     left = popped(heap)
     gone = [first] if use is Heap.pop else []
-    assert gone + left == sorted(str(key.place) for key in keys)
-    assert len(mended) == 1
+    assert gone + left == sorted(str(key.rank) for key in keys)
+    assert len(rekeyed) == 1
 
 
 def test_keys_that_do_not_compare_when_the_dead_are_buried():
-    heap, mended = knotted(Knot(1), Knot(3), Knot(9), Knot(2, 3))
-    for place in range(10, 10 + 2 * MOST_DEAD):
-        heap.push(str(place), str(place), Knot(place))
-    for place in range(10, 10 + 2 * MOST_DEAD):
-        heap.remove(str(place))
-    assert len(mended) == 1
+    heap, rekeyed = knotted(Knot(1), Knot(3), Knot(9), Knot(2, 3))
+    for rank in range(10, 10 + 2 * MOST_DEAD):
+        heap.push(str(rank), str(rank), Knot(rank))
+    for rank in range(10, 10 + 2 * MOST_DEAD):
+        heap.remove(str(rank))
+    assert len(rekeyed) == 1
     assert popped(heap) == ["1", "2", "3", "9"]
 
 
 def test_keys_that_do_not_compare_when_one_changes():
-    heap, mended = knotted(Knot(1), Knot(2), Knot(3))
+    heap, rekeyed = knotted(Knot(1), Knot(2), Knot(3))
     heap.update("2", "5", Knot(5, 3))
-    assert len(mended) == 1
+    assert len(rekeyed) == 1
     assert popped(heap) == ["1", "3", "5"]
 
 
@@ -184,12 +184,12 @@ def test_keys_that_are_neither_equal_nor_not():
         def __eq__(self, other):
             raise ValueError("who knows")
 
-    heap, mended = knotted(Neither(1), Knot(2))
+    heap, rekeyed = knotted(Neither(1), Knot(2))
     heap.update("1", "3", Knot(3))
-    assert (mended, popped(heap)) == ([], ["2", "3"])
+    assert (rekeyed, popped(heap)) == ([], ["2", "3"])
 
 
-def test_a_heap_that_nobody_mends():
+def test_a_heap_without_a_handler_raises():
     heap = heap_of(("a", 1))
     with pytest.raises(TypeError):
         heap.push("b", "B", None)

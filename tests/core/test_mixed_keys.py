@@ -1,4 +1,4 @@
-"""A queue_sort plugin whose keys do not compare: nobody is lost, and the journal says so once."""
+"""A queue_sort plugin whose keys do not compare: no pod is lost, and the journal has one fact."""
 
 import math
 import pickle
@@ -35,7 +35,7 @@ def test_order_of_keys(keys):
     assert sorted(backwards, key=comparable) == keys
 
 
-def test_what_cannot_be_told_apart_stays_as_it_came():
+def test_keys_without_an_order_keep_their_sequence():
     keys = [None, {"a"}, object(), math.nan]
     assert sorted(keys, key=comparable) == keys
 
@@ -57,14 +57,14 @@ class Ranks:
     """Sorts pods by what the test says."""
 
     name = "Ranks"
-    keys = {}  # noqa: RUF012  # pickled with nobody
+    keys = {}  # noqa: RUF012  # not pickled
 
     def queue_sort(self, pod, queued_at):
         return self.keys[pod.name]
 
 
 class Picky:
-    """Refuses every pod as long as nobody lets them in."""
+    """Rejects every pod until the test lets them in."""
 
     name = "Picky"
 
@@ -89,7 +89,7 @@ def tried(run):
     return story
 
 
-def complaints(run):
+def mixed_key_facts(run):
     return [fact for fact in run.scheduler.journal if isinstance(fact, MixedKeys)]
 
 
@@ -111,23 +111,23 @@ def test_every_pod_is_tried(monkeypatch, keys, order):
     run = machine(monkeypatch, keys)
     run.add(*map(make_pod, keys))
     assert "".join(tried(run)) == order
-    assert len(complaints(run)) == 1
+    assert len(mixed_key_facts(run)) == 1
 
 
 def test_pods_that_come_later(monkeypatch):
     run = machine(monkeypatch, {"a": 5, "b": "x", "c": 1, "d": None, "e": "w"})
     run.add(*map(make_pod, "ab"))
-    assert len(complaints(run)) == 1
+    assert len(mixed_key_facts(run)) == 1
     run.add(*map(make_pod, "cde"))
     assert "".join(tried(run)) == "caebd"
-    assert len(complaints(run)) == 1
+    assert len(mixed_key_facts(run)) == 1
 
 
 def test_what_the_journal_says(monkeypatch):
     run = machine(monkeypatch, {"a": "x", "b": 1})
     run.now = 3.0
     run.add(*map(make_pod, "ab"))
-    (fact,) = complaints(run)
+    (fact,) = mixed_key_facts(run)
     assert (fact.at, fact.plugin) == (3.0, "Ranks")
     assert fact.message == (
         'queue_sort of plugin "Ranks" gave keys that cannot be compared with each other: '
@@ -140,14 +140,14 @@ def test_what_the_journal_says(monkeypatch):
     ("keys", "order"),
     [
         pytest.param({"a": (1, "z"), "b": (0,), "c": (1, "y")}, "bca", id="of any length"),
-        pytest.param({"a": None, "b": None, "c": None}, "abc", id="nobody has one"),
+        pytest.param({"a": None, "b": None, "c": None}, "abc", id="no pod has one"),
     ],
 )
 def test_keys_that_compare_are_left_alone(monkeypatch, keys, order):
     run = machine(monkeypatch, keys)
     run.add(*map(make_pod, keys))
     assert "".join(tried(run)) == order
-    assert complaints(run) == []
+    assert mixed_key_facts(run) == []
 
 
 def test_pods_that_back_off(monkeypatch):
@@ -158,7 +158,7 @@ def test_pods_that_back_off(monkeypatch):
     run.add(make_node("n2", labels={"open": "yes"}))
     assert run.scheduler.queue.counts()["backoff"] == 3
     assert "".join(tried(run)) == "bac"
-    assert len(complaints(run)) == 1
+    assert len(mixed_key_facts(run)) == 1
 
 
 def test_a_pod_whose_key_changes(monkeypatch):

@@ -1,4 +1,4 @@
-"""Nominations: whose word counts, in which order, and when they end."""
+"""Nominations: which source counts, in which order, and when they end."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def make_pod(name="p", *, nominated="", node="", uid=None):
 @pytest.mark.parametrize(
     ("memory", "old", "new", "node"),
     [
-        pytest.param("n1", "", "", "n1", id="29: a promise not yet written is kept"),
+        pytest.param("n1", "", "", "n1", id="29: a nomination not yet written is kept"),
         pytest.param(None, "n1", "", None, id="29: a value taken away is dropped"),
-        pytest.param("n1", "n1", "", None, id="29: even if it was promised here"),
+        pytest.param("n1", "n1", "", None, id="29: even if it was nominated here"),
         pytest.param("n1", "", "n2", "n2", id="a value that appears counts"),
         pytest.param(None, "n1", "n2", "n2", id="a value that changes counts"),
-        pytest.param("", "", "", "", id="a promise of no node is kept too"),
+        pytest.param("", "", "", "", id="a nomination of no node is kept too"),
         pytest.param(None, "", "", None, id="nothing said, nothing kept"),
     ],
 )
@@ -45,7 +45,7 @@ def test_update(memory, old, new, node):
         pytest.param(make_pod(uid="other"), None, id="recreated under its name"),
     ],
 )
-def test_the_world_has_a_say(known, node):
+def test_only_pending_pods_are_nominated(known, node):
     nominator = Nominator({"ns/p": known} if known else {})
     nominator.nominate(make_pod(), "n1")
     assert nominator.node_of("uid-p") == node
@@ -53,7 +53,7 @@ def test_the_world_has_a_say(known, node):
     assert nominator.node_of("uid-p") == node
 
 
-def test_a_promise_overrides_the_status():
+def test_a_nomination_overrides_the_status():
     nominator = Nominator()
     nominator.follow(make_pod(nominated="n1"))
     nominator.nominate(make_pod(nominated="n1"), "n2")
@@ -63,14 +63,14 @@ def test_a_promise_overrides_the_status():
     assert nominator.node_of("uid-p") == ""
 
 
-def test_following_a_silent_status_ends_the_promise():
+def test_following_an_empty_status_ends_the_nomination():
     nominator = Nominator()
     nominator.nominate(make_pod(), "n1")
     nominator.follow(make_pod())
     assert nominator.node_of("uid-p") is None
 
 
-def test_pods_of_a_node_come_in_the_order_of_their_promises():
+def test_pods_of_a_node_come_in_the_order_of_their_nomination():
     nominator = Nominator()
     for name in "abc":
         nominator.nominate(make_pod(name), "n1")

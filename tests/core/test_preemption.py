@@ -51,7 +51,7 @@ def run(machine):
 
 
 def leaving(pod):
-    """As the world shows a pod that is being deleted."""
+    """A pod as observed while it is being deleted."""
     meta = replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:30Z")
     return replace(pod, metadata=meta)
 
@@ -92,7 +92,7 @@ def answer(run, kind, name, outcome=None):
 # One victim -------------------------------------------------------------------------------------
 
 
-def test_a_victim_is_marked_deleted_and_told(run):
+def test_a_victim_is_patched_deleted_and_reported(run):
     victim, pod = low("victim", "3"), high()
     it = run(victim)
     asked = it.schedule(pod)
@@ -236,7 +236,7 @@ def test_49_the_last_will_not_leave(run):
     assert it.where(high()) == "active"
 
 
-def test_nobody_else_is_evicted_for_a_pod_that_is_gone(run):
+def test_no_further_victim_is_evicted_for_a_pod_that_is_gone(run):
     it = three(run)
     it.delete(high())
     for name in ("a", "b"):
@@ -258,7 +258,7 @@ def test_52_53_the_pod_is_held_until_all_are_seen_to_leave(run):
     it.update(leaving(low("b")))
     answer(it, PatchPodStatus, "c")
     assert it.where(pod) == "gated"
-    # The world shows the last one leaving before the answer has come.
+    # The last one is observed terminating before the outcome has come.
     it.update(leaving(low("c")))
     it.delete(low("b"))
     assert it.where(pod) in IN_LINE
@@ -275,7 +275,7 @@ def test_a_victim_is_asked_once_for_two_pods(run):
     answer(it, PatchPodStatus, "victim")
     asked = answer(it, DeletePod, "victim")
     assert preempted(asked) == [("victim", f"Preempted by pod {first.uid} on node n1")]
-    # Nor is it asked again as long as the world does not show that it leaves.
+    # Nor is it evicted again before it is observed terminating.
     third = high("third", priority=3000)
     asked = it.schedule(third)
     assert (marked(asked), deleted(asked)) == ([], [])
@@ -352,7 +352,7 @@ def test_a_victim_that_is_being_bound_is_deleted(run):
         pytest.param(10, "", [], id="54: nothing to take back"),
     ],
 )
-def test_54_promises_to_lesser_pods(run, priority, nominated, cleared):
+def test_54_nominations_of_pods_of_lower_priority(run, priority, nominated, cleared):
     other = make_pod("other", requests={"cpu": "0"}, priority=priority, gates=["g"])
     other = replace(other, status=replace(other.status, nominated_node_name=nominated))
     it = run(low("victim", "3"))
@@ -363,7 +363,7 @@ def test_54_promises_to_lesser_pods(run, priority, nominated, cleared):
     assert [r.pod.name for r in patches if r.nominated_node_name == ""] == cleared
 
 
-def test_54_a_promise_that_cannot_be_taken_back(run):
+def test_54_a_nomination_that_cannot_be_cleared(run):
     other = make_pod("other", requests={"cpu": "0"}, priority=10, gates=["g"])
     other = replace(other, status=replace(other.status, nominated_node_name="n1"))
     victim, pod = low("victim", "3"), high()
@@ -398,7 +398,7 @@ def test_the_nominated_node_is_gone(run):
     assert it.scheduler.nominator.node_of(pod.uid) == "n2"
 
 
-# A nomination that the world does not show -------------------------------------------------------
+# A nomination that the status does not show -------------------------------------------------------
 
 
 def test_a_lost_nomination_counts_all_the_same(run):

@@ -107,22 +107,22 @@ def rig(hint=Hint.QUEUE, **options):
 
 
 @pytest.mark.parametrize(
-    ("event", "plugins", "place"),
+    ("event", "plugins", "state"),
     [
         pytest.param(X, ["A"], "backoff", id="1: a change that its rejector wants"),
         pytest.param(X, ["B"], "unschedulable", id="a change that only another wants"),
         pytest.param(
-            ClusterEvent.NODE_DELETE, ["A"], "unschedulable", id="2: one nobody registered"
+            ClusterEvent.NODE_DELETE, ["A"], "unschedulable", id="2: an unregistered event"
         ),
     ],
 )
-def test_a_change_while_in_flight(event, plugins, place):
+def test_a_change_while_in_flight(event, plugins, state):
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     r.queue.move_all(event, None, None, 0.1)
     entry.rejected_by(plugins)
     assert r.queue.return_unschedulable(entry, 0.2)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
     assert r.queue.timeline() == []
 
 
@@ -145,14 +145,14 @@ def test_2_a_change_before_the_pop_is_history():
     assert r.where(pod) == "unschedulable"
 
 
-def test_2_what_nobody_registered_is_not_kept():
+def test_2_an_unregistered_event_is_not_kept():
     r = rig()
     entry = r.fly(make_pod())
     r.queue.move_all(ClusterEvent.NODE_DELETE, None, None, 0.1)
     assert r.queue.timeline() == [entry]
 
 
-def test_5_trouble_goes_to_the_error_back_off():
+def test_5_an_error_leads_to_the_error_backoff():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     entry.rejected_by()
@@ -198,7 +198,7 @@ def test_a_pod_that_is_queued_already_is_left_alone(version):
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "place"),
+    ("a", "b", "state"),
     [
         pytest.param(Hint.QUEUE, Hint.QUEUE_SKIP, "active", id="6: what it waits for happened"),
         pytest.param(Hint.QUEUE_SKIP, Hint.QUEUE, "backoff", id="6: only a refusal is cured"),
@@ -206,13 +206,13 @@ def test_a_pod_that_is_queued_already_is_left_alone(version):
         pytest.param(Hint.QUEUE_SKIP, Hint.QUEUE_SKIP, "unschedulable", id="6: neither"),
     ],
 )
-def test_pending_plugins(a, b, place):
+def test_pending_plugins(a, b, state):
     # B is asked first, so that its answer has to wait for A's.
     r = Rig({"B": {X: Says(b)}, "C": {Y: None}, "A": {X: Says(a)}})
     pod = make_pod()
     r.rest(pod, 0.0, "B", "C", pending=["A"])
     r.queue.move_all(X, None, None, 0.1)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
 
 
 def test_6_pending_plugins_count_in_flight_too():
@@ -230,35 +230,35 @@ def test_7_a_hint_that_raises_counts_as_queue():
     r.rest(pod, 0.0, "A")
     r.queue.move_all(X, None, None, 0.1)
     assert r.where(pod) == "backoff"
-    [complaint] = r.queue.hint_errors
-    assert complaint == "A: hint for NodeAdd on ns/p1: ValueError('no such label')"
+    [error] = r.queue.hint_errors
+    assert error == "A: hint for NodeAdd on ns/p1: ValueError('no such label')"
 
 
 @pytest.mark.parametrize(
-    ("event", "target", "place"),
+    ("event", "target", "state"),
     [
         pytest.param(events.FORCE_ACTIVATE, make_pod("p2"), "unschedulable", id="8: for another"),
         pytest.param(events.FORCE_ACTIVATE, make_pod("p1"), "backoff", id="8: for this pod"),
         pytest.param(events.UNSCHEDULABLE_TIMEOUT, None, "backoff", id="8: for all"),
     ],
 )
-def test_wildcards_ask_no_hints(event, target, place):
+def test_wildcards_ask_no_hints(event, target, state):
     says = Says(Hint.QUEUE)
     r, pod = Rig({"A": {X: says, Y: says}}), make_pod("p1")
     r.rest(pod, 0.0, "A")
     r.queue.move_all(event, None, target, 0.1)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
     assert says.asked == 0
 
 
 @pytest.mark.parametrize(
-    ("event", "asked", "place", "runs"),
+    ("event", "asked", "state", "runs"),
     [
         pytest.param(Y, 0, "gated", 0, id="9: not registered by the gating plugin"),
         pytest.param(X, 1, "active", 1, id="9: registered"),
     ],
 )
-def test_gated_pods(event, asked, place, runs):
+def test_gated_pods(event, asked, state, runs):
     says = Says(Hint.QUEUE)
     r, pod = Rig({"Gate": {X: says}, "Other": {Y: None}}), make_pod()
     r.profile.holds = {"p1": "Gate"}
@@ -268,7 +268,7 @@ def test_gated_pods(event, asked, place, runs):
     r.queue.dump()["gated"][0].unschedulable_plugins.add("Other")
     r.profile.holds = {}
     r.queue.move_all(event, None, None, 0.1)
-    assert (says.asked, r.where(pod)) == (asked, place)
+    assert (says.asked, r.where(pod)) == (asked, state)
     assert len(list(r.journal)) == 1 + runs
 
 
@@ -281,21 +281,21 @@ def test_a_gate_that_still_holds_keeps_the_pod():
 
 
 @pytest.mark.parametrize(
-    ("holds", "place"),
+    ("holds", "state"),
     [
         pytest.param({}, "active", id="10: the gate opened"),
         pytest.param({"p1": "Gate"}, "gated", id="10: the gate still holds"),
     ],
 )
-def test_a_gated_pod_is_flushed(holds, place):
+def test_a_gated_pod_is_flushed(holds, state):
     r, pod = Rig({"Gate": {}}), make_pod()
     r.profile.holds = {"p1": "Gate"}
     r.queue.add(pod, 0.0)
     r.profile.holds = holds
     r.queue.flush_unschedulable(301.0, 301.0)
-    assert r.where(pod) == place
-    [entry] = r.queue.dump()[place]
-    assert entry.was_flushed is (place == "active")
+    assert r.where(pod) == state
+    [entry] = r.queue.dump()[state]
+    assert entry.was_flushed is (state == "active")
     assert entry.flushed_at == 301.0
 
 
@@ -322,22 +322,22 @@ def test_11_a_flushed_gated_pod_rests_again():
 
 
 @pytest.mark.parametrize(
-    ("now", "place"),
+    ("now", "state"),
     [
         pytest.param(300.0, "unschedulable", id="exactly five minutes is not longer"),
         pytest.param(329.9, "unschedulable", id="not on the grid yet"),
         pytest.param(330.0, "active", id="the next tick"),
     ],
 )
-def test_leftovers_are_flushed_on_the_grid(now, place):
+def test_leftovers_are_flushed_on_the_grid(now, state):
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     assert r.queue.deadline(1.0) == 330.0
     r.queue.advance(now)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
 
 
-def test_a_flush_of_nobody_is_no_news():
+def test_a_flush_without_pods_is_no_event():
     r = rig()
     entry = r.fly(make_pod())
     r.queue.advance(330.0)
@@ -356,7 +356,7 @@ def test_a_failure_ends_the_memory_of_a_flush():
     assert entry.first_tried_at == 0.0
 
 
-def test_a_flush_is_told_to_those_in_flight():
+def test_a_flush_is_an_event_for_pods_in_flight():
     r, resting, flying = rig(), make_pod("p1"), make_pod("p2")
     r.rest(resting, 0.0, "A")
     entry = r.fly(flying, 300.0)
@@ -366,7 +366,7 @@ def test_a_flush_is_told_to_those_in_flight():
     assert r.where(flying) == "backoff"
 
 
-def test_an_event_nobody_registered_visits_nobody():
+def test_an_unregistered_event_visits_no_pod():
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     seen = []
@@ -516,20 +516,20 @@ def test_20_an_update_in_flight_is_a_change_that_was_missed():
 
 
 @pytest.mark.parametrize(
-    ("hint", "now", "place"),
+    ("hint", "now", "state"),
     [
         pytest.param(Hint.QUEUE_SKIP, 0.5, "unschedulable", id="21: it does not help"),
         pytest.param(Hint.QUEUE, 0.5, "backoff", id="21: it helps, but the pod backs off"),
         pytest.param(Hint.QUEUE, 2.0, "active", id="21: it helps, and the back-off is over"),
     ],
 )
-def test_an_update_in_the_pool(hint, now, place):
+def test_an_update_in_the_pool(hint, now, state):
     r = Rig({"A": {ClusterEvent.UPDATE_POD_LABEL: Says(hint)}})
     pod, newer = make_pod(), make_pod(labels={"a": "b"})
     r.rest(pod, 0.0, "A")
     r.queue.update(pod, newer, now)
-    assert r.where(pod) == place
-    [entry] = r.queue.dump()[place]
+    assert r.where(pod) == state
+    [entry] = r.queue.dump()[state]
     assert entry.pod is newer
 
 
@@ -652,7 +652,7 @@ def test_a_former_attempt_does_not_come_back_beside_a_later_one():
     assert r.where(pod) == "backoff"
 
 
-def test_an_addition_that_is_told_twice_does_not_recall_a_pod():
+def test_a_second_added_event_does_not_gate_a_pod():
     r, pod = rig(), make_pod()
     r.queue.add(pod, 0.0)
     r.queue.add(make_pod(gates=("g",)), 1.0)
@@ -685,25 +685,25 @@ def test_a_late_delete_of_a_namesake_is_not_ours():
     assert r.where(second) == "active"
 
 
-@pytest.mark.parametrize("place", ["active", "backoff", "unschedulable", "gated", "in_flight"])
-def test_delete(place):
+@pytest.mark.parametrize("state", ["active", "backoff", "unschedulable", "gated", "in_flight"])
+def test_delete(state):
     r, pod = rig(), make_pod(nominated="n1")
-    if place == "gated":
+    if state == "gated":
         r.profile.holds = {"p1": "Gate"}
         r.queue.add(pod, 0.0)
         r.queue.nominator.follow(pod)
-    elif place == "unschedulable":
+    elif state == "unschedulable":
         r.rest(pod, 0.0, "A")
-    elif place == "backoff":
+    elif state == "backoff":
         r.queue.return_unschedulable(r.fly(pod), 0.0)
-    elif place == "active":
+    elif state == "active":
         r.queue.add(pod, 0.0)
     else:
         r.fly(pod)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
     assert r.queue.nominator.nodes == ["n1"]
     r.queue.delete(pod)
-    assert r.where(pod) == ("in_flight" if place == "in_flight" else None)
+    assert r.where(pod) == ("in_flight" if state == "in_flight" else None)
     assert r.queue.nominator.nodes == []
 
 
@@ -711,20 +711,20 @@ def test_delete(place):
 
 
 @pytest.mark.parametrize(
-    ("priority", "place"),
+    ("priority", "state"),
     [
         pytest.param(1, "backoff", id="28: lower"),
         pytest.param(5, "backoff", id="28: equal"),
         pytest.param(9, "unschedulable", id="28: higher"),
     ],
 )
-def test_a_promise_taken_back_helps_pods_of_no_higher_priority(priority, place):
+def test_a_promise_taken_back_helps_pods_of_no_higher_priority(priority, state):
     r = Rig({"A": {ClusterEvent.POD_DELETE: Says(Hint.QUEUE)}})
     middle, pod = make_pod("mid", priority=5), make_pod(priority=priority)
     r.rest(pod, 0.0, "A")
     flying = r.fly(make_pod("flying", priority=9))
     r.queue.move_all(events.ASSIGNED_POD_DELETE, middle, None, 0.1, only=lambda p: p.priority <= 5)
-    assert r.where(pod) == place
+    assert r.where(pod) == state
     flying.rejected_by(["A"])
     r.queue.return_unschedulable(flying, 0.2)
     assert r.where(flying.pod) == "backoff", "the restriction is not for those in flight"
@@ -743,7 +743,7 @@ def test_nominated_pods_are_seen_as_the_queue_has_them():
     assert (stub.key, stub.uid, stub.priority) == (pod.key, pod.uid, 0)
 
 
-def test_29_updates_keep_a_promise_that_is_not_written_yet():
+def test_29_updates_keep_a_nomination_that_is_not_written_yet():
     nominator = Nominator({"ns/p1": make_pod()})
     r, pod = rig(nominator=nominator), make_pod()
     r.rest(pod, 0.0, "A")
@@ -780,11 +780,11 @@ def test_the_story_of_a_pod():
     r.queue.move_all(X, None, None, 1.2)
     entry = r.queue.pop(1.3)
     r.queue.return_unschedulable(entry, 1.4)
-    told = [
+    recorded = [
         (fact.queue, fact.event) if isinstance(fact, Queued) else fact.attempt
         for fact in r.journal.story(pod.uid)
     ]
-    assert told == [
+    assert recorded == [
         ("active", "UnschedulablePodAdd"),
         1,
         ("unschedulable", "ScheduleAttemptFailure"),

@@ -92,7 +92,7 @@ def test_16_windows_then_the_order_of_the_active_queue():
     ]
 
 
-def test_16_trouble_has_no_priorities():
+def test_16_priority_does_not_count_after_errors():
     waiting = BackoffQueue(1, 10)
     for name, at, priority in [("low", 1.1, 1), ("high", 1.2, 9), ("earlier", 0.5, 1)]:
         waiting.put(make_entry(name, at=at, errors=1), (-priority, at))

@@ -47,7 +47,7 @@ def words(line):
         pytest.param("p1 X p2 Y p1.", "p2 Y", id="3: the oldest is done"),
         pytest.param("p1 X p2 Y p3 Z p2.", "p1 X Y p3 Z", id="4: one in the middle is done"),
         pytest.param("X p1 Y", "p1 Y", id="2: changes before the first pod are not kept"),
-        pytest.param("p1 X p1. Y", "", id="changes with nobody in flight are not kept"),
+        pytest.param("p1 X p1. Y", "", id="events without pods in flight are not kept"),
         pytest.param("p1 p2 X p1. p2.", "", id="all done"),
         pytest.param("p1 X p2 p2. Y p1. p3 Z", "p3 Z", id="starting over"),
         pytest.param("p1 X p9.", "p1 X", id="done of a stranger"),
@@ -74,7 +74,7 @@ def test_a_pod_not_in_flight_has_missed_nothing_that_is_known():
     assert play("p1 X").events_since_pop("p2") is None
 
 
-def test_changes_that_nobody_missed_are_let_go():
+def test_events_before_all_pods_in_flight_are_dropped():
     flights = play("p0")
     for i in range(1000):
         flights.add(make_entry(f"q{i}"))

@@ -39,7 +39,7 @@ def walk(start, fits, wanted, order=None, nodes=None):
         pytest.param(3, [1, 1, 1, 1], 2, [3, 0], [], 1, id="round the end"),
         pytest.param(0, [1, 0, 1, 0, 0, 1], 2, [0, 2], [1, 3, 4], 5, id="up to one too many"),
         pytest.param(0, [1, 0, 1, 0, 0, 0], 2, [0, 2], [1, 3, 4, 5], 0, id="never one too many"),
-        pytest.param(2, [0, 0, 0], 2, [], [2, 0, 1], 2, id="nobody fits"),
+        pytest.param(2, [0, 0, 0], 2, [], [2, 0, 1], 2, id="no node is feasible"),
         pytest.param(0, [1, 1, 1], 3, [0, 1, 2], [], 0, id="all are wanted"),
     ],
 )

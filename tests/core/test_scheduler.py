@@ -120,7 +120,7 @@ def test_a_pod_that_turns_up_elsewhere(machine):
     assert (run.cached(POD), run.where(POD)) == ("n2", None)
 
 
-def test_nobody_is_tried_when_nobody_waits(machine):
+def test_no_attempt_without_a_waiting_pod(machine):
     assert machine().schedule_one() == []
 
 
@@ -164,7 +164,7 @@ def test_a_deleted_pod_is_skipped(machine):
 # A pod that fits nowhere
 
 
-def test_a_refusal_is_told_to_everybody(machine):
+def test_a_rejection_is_reported(machine):
     run = machine(make("A", filter=NO))
     pod = replace(POD, metadata=replace(POD.metadata, generation=3))
     event, patch = run.schedule(pod)
@@ -264,7 +264,7 @@ def test_a_gate_that_raises_holds_its_own_pod_only(machine):
         ),
     ],
 )
-def test_trouble_that_changes_nothing_is_noted(machine, methods, fact):
+def test_an_error_that_changes_nothing_is_recorded(machine, methods, fact):
     run = machine(make("A", **methods))
     run.schedule(POD)
     if "post_bind" in methods:
@@ -272,7 +272,7 @@ def test_trouble_that_changes_nothing_is_noted(machine, methods, fact):
     assert [noted.message for noted in run.facts(POD, Erred)] == [fact]
 
 
-def test_trouble_in_post_filter_is_part_of_the_message(machine):
+def test_an_error_in_post_filter_is_part_of_the_message(machine):
     run = machine(make("A", filter=NO), make("B", post_filter=PluginFailure("oh")))
     ((reason, message),) = patches(run.schedule(POD))
     assert (reason, message) == (
@@ -296,16 +296,16 @@ def test_what_post_filter_asks_for_is_done(machine):
 
 
 @pytest.mark.parametrize(
-    ("answer", "promise", "patched"),
+    ("answer", "nominated", "patched"),
     [
         pytest.param(PostFiltered(NO, ""), None, [("nominated", "")], id="taken back"),
         pytest.param(PostFiltered(NO), "n1", [], id="left alone"),
     ],
 )
-def test_a_promise_that_the_pod_came_with(machine, answer, promise, patched):
+def test_a_nomination_that_the_pod_came_with(machine, answer, nominated, patched):
     run = machine(make("A", filter=NO), make("B", post_filter=answer))
     requests = run.schedule(with_status(POD, nominated_node_name="n1"))
-    assert run.scheduler.nominator.node_of(POD.uid) == promise
+    assert run.scheduler.nominator.node_of(POD.uid) == nominated
     assert [found for found in patches(requests) if found[0] == "nominated"] == patched
 
 
@@ -345,7 +345,7 @@ def test_57_the_condition_is_patched_only_when_it_changes(machine, condition, pa
     assert len(of(EmitEvent, requests)) == 1
 
 
-def test_57_the_condition_is_there_and_the_promise_is_new(machine):
+def test_57_the_condition_is_there_and_the_nomination_is_new(machine):
     run = machine(make("A", filter=NO), make("B", post_filter=PostFiltered(SUCCESS, "n2")))
     (patch,) = of(PatchPodStatus, run.schedule(with_status(POD, conditions=(shown(TEXT),))))
     assert patch == PatchPodStatus(REF, condition=None, nominated_node_name="n2")
@@ -414,14 +414,14 @@ def test_51_reserve_is_unwound_in_reverse_order(machine):
             "backoff",
             "SchedulerError",
             'running Reserve plugin "A": disk',
-            id="51: reserve has trouble",
+            id="51: reserve raises",
         ),
         pytest.param(
             {"permit": PluginFailure("disk")},
             "backoff",
             "SchedulerError",
             'running Permit plugin "A": disk',
-            id="permit has trouble",
+            id="permit raises",
         ),
     ],
 )
@@ -445,8 +445,8 @@ class Full:
         return {ClusterEvent.POD_DELETE: None}
 
 
-def test_51_a_refusal_within_the_cycle_wakes_nobody(machine):
-    """The room was never seen taken by anybody else, so nobody has waited for it."""
+def test_51_a_rejection_within_the_cycle_requeues_no_pod(machine):
+    """No other pod has seen the node's capacity reduced, so none waits for it."""
     run = machine(Full, make("A", reserve=lambda s, pod, n: NO))
     run.schedule(OTHER)
     assert run.where(OTHER) == "unschedulable"
@@ -689,13 +689,13 @@ def test_a_bind_plugin_of_ones_own_needs_no_request(machine):
     assert run.facts(POD, Bound)
 
 
-def test_post_bind_is_told(machine):
-    told = []
-    run = machine(make("A", post_bind=lambda state, pod, node: told.append((pod.name, node))))
+def test_post_bind_is_called(machine):
+    called = []
+    run = machine(make("A", post_bind=lambda state, pod, node: called.append((pod.name, node))))
     run.schedule(POD)
-    assert told == []
+    assert called == []
     run.answer(BindPod)
-    assert told == [("p", run.facts(POD, Bound)[0].node)]
+    assert called == [("p", run.facts(POD, Bound)[0].node)]
 
 
 # Nobody knows whether it was bound
@@ -872,7 +872,7 @@ def test_answers_to_questions_of_no_consequence(machine):
         pytest.param(lambda run: run.confirm(POD, "n9"), id="bound elsewhere"),
     ],
 )
-def test_56_nothing_is_put_back_or_told(machine, meanwhile):
+def test_56_nothing_is_put_back_or_reported(machine, meanwhile):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     meanwhile(run)

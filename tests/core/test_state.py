@@ -1,4 +1,4 @@
-"""Pods whose binding nobody is sure of: each is asked about once at a time."""
+"""Lookups of pods whose binding is uncertain: one at a time for each."""
 
 from moorage.core.state import PodLookups
 
@@ -15,7 +15,7 @@ def test_due_when_its_time_has_come():
     assert lookups.deadline is None
 
 
-def test_who_is_being_looked_up_is_not_asked_about_again():
+def test_a_pod_is_not_looked_up_twice_at_a_time():
     lookups = PodLookups()
     lookups.schedule("a", 0.0)
     lookups.start_due(0.0)
@@ -27,14 +27,14 @@ def test_who_is_being_looked_up_is_not_asked_about_again():
     assert lookups.start_due(10.0) == ["a"]
 
 
-def test_the_first_appointment_stays():
+def test_the_first_scheduled_time_stays():
     lookups = PodLookups()
     lookups.schedule("a", 5.0)
     lookups.schedule("a", 1.0)
     assert lookups.deadline == 5.0
 
 
-def test_nobody_wants_to_know_any_more():
+def test_a_cancelled_lookup():
     lookups = PodLookups()
     lookups.schedule("a", 0.0)
     lookups.cancel("a")

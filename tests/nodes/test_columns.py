@@ -66,7 +66,7 @@ def test_a_column_of_objects():
     assert table.info(table.row_of["a"])[TIERS] == ("rank",)
 
 
-def test_a_node_that_cannot_be_read_troubles_only_those_who_look_at_it():
+def test_a_node_that_cannot_be_read_fails_only_reads_of_its_row():
     table = make_table([ranked("good", 1), ranked("bad", "high")])
     with pytest.raises(Exception, match="column rank: node bad: invalid literal"):
         table[RANK]

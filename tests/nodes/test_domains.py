@@ -257,7 +257,7 @@ def test_terms_that_speak_of_a_pod(table, term, namespace, team, speaks):
     assert bool(book.matching(*who)) is bool(book.matching_from(0, *who)) is speaks
 
 
-def test_terms_that_nobody_states_any_more_are_thrown_out(table, monkeypatch):
+def test_unused_terms_are_dropped(table, monkeypatch):
     monkeypatch.setattr(counters, "MOST_UNUSED", 3)
     kept = table.placements
     add(table, stating("q", "a", away=["foo@zone"]))
@@ -304,7 +304,7 @@ def test_what_a_pod_says_is_parsed_once():
 # What is not asked for any more
 
 
-def test_views_that_nobody_asks_for_are_dropped(table, monkeypatch):
+def test_unused_views_are_dropped(table, monkeypatch):
     monkeypatch.setattr(placements, "VIEW_BYTES", 0)
     monkeypatch.setattr(placements, "FEWEST_VIEWS", 8)
     kept = table.placements

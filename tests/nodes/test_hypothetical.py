@@ -21,12 +21,12 @@ def random_pod(rng, name):
 
 def read(rows):
     """All that rows tell of their pods."""
-    told = {f"requested {r}": rows.requested(r).tolist() for r in RESOURCES}
-    told |= {f"nonzero {r}": rows.nonzero_requested(r).tolist() for r in RESOURCES[:2]}
-    told["pods"] = rows.pod_count.tolist()
+    amounts = {f"requested {r}": rows.requested(r).tolist() for r in RESOURCES}
+    amounts |= {f"nonzero {r}": rows.nonzero_requested(r).tolist() for r in RESOURCES[:2]}
+    amounts["pods"] = rows.pod_count.tolist()
     for port in WANTED:
-        told[str(port)] = rows.conflicting([port]).tolist()
-    return told
+        amounts[str(port)] = rows.conflicting([port]).tolist()
+    return amounts
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -22,8 +22,8 @@ def holding(name, size):
         pytest.param(
             [("n1", 10), ("n2", 20), ("n1", None)], 10, 1, id="its word stays when it is gone"
         ),
-        pytest.param([("n1", 10), ("n1", None), ("n2", 20)], 20, 1, id="until nobody has it"),
-        pytest.param([("n1", 10), ("n1", None)], 0, 0, id="nobody has it"),
+        pytest.param([("n1", 10), ("n1", None), ("n2", 20)], 20, 1, id="until no node has it"),
+        pytest.param([("n1", 10), ("n1", None)], 0, 0, id="no node has it"),
     ],
 )
 def test_size_and_holders(steps, size, holders):

@@ -1,4 +1,4 @@
-"""A bound on what nodes have left says what a look at every node would say."""
+"""The bounds on what nodes have free agree with a check of every node."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ WATCHED = (("pods", False), ("cpu", False), ("memory", True), ("example.com/gpu"
 
 
 def has_room(table, amounts):
-    """Asked of every node, one by one."""
+    """Checked node by node."""
     for node in filter(None, table.nodes):
         info = table.info(table.row_of[node.name])
         left = (
@@ -33,7 +33,7 @@ def some_node(rng, name):
 
 @pytest.mark.parametrize("few", [resource_views.FEW_ROWS, 1], ids=["row by row", "all at once"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_bound_is_as_good_as_a_look(seed, few, monkeypatch):
+def test_the_bound_agrees_with_all_rows(seed, few, monkeypatch):
     monkeypatch.setattr(resource_views, "FEW_ROWS", few)
     rng = Random(seed)
     table = make_table([some_node(rng, f"n{i}") for i in range(6)])
@@ -66,7 +66,7 @@ def happen(rng, table, placed, name):
             table.remove_node(rng.choice(there))
 
 
-def test_many_resources_are_not_all_kept_an_eye_on():
+def test_only_some_bounds_are_kept():
     names = [f"example.com/r{i}" for i in range(40)]
     table = make_table([make_node("n", allocatable=dict.fromkeys(names, 3))])
     for name in names:

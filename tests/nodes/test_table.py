@@ -127,9 +127,9 @@ def test_a_pod_replaced_on_a_ghost_stays_there():
     assert int(table.requested("cpu")[table.row_of["n"]]) == 2000
 
 
-def test_a_pod_cannot_be_booked_twice_on_a_node():
+def test_a_pod_cannot_be_added_twice_to_a_node():
     table = make_table([make_node("n")], [worker("p")])
-    with pytest.raises(AssertionError, match="default/p is booked twice on n"):
+    with pytest.raises(AssertionError, match="default/p is added twice to n"):
         book(table, worker("p"))
 
 
@@ -269,7 +269,7 @@ def test_a_slice_answers_as_the_table_does():
             assert ask(part).tolist() == ask(table)[index].tolist(), question
 
 
-def test_resources_that_nobody_has_cannot_be_written_by_mistake():
+def test_columns_of_unknown_resources_are_read_only():
     table = make_table([NODE])
     with pytest.raises(ValueError, match="read-only"):
         table.requested("example.com/none")[0] = 1
