@@ -9,7 +9,7 @@ from moorage.api.pod import Affinity, PreferredSchedulingTerm
 from moorage.plugins.node_affinity import (
     CONFLICT,
     NOT_ENFORCED,
-    NOT_WANTED,
+    NOT_MATCHED,
     NodeAffinity,
 )
 from moorage.testing import (
@@ -71,53 +71,57 @@ NODE = make_node("n1", labels={"foo": "bar", "gen": "0206"})
         pytest.param(make_pod(node_selector={"foo": "bar"}), mp.SUCCESS, id="a selector"),
         pytest.param(make_pod(node_selector={}), mp.SUCCESS, id="an empty selector"),
         pytest.param(
-            make_pod(node_selector={"foo": "no"}), NOT_WANTED, id="another value selected"
+            make_pod(node_selector={"foo": "no"}), NOT_MATCHED, id="another value selected"
         ),
-        pytest.param(make_pod(node_selector={"none": ""}), NOT_WANTED, id="absent is not empty"),
+        pytest.param(make_pod(node_selector={"none": ""}), NOT_MATCHED, id="absent is not empty"),
         pytest.param(
-            make_pod(node_selector={"foo": "bar", "baz": "x"}), NOT_WANTED, id="all labels needed"
+            make_pod(node_selector={"foo": "bar", "baz": "x"}), NOT_MATCHED, id="all labels needed"
         ),
         pytest.param(requiring(FOO), mp.SUCCESS, id="In"),
-        pytest.param(requiring(term(need("foo", "In", "no"))), NOT_WANTED, id="In other values"),
+        pytest.param(requiring(term(need("foo", "In", "no"))), NOT_MATCHED, id="In other values"),
         pytest.param(requiring(term(need("none", "NotIn", "x"))), mp.SUCCESS, id="NotIn, absent"),
-        pytest.param(requiring(term(need("foo", "NotIn", "bar"))), NOT_WANTED, id="NotIn, present"),
+        pytest.param(
+            requiring(term(need("foo", "NotIn", "bar"))), NOT_MATCHED, id="NotIn, present"
+        ),
         pytest.param(requiring(term(need("foo", "Exists"))), mp.SUCCESS, id="Exists"),
-        pytest.param(requiring(term(need("foo", "DoesNotExist"))), NOT_WANTED, id="DoesNotExist"),
+        pytest.param(requiring(term(need("foo", "DoesNotExist"))), NOT_MATCHED, id="DoesNotExist"),
         pytest.param(
             requiring(term(need("gen", "Gt", "0204"))), mp.SUCCESS, id="Gt with leading zeros"
         ),
-        pytest.param(requiring(term(need("gen", "Lt", "206"))), NOT_WANTED, id="Lt is strict"),
-        pytest.param(requiring(term(need("foo", "Gt", "1"))), NOT_WANTED, id="Gt with a word"),
-        pytest.param(requiring(BAD), NOT_WANTED, id="In with an invalid value never matches"),
+        pytest.param(requiring(term(need("gen", "Lt", "206"))), NOT_MATCHED, id="Lt is strict"),
+        pytest.param(requiring(term(need("foo", "Gt", "1"))), NOT_MATCHED, id="Gt with a word"),
+        pytest.param(requiring(BAD), NOT_MATCHED, id="In with an invalid value never matches"),
         pytest.param(
             requiring(term(need("foo", "NotIn", "not a value"))),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="NotIn with an invalid value never matches",
         ),
         pytest.param(
-            requiring(term(need("gen", "Gt", "-1"))), NOT_WANTED, id="a signed bound is no value"
+            requiring(term(need("gen", "Gt", "-1"))), NOT_MATCHED, id="a signed bound is no value"
         ),
         pytest.param(
-            requiring(term(need("foo", "Like", "b"))), NOT_WANTED, id="an unknown operator"
+            requiring(term(need("foo", "Like", "b"))), NOT_MATCHED, id="an unknown operator"
         ),
         pytest.param(requiring(BAD, FOO), mp.SUCCESS, id="a bad term does not spoil a good one"),
-        pytest.param(requiring(term()), NOT_WANTED, id="an empty term never matches"),
-        pytest.param(requiring(), NOT_WANTED, id="no terms match nothing"),
+        pytest.param(requiring(term()), NOT_MATCHED, id="an empty term never matches"),
+        pytest.param(requiring(), NOT_MATCHED, id="no terms match nothing"),
         pytest.param(requiring(term(), FOO), mp.SUCCESS, id="an empty term beside another"),
         pytest.param(
             requiring(term(need("none", "Exists")), FOO), mp.SUCCESS, id="one term is enough"
         ),
         pytest.param(
             requiring(term(need("foo", "Exists"), need("none", "Exists"))),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="all requirements of a term are needed",
         ),
         pytest.param(
-            requiring(FOO, node_selector={"foo": "no"}), NOT_WANTED, id="selector and terms, both"
+            requiring(FOO, node_selector={"foo": "no"}), NOT_MATCHED, id="selector and terms, both"
         ),
         pytest.param(requiring(term(fields=[named("n1")])), mp.SUCCESS, id="by name"),
         pytest.param(
-            requiring(term(fields=[named("n1", operator="NotIn")])), NOT_WANTED, id="all but a name"
+            requiring(term(fields=[named("n1", operator="NotIn")])),
+            NOT_MATCHED,
+            id="all but a name",
         ),
         pytest.param(
             requiring(term(fields=[named("n2", operator="NotIn")])), mp.SUCCESS, id="another name"
@@ -129,12 +133,12 @@ NODE = make_node("n1", labels={"foo": "bar", "gen": "0206"})
         ),
         pytest.param(
             requiring(term(need("none", "Exists"), fields=[named("n1")])),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="the right name, but not the label",
         ),
         pytest.param(
             requiring(term(fields=[need("metadata.namespace", "In", "x")])),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="an unknown field reads as empty",
         ),
         pytest.param(
@@ -144,12 +148,12 @@ NODE = make_node("n1", labels={"foo": "bar", "gen": "0206"})
         ),
         pytest.param(
             requiring(term(fields=[named("n1", "n2")])),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="several names in one field do not parse",
         ),
         pytest.param(
             requiring(term(fields=[named("n1", operator="Exists")])),
-            NOT_WANTED,
+            NOT_MATCHED,
             id="fields know only In and NotIn",
         ),
     ],
@@ -160,7 +164,7 @@ def test_filter(pod, status):
 
 
 def test_reasons():
-    assert [(s.code, s.message) for s in (NOT_ENFORCED, NOT_WANTED, CONFLICT)] == [
+    assert [(s.code, s.message) for s in (NOT_ENFORCED, NOT_MATCHED, CONFLICT)] == [
         (mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         for reason in (
             "node(s) didn't match scheduler-enforced node affinity",
@@ -227,7 +231,7 @@ def test_a_narrowed_search_still_asks_the_filter():
     table = make_table([make_node(name, labels={"foo": "bar"}) for name in ("n1", "n2")])
     state = make_state(pod, table)
     assert NodeAffinity().pre_filter(state, pod) == mp.only_nodes({"n1"})
-    assert NodeAffinity().filter(state, pod, table.info(table.row_of["n2"])) == NOT_WANTED
+    assert NodeAffinity().filter(state, pod, table.info(table.row_of["n2"])) == NOT_MATCHED
 
 
 ADDED = NodeAffinity(added_affinity=node_affinity(term(need("zone", "In", "a"))))
@@ -238,7 +242,7 @@ ADDED = NodeAffinity(added_affinity=node_affinity(term(need("zone", "In", "a")))
     [
         pytest.param({"zone": "b"}, make_pod(), NOT_ENFORCED, id="not what the profile wants"),
         pytest.param({"zone": "a"}, make_pod(), mp.SUCCESS, id="what the profile wants"),
-        pytest.param({"zone": "a"}, requiring(FOO), NOT_WANTED, id="but not what the pod wants"),
+        pytest.param({"zone": "a"}, requiring(FOO), NOT_MATCHED, id="but not what the pod wants"),
         pytest.param({"foo": "bar"}, requiring(FOO), NOT_ENFORCED, id="only what the pod wants"),
         pytest.param({}, requiring(FOO), NOT_ENFORCED, id="neither: the profile speaks first"),
         pytest.param({"zone": "a", "foo": "bar"}, requiring(FOO), mp.SUCCESS, id="what both want"),

@@ -7,8 +7,8 @@ from moorage.api.pod import ISCSI, RBD, AWSElasticBlockStore, GCEPersistentDisk,
 from moorage.nodes.usage import Placed, Usage
 from moorage.plugins.volume_restrictions import (
     CLAIM_IN_USE,
+    EXCLUSIVE,
     NO_DISK,
-    WANTED,
     VolumeRestrictions,
     frees_a_volume,
     is_wanted,
@@ -167,7 +167,7 @@ class TestWhatIf:
         two = make_pod("two", node="n1", volumes=(claimed("b"),))
         state, node = self.state(one, two)
         VolumeRestrictions().remove_pod(state, self.pod, self.placed(one), node)
-        assert state[WANTED].in_use == 1
+        assert state[EXCLUSIVE].in_use == 1
         assert VolumeRestrictions().filter(state, self.pod, node) == CLAIM_IN_USE
 
     def test_names_are_compared_without_namespaces_as_kubernetes_does(self):
@@ -175,13 +175,13 @@ class TestWhatIf:
         state, node = self.state(user)
         stranger = make_pod("stranger", namespace="other", volumes=(claimed("a"),))
         VolumeRestrictions().remove_pod(state, self.pod, self.placed(stranger), node)
-        assert state[WANTED].in_use == 0
+        assert state[EXCLUSIVE].in_use == 0
 
     def test_a_copy_of_the_state_is_corrected_alone(self):
         user = make_pod("user", node="n1", volumes=(claimed("a"),))
         state, node = self.state(user)
         VolumeRestrictions().remove_pod(state.clone(), self.pod, self.placed(user), node)
-        assert state[WANTED].in_use == 1
+        assert state[EXCLUSIVE].in_use == 1
 
 
 @pytest.mark.parametrize(

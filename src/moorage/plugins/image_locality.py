@@ -17,14 +17,14 @@ MOST_PER_CONTAINER = 1000 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The images of a pod, one as often as it is used, and the sum that scores 100."""
+class PodImages:
+    """The images of a pod, each as often as it is used, and the sum of sizes that scores 100."""
 
-    images: tuple[str, ...]
+    names: tuple[str, ...]
     most: int
 
 
-WANTED = mp.StateKey[Wanted]("ImageLocality.wanted")
+IMAGES = mp.StateKey[PodImages]("ImageLocality.images")
 
 
 def normalized(image: str) -> str:
@@ -33,12 +33,12 @@ def normalized(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def wanted(pod: mp.Pod) -> Wanted:
+def pod_images(pod: mp.Pod) -> PodImages:
     spec = pod.spec
     containers = (*spec.init_containers, *spec.containers)
     names = [container.image for container in containers]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    return Wanted(tuple(sorted(map(normalized, names))), MOST_PER_CONTAINER * len(containers))
+    return PodImages(tuple(sorted(map(normalized, names))), MOST_PER_CONTAINER * len(containers))
 
 
 def worth(size: int, holders: int, nodes: int) -> int:
@@ -51,30 +51,30 @@ class ImageLocality:
     depends = mp.Depends.NODES  # How widely an image is spread is a matter of all nodes.
     reads_kinds = ()
 
-    def reads(self, pod: mp.Pod) -> Wanted:
-        return wanted(pod)
+    def reads(self, pod: mp.Pod) -> PodImages:
+        return pod_images(pod)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[WANTED] = wanted(pod)
+        state[IMAGES] = pod_images(pod)
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        asked = state[WANTED]
+        images = state[IMAGES]
         total, nodes = 0, node.table.size
-        for name in asked.images:
+        for name in images.names:
             image = node.image(name)
             if image is not None:
                 total += worth(image.size, len(image.rows), nodes)
         if total < LEAST:
             return 0
-        return mp.BEST * (min(total, asked.most) - LEAST) // (asked.most - LEAST)
+        return mp.BEST * (min(total, images.most) - LEAST) // (images.most - LEAST)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        asked = state[WANTED]
+        images = state[IMAGES]
         total = np.zeros(len(table), dtype=np.int64)
-        for name in asked.images:
+        for name in images.names:
             held, size, holders = table.holding(name)
             if holders:
                 total += held * np.int64(worth(size, holders, table.size))
-        above = np.minimum(total, asked.most) - LEAST
-        return np.where(total < LEAST, 0, mp.BEST * above // (asked.most - LEAST))
+        above = np.minimum(total, images.most) - LEAST
+        return np.where(total < LEAST, 0, mp.BEST * above // (images.most - LEAST))

@@ -1,8 +1,8 @@
-"""NodeAffinity: the nodes that a pod needs, and those that it likes.
+"""NodeAffinity: the nodes that a pod requires, and those that it prefers.
 
-A pod says so with `nodeSelector` and `affinity.nodeAffinity`; a profile may add terms of its own
-for all its pods (`added_affinity`). A required term that does not parse matches no node, and the
-other terms still count; a preferred term that does not parse fails the pod.
+They are selected by `nodeSelector` and `affinity.nodeAffinity`; a profile may add terms for all its
+pods (`added_affinity`). A required term that does not parse matches no node, and the other terms
+still count; a preferred term that does not parse is an error of the pod.
 """
 
 from collections.abc import Hashable
@@ -15,7 +15,7 @@ import numpy as np
 from moorage import plugin as mp
 
 NOT_ENFORCED = mp.unresolvable("node(s) didn't match scheduler-enforced node affinity")
-NOT_WANTED = mp.unresolvable("node(s) didn't match Pod's node affinity/selector")
+NOT_MATCHED = mp.unresolvable("node(s) didn't match Pod's node affinity/selector")
 CONFLICT = mp.unresolvable("pod affinity terms conflict")
 
 Selector = mp.selectors.Selector
@@ -83,12 +83,12 @@ class NodeAffinity:
         obj = node.node
         if self._enforced is not None and not self._enforced.matches(obj.labels, obj.name):
             return NOT_ENFORCED
-        return mp.SUCCESS if state[REQUIRED].matches(obj) else NOT_WANTED
+        return mp.SUCCESS if state[REQUIRED].matches(obj) else NOT_MATCHED
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         wanted = _meeting(state[REQUIRED], table)
         if self._enforced is None:
-            return mp.Verdicts(fits=wanted, otherwise=NOT_WANTED)
+            return mp.Verdicts(fits=wanted, otherwise=NOT_MATCHED)
         enforced = mp.node_terms.matching_any(self._enforced.terms, table)
         codes = np.where(enforced, np.where(wanted, 0, 2), 1)
         return mp.Verdicts(codes=codes, status_of=_reason)
@@ -148,12 +148,12 @@ class NodeAffinity:
         return mp.Hint.QUEUE if cured else mp.Hint.QUEUE_SKIP
 
 
-_NOTHING_SAID = mp.NodeAffinity()
+_NO_AFFINITY = mp.NodeAffinity()
 
 
 def _node_affinity(pod: mp.Pod) -> mp.NodeAffinity:
     affinity = pod.spec.affinity
-    return (affinity and affinity.node_affinity) or _NOTHING_SAID
+    return (affinity and affinity.node_affinity) or _NO_AFFINITY
 
 
 def _have(number: int, nodes: int) -> str:
@@ -171,7 +171,7 @@ def _required(pod: mp.Pod) -> Required:
     return _compiled(_node_selector(pod) or (), _node_affinity(pod).required)
 
 
-# Hints ask for the same few pods again and again, once for every change of a node.
+# Hints are called for the same few pods after every change of a node.
 @lru_cache(maxsize=1024)
 def _compiled(
     node_selector: tuple[tuple[str, str], ...], required: mp.NodeSelector | None
@@ -201,7 +201,7 @@ def named_nodes(required: mp.NodeSelector | None) -> frozenset[str] | None:
 
 
 def _reason(code: int) -> mp.Status:
-    return NOT_ENFORCED if code == 1 else NOT_WANTED
+    return NOT_ENFORCED if code == 1 else NOT_MATCHED
 
 
 def _meeting(required: Required, table: mp.Rows) -> mp.Mask:

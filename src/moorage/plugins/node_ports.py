@@ -1,7 +1,7 @@
 """NodePorts: a host port can be held by one pod of a node only.
 
-An address of 0.0.0.0 stands for all addresses. Ports of plain init containers do not count: those
-containers are gone by the time that anybody could be in their way.
+An address of 0.0.0.0 stands for all addresses. Ports of plain init containers do not count: these
+containers have ended before the others start.
 """
 
 from moorage import plugin as mp

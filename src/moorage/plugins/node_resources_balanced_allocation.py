@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: let resources run out together, not one long before another.
+"""NodeResourcesBalancedAllocation: use the resources of a node in equal proportions.
 
 A node is in balance when equal fractions of its resources are requested. The score says whether
 the pod brings it nearer to that or further away; 75 is no difference. The fractions are floats,
@@ -22,7 +22,7 @@ Ints = NDArray[np.int32]
 
 UNSCALED = ("cpu", "memory", "ephemeral-storage")
 UNCHANGED = 75
-ADDED = mp.StateKey["Added"]("NodeResourcesBalancedAllocation.added")
+ADDED = mp.StateKey["AddedAmounts"]("NodeResourcesBalancedAllocation.added")
 # Sums of whole numbers about as large as this are the same in floats.
 EXACT = 1 << 52
 
@@ -52,10 +52,10 @@ class NodeResourcesBalancedAllocation:
         added = mp.requests.balanced_request(pod)
         return tuple([(resource, added.get(resource, 0)) for resource in self._resources])
 
-    def prepare(self, template: mp.PodTemplate) -> "Added":
+    def prepare(self, template: mp.PodTemplate) -> "AddedAmounts":
         added = self.reads(template.exemplar)
         is_some = any(amount for _, amount in added)
-        known = Added.of([each for each in added if _counts(*each)], is_some=is_some)
+        known = AddedAmounts.of([each for each in added if _counts(*each)], is_some=is_some)
         template.compiled[self._slot] = known
         return known
 
@@ -88,7 +88,7 @@ class NodeResourcesBalancedAllocation:
         return after  # type: ignore[return-value]  # Half as wide is half the work.
 
 
-class Added(NamedTuple):
+class AddedAmounts(NamedTuple):
     """What a pod adds to some resources of a node, in the order in which they are configured."""
 
     each: tuple[tuple[str, int], ...]
@@ -98,7 +98,7 @@ class Added(NamedTuple):
     is_some: bool
 
     @classmethod
-    def of(cls, each: Iterable[tuple[str, int]], *, is_some: bool) -> "Added":
+    def of(cls, each: Iterable[tuple[str, int]], *, is_some: bool) -> "AddedAmounts":
         """Resources with their amounts."""
         each = tuple(each)
         return cls(each, tuple(name for name, _ in each), tuple(n for _, n in each), is_some)
@@ -106,7 +106,7 @@ class Added(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a score is counted from: how balanced a node is without the pod. The same for all."""
+    """150 minus the balance of a node without the pod: the constant part of a score."""
 
     resources: tuple[str, ...]
 
@@ -123,7 +123,9 @@ class Base:
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
-        return 150 - _balance_all(table, Added.of([(r, 0) for r in self.resources], is_some=False))
+        return 150 - _balance_all(
+            table, AddedAmounts.of([(r, 0) for r in self.resources], is_some=False)
+        )
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +136,7 @@ def base_column(resources: tuple[str, ...]) -> mp.UsageColumn:
 
 
 def _counts(resource: str, amount: int) -> bool:
-    """What only some pods ask for is no matter for the others."""
+    """Whether a resource is scored: one that only some pods request counts for these pods."""
     return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
@@ -163,7 +165,7 @@ def _deviation(fractions: list[float]) -> float:
     return math.sqrt(squares / count)
 
 
-def _balance_all(table: mp.Rows, added: Added) -> Ints:
+def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
     """As `_balance`, for many nodes at once."""
     offers = table.allocatable_floats(added.resources)
     fractions = _fractions(table, added, offers)
@@ -179,7 +181,7 @@ def _balance_all(table: mp.Rows, added: Added) -> Ints:
     return distances.astype(np.int32)
 
 
-def _fractions(table: mp.Rows, added: Added, offers: mp.Allocatable) -> list[Floats]:
+def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> list[Floats]:
     """How full each node would be, a line for each resource."""
     counted = _counted(added.resources)
     if offers.largest <= EXACT:

@@ -1,7 +1,7 @@
-"""NodeUnschedulable: keep away from cordoned nodes.
+"""NodeUnschedulable: reject cordoned nodes.
 
-A cordoned node has `spec.unschedulable` set. Pods that tolerate the taint which usually comes
-along go there all the same; whether the node really has that taint is not looked at.
+A cordoned node has `spec.unschedulable` set. A pod that tolerates the taint that usually comes with
+it is not rejected, whether the node has that taint or not.
 """
 
 import numpy as np

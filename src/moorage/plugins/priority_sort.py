@@ -1,4 +1,4 @@
-"""PrioritySort: the higher priority is tried first; among equals, who queued first."""
+"""PrioritySort: a higher priority first; of equals, the pod that was queued first."""
 
 from moorage import plugin as mp
 

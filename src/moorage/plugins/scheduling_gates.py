@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with gates stays out of the queue until somebody has removed them all."""
+"""SchedulingGates: a pod stays out of the queue until all its scheduling gates are removed."""
 
 from moorage import plugin as mp
 
@@ -11,7 +11,7 @@ class SchedulingGates:
         gates = pod.spec.scheduling_gates
         if not gates:
             return mp.SUCCESS
-        # The one reason that names names: there is no node to be counted here.
+        # A reason with names: it is not counted across nodes.
         names = " ".join(gate.name for gate in gates)
         return mp.unresolvable(f"waiting for scheduling gates: [{names}]")
 

@@ -22,10 +22,10 @@ Taints = tuple[mp.Taint, ...]
 Tolerations = tuple[mp.Toleration, ...]
 
 
-# A cluster has few distinct sets of taints and few of tolerations, which meet again and again.
+# A cluster has few distinct sets of taints and of tolerations, so the same pairs recur.
 @lru_cache(maxsize=8192)
-def repels(taints: Taints, tolerations: Tolerations) -> bool:
-    """Whether a taint rules the node out."""
+def is_untolerated(taints: Taints, tolerations: Tolerations) -> bool:
+    """Whether a taint rejects the pod."""
     return any(
         taint.effect in HARD and not mp.selectors.tolerates_any(tolerations, taint)
         for taint in taints
@@ -33,8 +33,8 @@ def repels(taints: Taints, tolerations: Tolerations) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def annoyances(taints: Taints, tolerations: Tolerations) -> int:
-    """How many taints make the node less welcome."""
+def untolerated_soft(taints: Taints, tolerations: Tolerations) -> int:
+    """How many PreferNoSchedule taints are not tolerated."""
     return sum(
         taint.effect == SOFT and not mp.selectors.tolerates_any(tolerations, taint)
         for taint in taints
@@ -51,11 +51,11 @@ class TaintToleration:
         return pod.spec.tolerations
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        return UNTOLERATED if repels(node.taints, pod.spec.tolerations) else mp.SUCCESS
+        return UNTOLERATED if is_untolerated(node.taints, pod.spec.tolerations) else mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         tolerations = pod.spec.tolerations
-        fits = np.array([not repels(taints, tolerations) for taints in table.taint_sets])
+        fits = np.array([not is_untolerated(taints, tolerations) for taints in table.taint_sets])
         return mp.Verdicts(fits=table.per_taint_set(fits), otherwise=UNTOLERATED)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
@@ -63,11 +63,11 @@ class TaintToleration:
         return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        return annoyances(node.taints, state[SOFT_TOLERATIONS])
+        return untolerated_soft(node.taints, state[SOFT_TOLERATIONS])
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         tolerations = state[SOFT_TOLERATIONS]
-        counts = [annoyances(taints, tolerations) for taints in table.taint_sets]
+        counts = [untolerated_soft(taints, tolerations) for taints in table.taint_sets]
         return table.per_taint_set(np.array(counts, dtype=np.int64))
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
@@ -82,16 +82,16 @@ class TaintToleration:
 
     def events_to_register(self) -> mp.Events:
         return {
-            mp.ClusterEvent.NODE_ADD: no_longer_repels,
-            mp.ClusterEvent.UPDATE_NODE_TAINT: no_longer_repels,
+            mp.ClusterEvent.NODE_ADD: now_tolerated,
+            mp.ClusterEvent.UPDATE_NODE_TAINT: now_tolerated,
             mp.ClusterEvent.UPDATE_POD_TOLERATION: own_tolerations,
         }
 
 
-def no_longer_repels(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
+def now_tolerated(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
     tolerations = pod.spec.tolerations
-    repelled = old is None or repels(old.spec.taints, tolerations)
-    cured = repelled and not repels(new.spec.taints, tolerations)
+    repelled = old is None or is_untolerated(old.spec.taints, tolerations)
+    cured = repelled and not is_untolerated(new.spec.taints, tolerations)
     return mp.Hint.QUEUE if cured else mp.Hint.QUEUE_SKIP
 
 

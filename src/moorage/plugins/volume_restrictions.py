@@ -1,9 +1,9 @@
-"""VolumeRestrictions: disks and claims that bear one pod only.
+"""VolumeRestrictions: disks and claims that only one pod may use.
 
 A disk that a pod names itself (GCE PD, AWS EBS, iSCSI, RBD) cannot be shared on a node, unless all
-who use it just read; an EBS volume not even then. A claim in the mode ReadWriteOncePod is for one
-pod in the whole cluster: while somebody uses it every node is refused, and preempting its user
-helps on the user's node.
+pods use it read-only; an EBS volume not even then. A claim in the mode ReadWriteOncePod is for one
+pod in the whole cluster: while a pod uses it every node is rejected, and preempting that pod helps
+on its node.
 """
 
 from collections.abc import Hashable
@@ -21,18 +21,18 @@ ONE_POD_ONLY = "ReadWriteOncePod"
 
 
 @dataclass(slots=True)
-class Wanted:
-    """What a pod cannot share."""
+class ExclusiveVolumes:
+    """The volumes of a pod that it cannot share."""
 
-    # Uses by others that are in its way on the same node.
+    # Uses by other pods that conflict with it on the same node.
     disks: frozenset[mp.volumes.Use]
-    # Its claims for one pod only, by name.
+    # The names of its ReadWriteOncePod claims.
     claims: frozenset[str]
-    # How many of them others use.
+    # How many of these claims other pods use.
     in_use: int
 
 
-WANTED = mp.StateKey[Wanted]("VolumeRestrictions.wanted")
+EXCLUSIVE = mp.StateKey[ExclusiveVolumes]("VolumeRestrictions.exclusive")
 
 
 class VolumeRestrictions:
@@ -48,54 +48,54 @@ class VolumeRestrictions:
         if not state.template.usage.has_volumes:
             return mp.SKIP
         disks = frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
-        exclusive = set()
+        once = set()
         for name in named_claims(pod):
             claim = state.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
             if claim is None:
                 return mp.unresolvable(mp.claims.not_found(name))
             if ONE_POD_ONLY in claim.spec.access_modes:
-                exclusive.add(name)
-        in_use = sum(_is_used(state.table, pod.namespace, name) for name in exclusive)
+                once.add(name)
+        in_use = sum(_is_used(state.table, pod.namespace, name) for name in once)
         if not disks and not in_use:
             return mp.SKIP
-        state[WANTED] = Wanted(disks, frozenset(exclusive), in_use)
+        state[EXCLUSIVE] = ExclusiveVolumes(disks, frozenset(once), in_use)
         return mp.SUCCESS
 
     def add_pod(
         self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
     ) -> None:
-        state[WANTED].in_use += _shared(state[WANTED], other.pod)
+        state[EXCLUSIVE].in_use += _shared(state[EXCLUSIVE], other.pod)
 
     def remove_pod(
         self, state: mp.CycleState, pod: mp.Pod, other: mp.Placed, node: mp.NodeInfo
     ) -> None:
-        state[WANTED].in_use -= _shared(state[WANTED], other.pod)
+        state[EXCLUSIVE].in_use -= _shared(state[EXCLUSIVE], other.pod)
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        wanted = state[WANTED]
-        if wanted.disks:
+        exclusive = state[EXCLUSIVE]
+        if exclusive.disks:
             for other in node.placed().values():
-                if not wanted.disks.isdisjoint(mp.volumes.uses_of(other.pod)):
+                if not exclusive.disks.isdisjoint(mp.volumes.uses_of(other.pod)):
                     return NO_DISK
-        return CLAIM_IN_USE if wanted.in_use > 0 else mp.SUCCESS
+        return CLAIM_IN_USE if exclusive.in_use > 0 else mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        wanted = state[WANTED]
-        otherwise = 2 if wanted.in_use > 0 else 0
-        codes = table.using(wanted.disks).astype("int64")
+        exclusive = state[EXCLUSIVE]
+        otherwise = 2 if exclusive.in_use > 0 else 0
+        codes = table.using(exclusive.disks).astype("int64")
         codes[codes == 0] = otherwise
         return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         if rejection.reason in NO_DISK.reasons:
             volumes = rejection.pod.spec.volumes
-            wanted = {use for volume in volumes for use in mp.volumes.in_conflict(volume)}
+            exclusive = {use for volume in volumes for use in mp.volumes.in_conflict(volume)}
             held = [
                 f"{' '.join(use[:2])} by {other.key} on {node.name}"
                 for node in rejection.nodes
                 for other in node.pods
                 for use in mp.volumes.uses_of(other)
-                if use in wanted
+                if use in exclusive
             ]
             return f"in use: {mp.texts.listed(held, 140)}."
         if rejection.reason not in CLAIM_IN_USE.reasons:
@@ -122,7 +122,7 @@ STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
 
 
 def named_claims(pod: mp.Pod) -> list[str]:
-    """The claims that a pod names; those made for it are nobody else's anyway."""
+    """The claims that a pod names; ephemeral claims cannot be shared anyway."""
     named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return [claim.claim_name for claim in named if claim is not None]
 
@@ -140,20 +140,20 @@ def _users(table: mp.NodeTable, namespace: str, claim: str) -> list[mp.Pod]:
     return [pod for pod in pods if claim in mp.claims.names_of(pod)]
 
 
-def _shared(wanted: Wanted, other: mp.Pod) -> int:
+def _shared(exclusive: ExclusiveVolumes, other: mp.Pod) -> int:
     """How many volumes of another pod are of these claims.
 
     Kubernetes compares names alone, so a pod of another namespace may count.
     """
-    return sum(name in wanted.claims for name in named_claims(other))
+    return sum(name in exclusive.claims for name in named_claims(other))
 
 
 def frees_a_volume(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
     if old.namespace != pod.namespace:
         return mp.Hint.QUEUE_SKIP
-    wanted = {use for volume in pod.spec.volumes for use in mp.volumes.in_conflict(volume)}
-    wanted.update(mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod))
-    frees = not wanted.isdisjoint(mp.volumes.uses_of(old))
+    exclusive = {use for volume in pod.spec.volumes for use in mp.volumes.in_conflict(volume)}
+    exclusive.update(mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod))
+    frees = not exclusive.isdisjoint(mp.volumes.uses_of(old))
     return mp.Hint.QUEUE if frees else mp.Hint.QUEUE_SKIP
 
 

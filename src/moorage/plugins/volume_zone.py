@@ -1,8 +1,8 @@
-"""VolumeZone: a pod goes where its volumes are, as far as their labels say so.
+"""VolumeZone: a node must be in the zone and region that the labels of a volume name.
 
-Volumes of old carry zone and region as labels, several values joined by `__`. A node that has none
-of the four labels is taken at its word: such a cluster has no zones. A volume's old (beta) label
-is also looked for under the node's new one, but not the other way round.
+Old volumes have zone and region as labels, several values joined by `__`. A node without any of
+the four labels is accepted: such a cluster has no zones. A volume's beta label is also compared
+with the node's new label, but not the other way round.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ NO_CLASS = mp.unresolvable("PersistentVolumeClaim had no pv name and storageClas
 NO_VOLUME = mp.unresolvable("PersistentVolume had no name")
 
 SEPARATOR = "__"
-# Labels in the order in which they are asked for; the old ones with those that took their place.
+# Labels in the order in which they are checked; beta labels with those that replaced them.
 LABELS: Mapping[str, str | None] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -29,8 +29,8 @@ LABELS: Mapping[str, str | None] = {
 }
 ABSENT = [Requirement(key, "DoesNotExist") for key in LABELS]
 
-Places = tuple[Requirement, ...]
-PLACES = mp.StateKey[Places]("VolumeZone.places")
+ZoneRequirements = tuple[Requirement, ...]
+ZONE_REQUIREMENTS = mp.StateKey[ZoneRequirements]("VolumeZone.requirements")
 
 
 class VolumeZone:
@@ -45,7 +45,7 @@ class VolumeZone:
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not state.template.usage.has_volumes:
             return mp.SKIP
-        places: dict[Requirement, None] = {}
+        requirements: dict[Requirement, None] = {}
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
@@ -53,35 +53,35 @@ class VolumeZone:
             if isinstance(found, mp.Status):
                 return found
             if found is not None:
-                places.update(dict.fromkeys(places_of(found)))
-        if not places:
+                requirements.update(dict.fromkeys(zones_of(found)))
+        if not requirements:
             return mp.SKIP
-        state[PLACES] = tuple(places)
+        state[ZONE_REQUIREMENTS] = tuple(requirements)
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
         labels = node.labels
         if not any(key in labels for key in LABELS):
             return mp.SUCCESS
-        for place in state[PLACES]:
-            value = labels.get(place.key)
-            newer = LABELS[place.key]
+        for requirement in state[ZONE_REQUIREMENTS]:
+            value = labels.get(requirement.key)
+            newer = LABELS[requirement.key]
             if value is None and newer is not None:
                 value = labels.get(newer)
-            if value not in place.values:
+            if value not in requirement.values:
                 return ELSEWHERE
         return mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         fits = None
-        for place in state[PLACES]:
-            here = table.meets(place)
-            newer = LABELS[place.key]
+        for requirement in state[ZONE_REQUIREMENTS]:
+            here = table.meets(requirement)
+            newer = LABELS[requirement.key]
             if newer is not None:
-                instead = table.meets(Requirement(newer, "In", place.values))
-                here = here | instead & table.meets(Requirement(place.key, "DoesNotExist"))
+                instead = table.meets(Requirement(newer, "In", requirement.values))
+                here = here | instead & table.meets(Requirement(requirement.key, "DoesNotExist"))
             fits = here if fits is None else fits & here
-        assert fits is not None, "a pod whose volumes are everywhere is skipped"
+        assert fits is not None, "a pod without such labels is skipped"
         if not table.all_of(fits):
             zoneless = table.meets(ABSENT[0])
             for absent in ABSENT[1:]:
@@ -119,7 +119,7 @@ class VolumeZone:
 
 
 def behind(name: str, pod: mp.Pod, cluster: mp.Cluster) -> mp.PersistentVolume | mp.Status | None:
-    """The volume behind a claim; None if it is to be made where the pod goes; or a refusal."""
+    """The volume of a claim; None if it is provisioned for the pod's node; or a rejection."""
     if not name:
         return NO_NAME
     claim = cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -148,15 +148,15 @@ def _unbound(claim: mp.PersistentVolumeClaim, cluster: mp.Cluster) -> mp.Status 
     return NO_VOLUME
 
 
-def places_of(volume: mp.PersistentVolume) -> Places:
-    """Where a volume is; a label with an empty part between its `__` says nothing."""
-    places = []
+def zones_of(volume: mp.PersistentVolume) -> ZoneRequirements:
+    """The zones of a volume; a label with an empty part between its `__` is ignored."""
+    requirements = []
     for key in LABELS:
         if key in volume.labels:
             values = {value.strip() for value in volume.labels[key].split(SEPARATOR)}
             if "" not in values:
-                places.append(Requirement(key, "In", tuple(sorted(values))))
-    return tuple(places)
+                requirements.append(Requirement(key, "In", tuple(sorted(values))))
+    return tuple(requirements)
 
 
 def binds_late(pod: mp.Pod, old: None, new: mp.StorageClass) -> mp.Hint:
@@ -173,4 +173,4 @@ def is_used(
 
 
 def moves(pod: mp.Pod, old: mp.PersistentVolume, new: mp.PersistentVolume) -> mp.Hint:
-    return mp.Hint.QUEUE if places_of(old) != places_of(new) else mp.Hint.QUEUE_SKIP
+    return mp.Hint.QUEUE if zones_of(old) != zones_of(new) else mp.Hint.QUEUE_SKIP

@@ -39,36 +39,36 @@ def enough(nodes: int, percentage: int, absolute: int) -> int:
 
 
 def find(
-    rows: mp.RowArray, wanted: int, results: DryRunResults, dry_run: Callable[[mp.RowArray], None]
+    rows: mp.RowArray, needed: int, results: DryRunResults, dry_run: Callable[[mp.RowArray], None]
 ) -> mp.RowArray:
     """The candidates among rows visited in this order, those that violate no budget first."""
     harmless: list[int] = []
     harmful: list[int] = []
     start = 0
     # Some of the first rows will not do. If most do not, larger blocks find the others sooner.
-    size = max(wanted + wanted // 2, SMALLEST_BLOCK)
+    size = max(needed + needed // 2, SMALLEST_BLOCK)
     while start < len(rows):
         visited = rows[start : start + size]
         start, size = start + size, 2 * size
         dry_run(visited[~results.known[visited]])
         found = visited[results.codes[visited] == HELPS]
         violates = results.violations[found] > 0
-        end = _end(violates, len(harmless), len(harmful), wanted)
+        end = _end(violates, len(harmless), len(harmful), needed)
         harmless += found[:end][~violates[:end]].tolist()
         harmful += found[:end][violates[:end]].tolist()
         if end is not None:
             break
-    return np.array(harmless[:wanted] + harmful[:wanted], dtype=np.intp)
+    return np.array(harmless[:needed] + harmful[:needed], dtype=np.intp)
 
 
-def _end(violates: mp.Mask, harmless: int, harmful: int, wanted: int) -> int | None:
+def _end(violates: mp.Mask, harmless: int, harmful: int, needed: int) -> int | None:
     """How many of these candidates it takes until there are enough; None if all do not suffice."""
     if not harmful and not violates.any():
-        missing = wanted - harmless
+        missing = needed - harmless
         return missing if len(violates) >= missing else None
     good = harmless + np.cumsum(~violates)
-    bad = np.minimum(harmful + np.cumsum(violates), wanted)
-    enough_now = (good > 0) & (np.minimum(good, wanted) + bad >= wanted)
+    bad = np.minimum(harmful + np.cumsum(violates), needed)
+    enough_now = (good > 0) & (np.minimum(good, needed) + bad >= needed)
     return int(enough_now.argmax()) + 1 if enough_now.any() else None
 
 

@@ -113,7 +113,7 @@ class DefaultPreemption:
         budgets = self._cache.budgets(state.cluster)
         start = refusal.random.randrange(len(rows))
         rotated = np.concatenate([rows[start:], rows[:start]])
-        wanted = candidates.enough(len(rows), self._percentage, self._absolute)
+        needed = candidates.enough(len(rows), self._percentage, self._absolute)
 
         def dry_run(untried: mp.RowArray) -> None:
             if len(untried) > candidates.FEW:
@@ -125,7 +125,7 @@ class DefaultPreemption:
                     outcome = mp.Status(mp.Code.ERROR, (str(error),))
                 results.record(row, outcome)
 
-        return candidates.find(rotated, wanted, results, dry_run)
+        return candidates.find(rotated, needed, results, dry_run)
 
     def _try_many(
         self,

@@ -162,23 +162,25 @@ def pod_change(pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
         theirs = mp.affinity_terms.of(old).required_anti_affinity
         helps = _match(own.required_anti_affinity, old) or _match(theirs, pod)
     else:
-        wanted, unwanted = own.required_affinity, own.required_anti_affinity
-        joins = _match(wanted, new) and not _match(wanted, old)
-        helps = joins or (_match(unwanted, old) and not _match(unwanted, new))
+        affinity, anti_affinity = own.required_affinity, own.required_anti_affinity
+        joins = _match(affinity, new) and not _match(affinity, old)
+        helps = joins or (_match(anti_affinity, old) and not _match(anti_affinity, new))
     return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
 
 
 def node_change(pod: mp.Pod, old: mp.Node | None, new: mp.Node) -> mp.Hint:
     """A node was added, or its labels changed."""
     own = mp.affinity_terms.of(pod)
-    wanted = [term.topology_key for term in own.required_affinity]
-    unwanted = [term.topology_key for term in own.required_anti_affinity]
+    affinity = [term.topology_key for term in own.required_affinity]
+    anti_affinity = [term.topology_key for term in own.required_anti_affinity]
     if old is None:
-        helps = bool(unwanted) or any(key in new.labels for key in wanted)
+        helps = bool(anti_affinity) or any(key in new.labels for key in affinity)
     else:
         helps = any(
-            key in new.labels and old.labels.get(key) != new.labels[key] for key in wanted
-        ) or any(key in old.labels and new.labels.get(key) != old.labels[key] for key in unwanted)
+            key in new.labels and old.labels.get(key) != new.labels[key] for key in affinity
+        ) or any(
+            key in old.labels and new.labels.get(key) != old.labels[key] for key in anti_affinity
+        )
     return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
 
 

@@ -40,11 +40,11 @@ class DomainCounts:
 
     def correct(self, other: mp.Pod, node: mp.NodeInfo, amount: int) -> None:
         """As if a pod came to (1), or left (-1), a node."""
-        asked, row = self.counted.constraint, node.row
+        constraint, row = self.counted.constraint, node.row
         # Unlike in counting, terminating pods and empty selectors are not excluded. Kubernetes
         # does the same, so its counts may fall below what was counted.
-        if self.counted.eligibility.mask[row] and asked.selector.matches(other.labels):
-            value = node.labels[asked.topology_key]
+        if self.counted.eligibility.mask[row] and constraint.selector.matches(other.labels):
+            value = node.labels[constraint.topology_key]
             self.corrections[value] = self.corrections.get(value, 0) + amount
             self._least = None
 
@@ -76,8 +76,8 @@ class DomainCounts:
     @property
     def most(self) -> int:
         """The most pods that a domain may have for the pod to fit there."""
-        asked = self.counted.constraint
-        return asked.max_skew - asked.matches_itself + self.least
+        constraint = self.counted.constraint
+        return constraint.max_skew - constraint.matches_itself + self.least
 
     @property
     def least(self) -> int:

@@ -40,10 +40,10 @@ class ConstraintScore:
     __slots__ = ("_by_domain", "_everywhere", "_key", "_offset", "_per_row", "weight")
 
     def __init__(self, counted: ConstraintViews, weight: float, *, require_all: bool) -> None:
-        asked = counted.constraint
+        constraint = counted.constraint
         self.weight = weight
-        self._key = asked.topology_key
-        self._offset = float(asked.max_skew - 1)
+        self._key = constraint.topology_key
+        self._offset = float(constraint.max_skew - 1)
         # Whether all nodes have the label; a node without it gets no points.
         self._everywhere = counted.all_nodes.absent == 0
         # Pods on this very node, for the hostname; pods in its domain, for any other key.

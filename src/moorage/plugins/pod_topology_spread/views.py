@@ -121,9 +121,9 @@ class ConstraintSet:
     __slots__ = ("_per_row", "constraints", "require_all")
 
     def __init__(
-        self, asked: tuple[Constraint, ...], *, require_all: bool = True, per_row: bool = False
+        self, parsed: tuple[Constraint, ...], *, require_all: bool = True, per_row: bool = False
     ) -> None:
-        self.constraints = asked
+        self.constraints = parsed
         self.require_all = require_all
         self._per_row = per_row
 
@@ -140,13 +140,15 @@ class ConstraintSet:
         used += [view for each in found for view in each.used()]
         return found
 
-    def _views(self, asked: Constraint, placements: mp.Placements) -> ConstraintViews:
-        inclusion, key, clauses = asked.inclusion, asked.topology_key, asked.clauses
+    def _views(self, constraint: Constraint, placements: mp.Placements) -> ConstraintViews:
+        inclusion, key, clauses = constraint.inclusion, constraint.topology_key, constraint.clauses
         eligibility = placements.eligibility(inclusion)
         all_nodes = placements.nodes(EVERY_NODE, key)
         nodes, feasible_domains = eligibility.nodes(all_nodes.column), FeasibleDomains(all_nodes)
         per_row = self._per_row and key == HOSTNAME
-        counted = ConstraintViews(asked, eligibility, nodes, all_nodes, feasible_domains, per_row)
+        counted = ConstraintViews(
+            constraint, eligibility, nodes, all_nodes, feasible_domains, per_row
+        )
         if not clauses:
             return counted
         if per_row:
@@ -191,8 +193,8 @@ class TemplateConstraints:
         return group
 
     def _own(self, action: str) -> ConstraintSet:
-        asked = constraints.parse(self._pod, self._stated, action)
-        return ConstraintSet(asked, per_row=action != HARD)
+        parsed = constraints.parse(self._pod, self._stated, action)
+        return ConstraintSet(parsed, per_row=action != HARD)
 
     def _default(self, action: str) -> ConstraintSet:
         selector = self._selector.current
@@ -200,7 +202,7 @@ class TemplateConstraints:
             return NO_CONSTRAINTS
         require_all = self._defaults.require_all
         stated = self._defaults.stated
-        asked = constraints.parse(
+        parsed = constraints.parse(
             self._pod, stated, action, selector=selector, require_all=require_all
         )
-        return ConstraintSet(asked, require_all=require_all, per_row=action != HARD)
+        return ConstraintSet(parsed, require_all=require_all, per_row=action != HARD)

@@ -40,10 +40,10 @@ class AccessibleNodes(NamedTuple):
         """Labels of which every node has at least one; None if there are no such labels."""
         found: dict[Label, None] = {}
         for term in self.terms or ((),):
-            wanted = next((r for r in term if r.operator == mp.selectors.IN), None)
-            if wanted is None:
+            requirement = next((r for r in term if r.operator == mp.selectors.IN), None)
+            if requirement is None:
                 return None
-            found.update(dict.fromkeys((wanted.key, value) for value in wanted.values))
+            found.update(dict.fromkeys((requirement.key, value) for value in requirement.values))
         return tuple(found)
 
     @property

@@ -40,17 +40,17 @@ def plan(found: Found, node: str) -> BindingPlan:
     claims = [pinned_to(each.claim, node) for each in found.provisioned]
     known: list[Volume | Claim] = [volume for _, volume in found.matched]
     known += [each.claim for each in found.provisioned]
-    wanted: list[Volume | Claim] = [volume for _, volume in volumes]
-    wanted += claims
-    changed = [new for old, new in zip(known, wanted, strict=True) if new != old]
-    return BindingPlan(tuple(volumes), tuple(claims), tuple(changed))
+    changed: list[Volume | Claim] = [volume for _, volume in volumes]
+    changed += claims
+    to_write = [new for old, new in zip(known, changed, strict=True) if new != old]
+    return BindingPlan(tuple(volumes), tuple(claims), tuple(to_write))
 
 
 def given_to(volume: Volume, claim: Claim) -> Volume:
     """A volume with its claimRef set to a claim."""
     given = volume.spec.claim_ref
-    wanted = (claim.name, claim.namespace, claim.uid)
-    if given is not None and (given.name, given.namespace, given.uid) == wanted:
+    planned = (claim.name, claim.namespace, claim.uid)
+    if given is not None and (given.name, given.namespace, given.uid) == planned:
         return volume
     reference = mp.TypedReference(
         kind="PersistentVolumeClaim",
@@ -160,18 +160,18 @@ def _is_provisioned(cluster: mp.Cluster, plan: BindingPlan, claim: Claim, node: 
 
 
 def _is_unseen(
-    cluster: mp.Cluster, plan: BindingPlan, wanted: Volume | Claim, there: Volume | Claim
+    cluster: mp.Cluster, plan: BindingPlan, planned: Volume | Claim, there: Volume | Claim
 ) -> bool:
     """Whether the watch event of a write has not arrived yet.
 
     The write was accepted, so any other version than the one it was made from is at least as new.
     A pod that shares the claim may be about to write it; that counts while it is assumed.
     """
-    if there.metadata.resource_version != wanted.metadata.resource_version:
+    if there.metadata.resource_version != planned.metadata.resource_version:
         return False
-    if any(wanted is obj for obj in plan.to_write):
+    if any(planned is obj for obj in plan.to_write):
         return True
-    return there != wanted and cluster.latest(type(wanted), wanted.key) == wanted
+    return there != planned and cluster.latest(type(planned), planned.key) == planned
 
 
 def _check_access(cluster: mp.Cluster, volume: Volume, name: str) -> None:

@@ -10,6 +10,7 @@ What is wrong with a node is an integer, in which each of Kubernetes' four reaso
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 from moorage.plugins.volume_binding import accessible_nodes
 from moorage.plugins.volume_binding.accessible_nodes import AccessibleNodes
-from moorage.plugins.volume_binding.object_index import Ints, ObjectIndex
 from moorage.plugins.volume_binding.pod_claims import Claim, Delayed, PodClaims, VolumeError
+from moorage.plugins.volume_binding.storage_index import Ints, StorageIndex
 
 Volume = mp.PersistentVolume
 Capacity = mp.CSIStorageCapacity
@@ -150,9 +151,9 @@ def _unmatched(
     cluster: mp.Cluster, claim: Claim, before: list[Claim]
 ) -> tuple[mp.Mask, NDArray[np.bool_]]:
     """The rows without a volume for a claim, and those where it depends on the other claims."""
-    want = wanted(claim)
+    required = requirements_of(claim)
     everywhere = np.ones(cluster.table.capacity, dtype=np.bool_)
-    by_hand = reserved(cluster, claim, want)
+    by_hand = reserved(cluster, claim, required)
     if by_hand and claim in before:
         return everywhere, everywhere  # A claim that is used twice may have it already.
     if by_hand:
@@ -160,8 +161,8 @@ def _unmatched(
             accessible_nodes.of_affinity(by_hand[0].spec.node_affinity)
         )
         return ~reached, ~everywhere
-    counts = match_counts(cluster, want)
-    rivals = sum(mp.claims.class_of(each) == want.storage_class for each in before)
+    counts = match_counts(cluster, required)
+    rivals = sum(mp.claims.class_of(each) == required.storage_class for each in before)
     # With more volumes than earlier claims, one is left whatever these take.
     return counts == 0, (counts > 0) & (counts <= rivals)
 
@@ -169,7 +170,7 @@ def _unmatched(
 # Existing volumes
 
 
-def wanted(claim: Claim) -> VolumeRequirements:
+def requirements_of(claim: Claim) -> VolumeRequirements:
     """What a claim asks for."""
     try:
         return mp.volume_matching.wanted(claim)
@@ -193,15 +194,15 @@ def _volume_nodes(volume: Volume) -> AccessibleNodes:
     return accessible_nodes.of_affinity(volume.spec.node_affinity)
 
 
-def volume_index(cluster: mp.Cluster) -> ObjectIndex[Volume]:
+def volume_index(cluster: mp.Cluster) -> StorageIndex[Volume]:
     """The volumes of a cluster; for `cluster.derived`, which makes it once."""
-    return ObjectIndex(cluster, Volume, _volume_group, _volume_nodes)
+    return StorageIndex(cluster, Volume, _volume_group, _volume_nodes)
 
 
-def reserved(cluster: mp.Cluster, claim: Claim, want: VolumeRequirements) -> list[Volume]:
+def reserved(cluster: mp.Cluster, claim: Claim, required: VolumeRequirements) -> list[Volume]:
     """The volumes whose claimRef an administrator set to this claim, by name."""
-    found = cluster.derived(volume_index).all_of((want.storage_class, claim.key))
-    return [volume for volume in found if _is_for(volume, claim) and want.allows(volume)]
+    found = cluster.derived(volume_index).all_of((required.storage_class, claim.key))
+    return [volume for volume in found if _is_for(volume, claim) and required.allows(volume)]
 
 
 def _is_for(volume: Volume, claim: Claim) -> bool:
@@ -213,41 +214,37 @@ def match(
     cluster: mp.Cluster, claim: Claim, labels: Mapping[str, str], taken: set[str]
 ) -> Volume | None:
     """The volume that a claim gets on a node with these labels; `taken` belong to other claims."""
-    want = wanted(claim)
-    for volume in reserved(cluster, claim, want):
+    required = requirements_of(claim)
+    for volume in reserved(cluster, claim, required):
         if volume.name not in taken:
             return volume if _volume_nodes(volume).includes(labels) else None
     free = [
         volume
-        for volume in cluster.derived(volume_index).near((want.storage_class, ""), labels)
+        for volume in cluster.derived(volume_index).near((required.storage_class, ""), labels)
         if volume.name not in taken
-        and want.suits(volume)
+        and required.suits(volume)
         and _volume_nodes(volume).includes(labels)
     ]
     return min(free, key=mp.claims.capacity_nano, default=None)
 
 
-def match_counts(cluster: mp.Cluster, want: VolumeRequirements) -> Ints:
+def match_counts(cluster: mp.Cluster, required: VolumeRequirements) -> Ints:
     """For every row, how many free volumes match."""
     return cluster.derived(volume_index).counts(
-        (want.storage_class, ""), want, partial(VolumeRequirements.suits, want)
+        (required.storage_class, ""), required, partial(VolumeRequirements.suits, required)
     )
 
 
 # Provisioning
 
 
-def _capacity_group(capacity: Capacity) -> str:
-    return capacity.storage_class_name
-
-
 def _capacity_nodes(capacity: Capacity) -> AccessibleNodes:
     return accessible_nodes.of_selector(capacity.node_topology)
 
 
-def capacity_index(cluster: mp.Cluster) -> ObjectIndex[Capacity]:
+def capacity_index(cluster: mp.Cluster) -> StorageIndex[Capacity]:
     """The storage capacities of a cluster; for `cluster.derived`, which makes it once."""
-    return ObjectIndex(cluster, Capacity, _capacity_group, _capacity_nodes)
+    return StorageIndex(cluster, Capacity, attrgetter("storage_class_name"), _capacity_nodes)
 
 
 def limit(capacity: Capacity) -> int | None:

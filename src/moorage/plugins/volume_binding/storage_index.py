@@ -1,4 +1,4 @@
-"""ObjectIndex: volumes or capacities by group, by the labels of nodes, and counted for all nodes.
+"""StorageIndex: volumes or capacities by group, by the labels of nodes, and counted for all nodes.
 
 The index follows the cluster's change log, so a read costs what changed since the last read, not
 the number of objects. Objects are indexed with the changes that are assumed for them.
@@ -119,7 +119,7 @@ class CachedCounts:
         self.cursor = mp.Cursor(cluster.changes_of(kind))
 
 
-class ObjectIndex(Generic[T]):
+class StorageIndex(Generic[T]):
     """See the module."""
 
     def __init__(
