@@ -47,16 +47,17 @@ class ControlPlane:
         client = LocalClient(api, api.now)
         self._events = client.events
         self.controllers = ControllerLoop(client, now=api.now, stopwatch=stopwatch)
-        self.scheduling = (
-            None
-            if scheduler is None
-            else SchedulerLoop(scheduler, api.store, client, now=api.now, stopwatch=stopwatch)
-        )
+        self._loops: list[ControllerLoop | SchedulerLoop] = [self.controllers]
         self._wake = asyncio.Event()
         for resource in api.registry:
             for obj in list(api.store.each(resource)):
                 self.controllers.observe(None, obj)
-        if self.scheduling is not None:
+        self.scheduling: SchedulerLoop | None = None
+        if scheduler is not None:
+            self.scheduling = SchedulerLoop(
+                scheduler, api.store, client, now=api.now, stopwatch=stopwatch
+            )
+            self._loops.append(self.scheduling)
             self.scheduling.start()
         api.store.subscribe(self._observe)
 
@@ -82,22 +83,17 @@ class ControlPlane:
     def turn(self) -> None:
         """Work for a few milliseconds."""
         self._events.expire(self._now())
-        self.controllers.turn(TURN_SECONDS / 2)
-        if self.scheduling is not None:
-            self.scheduling.turn(TURN_SECONDS / 2)
+        for loop in self._loops:
+            loop.turn(TURN_SECONDS / 2)
 
     @property
     def has_work(self) -> bool:
-        return self.controllers.has_work or (
-            self.scheduling is not None and self.scheduling.has_work
-        )
+        return any(loop.has_work for loop in self._loops)
 
     @property
     def deadline(self) -> float | None:
         """When the next work is due without a change."""
-        deadlines = [self.controllers.deadline]
-        if self.scheduling is not None:
-            deadlines.append(self.scheduling.scheduler.deadline)
+        deadlines = [loop.deadline for loop in self._loops]
         return min((each for each in deadlines if each is not None), default=None)
 
     async def _sleep(self) -> None:
@@ -147,6 +143,10 @@ class SchedulerLoop:
     @property
     def has_work(self) -> bool:
         return bool(self._changes or self._outcomes or self.scheduler.has_work)
+
+    @property
+    def deadline(self) -> float | None:
+        return self.scheduler.deadline
 
     def turn(self, budget_seconds: float) -> None:
         """Work for that long, or until no work is left."""

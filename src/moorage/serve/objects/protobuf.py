@@ -1,13 +1,14 @@
 """Protobuf bodies, decoded but never encoded: kubectl's typed commands send nothing else.
 
 `_TEXT` lists the field numbers of Kubernetes' messages for the kinds that clients send: one line
-per message, `number name type` separated by commas. `[T]` is a list, `{T}` a map with string
-keys. A field that is not listed raises UnsupportedMediaTypeError instead of being dropped: half an
-object is worse than none. Only unlisted fields of a status are skipped: no client creates objects
-with one.
+per message, `number name type` separated by commas. `*` marks the kinds that a body may have,
+`[T]` is a list, `{T}` a map with string keys. A field that is not listed raises
+UnsupportedMediaTypeError instead of being dropped: half an object is worse than none. Only
+unlisted fields of a status are skipped: no client creates objects with one.
 """
 
 import base64
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,22 +28,22 @@ OwnerReference: 1 kind text, 3 name text, 4 uid text, 5 apiVersion text, 6 contr
 7 blockOwnerDeletion bool
 LabelSelector: 1 matchLabels {text}, 2 matchExpressions [LabelSelectorRequirement]
 LabelSelectorRequirement: 1 key text, 2 operator text, 3 values [text]
-DeleteOptions: 1 gracePeriodSeconds int, 2 preconditions Preconditions, 3 orphanDependents bool, \
+*DeleteOptions: 1 gracePeriodSeconds int, 2 preconditions Preconditions, 3 orphanDependents bool, \
 4 propagationPolicy text, 5 dryRun [text]
 Preconditions: 1 uid text, 2 resourceVersion text
-Eviction: 1 metadata ObjectMeta, 2 deleteOptions DeleteOptions
-Binding: 1 metadata ObjectMeta, 2 target ObjectReference
+*Eviction: 1 metadata ObjectMeta, 2 deleteOptions DeleteOptions
+*Binding: 1 metadata ObjectMeta, 2 target ObjectReference
 ObjectReference: 1 kind text, 2 namespace text, 3 name text, 4 uid text, 5 apiVersion text, \
 6 resourceVersion text, 7 fieldPath text
 LocalObjectReference: 1 name text
-Namespace: 1 metadata ObjectMeta, 2 spec NamespaceSpec, 3 status NamespaceStatus
+*Namespace: 1 metadata ObjectMeta, 2 spec NamespaceSpec, 3 status NamespaceStatus
 NamespaceSpec: 1 finalizers [text]
 NamespaceStatus: 1 phase text
-ConfigMap: 1 metadata ObjectMeta, 2 data {text}, 3 binaryData {bytes}, 4 immutable bool
-Secret: 1 metadata ObjectMeta, 2 data {bytes}, 3 type text, 4 stringData {text}, 5 immutable bool
-ServiceAccount: 1 metadata ObjectMeta, 2 secrets [ObjectReference], \
+*ConfigMap: 1 metadata ObjectMeta, 2 data {text}, 3 binaryData {bytes}, 4 immutable bool
+*Secret: 1 metadata ObjectMeta, 2 data {bytes}, 3 type text, 4 stringData {text}, 5 immutable bool
+*ServiceAccount: 1 metadata ObjectMeta, 2 secrets [ObjectReference], \
 3 imagePullSecrets [LocalObjectReference], 4 automountServiceAccountToken bool
-Service: 1 metadata ObjectMeta, 2 spec ServiceSpec, 3 status ServiceStatus
+*Service: 1 metadata ObjectMeta, 2 spec ServiceSpec, 3 status ServiceStatus
 ServiceStatus: 1 loadBalancer LoadBalancerStatus
 LoadBalancerStatus: 1 ingress [LoadBalancerIngress]
 LoadBalancerIngress: 1 ip text, 2 hostname text
@@ -54,7 +55,7 @@ ServiceSpec: 1 ports [ServicePort], 2 selector {text}, 3 clusterIP text, 4 type 
 21 loadBalancerClass text, 22 internalTrafficPolicy text
 ServicePort: 1 name text, 2 protocol text, 3 port int, 4 targetPort IntOrString, 5 nodePort int, \
 6 appProtocol text
-Deployment: 1 metadata ObjectMeta, 2 spec DeploymentSpec, 3 status DeploymentStatus
+*Deployment: 1 metadata ObjectMeta, 2 spec DeploymentSpec, 3 status DeploymentStatus
 DeploymentStatus: 1 observedGeneration int, 2 replicas int, 3 updatedReplicas int, \
 4 availableReplicas int, 5 unavailableReplicas int, 7 readyReplicas int
 DeploymentSpec: 1 replicas int, 2 selector LabelSelector, 3 template PodTemplateSpec, \
@@ -62,32 +63,32 @@ DeploymentSpec: 1 replicas int, 2 selector LabelSelector, 3 template PodTemplate
 9 progressDeadlineSeconds int
 DeploymentStrategy: 1 type text, 2 rollingUpdate RollingUpdate
 RollingUpdate: 1 maxUnavailable IntOrString, 2 maxSurge IntOrString
-Job: 1 metadata ObjectMeta, 2 spec JobSpec, 3 status JobStatus
+*Job: 1 metadata ObjectMeta, 2 spec JobSpec, 3 status JobStatus
 JobStatus: 4 active int, 5 succeeded int, 6 failed int
 JobSpec: 1 parallelism int, 2 completions int, 3 activeDeadlineSeconds int, \
 4 selector LabelSelector, 5 manualSelector bool, 6 template PodTemplateSpec, 7 backoffLimit int, \
 8 ttlSecondsAfterFinished int, 9 completionMode text, 10 suspend bool
-CronJob: 1 metadata ObjectMeta, 2 spec CronJobSpec, 3 status CronJobStatus
+*CronJob: 1 metadata ObjectMeta, 2 spec CronJobSpec, 3 status CronJobStatus
 CronJobStatus: 1 active [ObjectReference]
 CronJobSpec: 1 schedule text, 2 startingDeadlineSeconds int, 3 concurrencyPolicy text, \
 4 suspend bool, 5 jobTemplate JobTemplateSpec, 6 successfulJobsHistoryLimit int, \
 7 failedJobsHistoryLimit int, 8 timeZone text
 JobTemplateSpec: 1 metadata ObjectMeta, 2 spec JobSpec
-PodDisruptionBudget: 1 metadata ObjectMeta, 2 spec PodDisruptionBudgetSpec, \
+*PodDisruptionBudget: 1 metadata ObjectMeta, 2 spec PodDisruptionBudgetSpec, \
 3 status PodDisruptionBudgetStatus
 PodDisruptionBudgetSpec: 1 minAvailable IntOrString, 2 selector LabelSelector, \
 3 maxUnavailable IntOrString, 4 unhealthyPodEvictionPolicy text
 PodDisruptionBudgetStatus: 1 observedGeneration int, 3 disruptionsAllowed int, \
 4 currentHealthy int, 5 desiredHealthy int, 6 expectedPods int
-PriorityClass: 1 metadata ObjectMeta, 2 value int, 3 globalDefault bool, 4 description text, \
+*PriorityClass: 1 metadata ObjectMeta, 2 value int, 3 globalDefault bool, 4 description text, \
 5 preemptionPolicy text
-ResourceQuota: 1 metadata ObjectMeta, 2 spec ResourceQuotaSpec, 3 status ResourceQuotaStatus
+*ResourceQuota: 1 metadata ObjectMeta, 2 spec ResourceQuotaSpec, 3 status ResourceQuotaStatus
 ResourceQuotaSpec: 1 hard {Quantity}, 2 scopes [text]
 ResourceQuotaStatus: 1 hard {Quantity}, 2 used {Quantity}
-Lease: 1 metadata ObjectMeta, 2 spec LeaseSpec
+*Lease: 1 metadata ObjectMeta, 2 spec LeaseSpec
 LeaseSpec: 1 holderIdentity text, 2 leaseDurationSeconds int, 3 acquireTime MicroTime, \
 4 renewTime MicroTime, 5 leaseTransitions int, 6 strategy text, 7 preferredHolder text
-Pod: 1 metadata ObjectMeta, 2 spec PodSpec, 3 status PodStatus
+*Pod: 1 metadata ObjectMeta, 2 spec PodSpec, 3 status PodStatus
 PodStatus: 1 phase text, 3 message text, 4 reason text
 PodTemplateSpec: 1 metadata ObjectMeta, 2 spec PodSpec
 PodSpec: 1 volumes [Volume], 2 containers [Container], 3 restartPolicy text, \
@@ -118,7 +119,7 @@ def _parse() -> dict[str, dict[int, tuple[str, str]]]:
     messages = {}
     for line in _TEXT.strip().splitlines():
         name, _, fields = line.partition(": ")
-        messages[name] = {
+        messages[name.removeprefix("*")] = {
             int(number): (field, type_)
             for number, field, type_ in (each.split() for each in fields.split(", "))
         }
@@ -127,29 +128,7 @@ def _parse() -> dict[str, dict[int, tuple[str, str]]]:
 
 MESSAGES = _parse()
 
-KINDS = {
-    name: name
-    for name in (
-        "Binding",
-        "ConfigMap",
-        "CronJob",
-        "DeleteOptions",
-        "Deployment",
-        "Eviction",
-        "Job",
-        "Lease",
-        "Namespace",
-        "Pod",
-        "PodDisruptionBudget",
-        "PriorityClass",
-        "ResourceQuota",
-        "Secret",
-        "Service",
-        "ServiceAccount",
-    )
-}
-"""The message of each supported kind."""
-
+KINDS = re.findall(r"(?m)^\*(\w+)", _TEXT)
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -172,13 +151,12 @@ def decode(body: bytes) -> dict[str, Any]:
         stated = envelope.get("typeMeta", {})
         kind = stated.get("kind", "")
         api_version = stated.get("apiVersion", "")
-        message = KINDS.get(kind)
-        if message is None:
+        if kind not in KINDS:
             raise UnsupportedMediaTypeError(
                 f"{kind or 'this kind'} is not read as protobuf; send JSON"
             )
         raw = base64.b64decode(envelope.get("raw", ""))
-        return {"apiVersion": api_version, "kind": kind, **_message(raw, message, 0)}
+        return {"apiVersion": api_version, "kind": kind, **_message(raw, kind, 0)}
     except (_Truncated, UnicodeDecodeError, OverflowError):
         raise BadRequestError("the body of the request is not readable as protobuf") from None
 

@@ -114,53 +114,40 @@ def _merge_lists(live: list[Any], applied: list[Any], path: tuple[str, ...]) -> 
 # managedFields ---------------------------------------------------------------------------------
 
 
-class ManagedFieldsEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One entry of `managedFields`."""
-
-    manager: str = ""
-    operation: str = ""
-    api_version: str = ""
-    time: str = ""
-    fields_type: str = ""
-    fields_v1: dict[str, Any] = msgspec.field(name="fieldsV1", default_factory=dict)
-    subresource: str = ""
+def _entries(obj: Object | None) -> dict[FieldManager, Object]:
+    """The entries of `managedFields` by manager."""
+    return {
+        FieldManager(each["manager"], each["operation"], each.get("subresource", "")): each
+        for each in (obj or {}).get("metadata", {}).get("managedFields", ())
+    }
 
 
 def _owned_fields(obj: Object | None) -> OwnedFields:
-    owned = {}
-    for each in (obj or {}).get("metadata", {}).get("managedFields", ()):
-        entry = msgspec.convert(each, ManagedFieldsEntry)
-        manager = FieldManager(entry.manager, entry.operation, entry.subresource)
-        owned[manager] = set(leaves(entry.fields_v1))
-    return owned
+    return {
+        manager: set(leaves(entry.get("fieldsV1", {}))) for manager, entry in _entries(obj).items()
+    }
 
 
 def _with_managed_fields(
     obj: Object, owned: OwnedFields, versioned: Object, at: str, before: Object | None = None
 ) -> Object:
-    old = {
-        (each["manager"], each["operation"], each.get("subresource", "")): each
-        for each in (before or {}).get("metadata", {}).get("managedFields", ())
-    }
+    old = _entries(before)
     entries = []
     for manager, paths in owned.items():
-        if not paths:
-            continue
-        entry = msgspec.to_builtins(
-            ManagedFieldsEntry(
-                manager=manager.name,
-                operation=manager.operation,
-                api_version=versioned.get("apiVersion", ""),
-                time=at,
-                fields_type="FieldsV1",
-                fields_v1=fields_from_leaves(paths),
-                subresource=manager.subresource,
-            )
-        )
-        known = old.get(manager)
-        # An entry with the same fields keeps its time.
-        same = known is not None and known.get("fieldsV1") == entry["fieldsV1"]
-        entries.append(known if same else entry)
+        fields = fields_from_leaves(paths)
+        if manager in old and old[manager].get("fieldsV1") == fields:
+            entries.append(old[manager])  # An entry with the same fields keeps its time.
+        elif paths:
+            entry = {
+                "manager": manager.name,
+                "operation": manager.operation,
+                "apiVersion": versioned.get("apiVersion", ""),
+                "time": at,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": fields,
+                "subresource": manager.subresource,
+            }
+            entries.append({key: value for key, value in entry.items() if value})
     return {**obj, "metadata": {**obj.get("metadata", {}), "managedFields": entries}}
 
 

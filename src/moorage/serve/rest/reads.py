@@ -1,6 +1,7 @@
 """GET: an object, a list, a watch."""
 
 from random import Random
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -24,6 +25,14 @@ from moorage.serve.verbs import scale
 _MIN_WATCH_SECONDS = 1800.0
 
 
+class ReadRequest(NamedTuple):
+    """A parsed GET request."""
+
+    path: ResourcePath
+    options: ListOptions
+    format: ResponseFormat
+
+
 class ReadRequests:
     """Handles GET requests."""
 
@@ -36,52 +45,40 @@ class ReadRequests:
         """Handle a GET of a collection, an object or a subresource."""
         accept = request.headers.get("Accept", "")
         format_ = requests.accepted_format(accept, requests.OBJECT_FORMATS)
-        options = requests.list_options(request.query)
-        if options.watch and not path.subresource:
-            return await self._watch(request, path, options, format_)
-        if path.name:
-            return await self._get(path, options, format_)
-        return await self._list(path, options, format_)
+        read = ReadRequest(path, requests.list_options(request.query), format_)
+        if read.options.watch and not path.subresource:
+            return await self.watches.stream(request, self._watch_request(read))
+        return await (self._get(read) if path.name else self._list(read))
 
-    async def _get(
-        self, path: ResourcePath, options: ListOptions, format_: ResponseFormat
-    ) -> web.Response:
-        store = self._api.store
+    async def _get(self, read: ReadRequest) -> web.Response:
+        path, store = read.path, self._api.store
         stored = store.stored(responses.storage_resource(path.resource), *path.key)
         await store.wait_until_durable()
         if path.subresource == "scale":
             return responses.json(scale.scale_of(stored.object))
-        render = self._render(path, options, format_, single=True)
-        return responses.raw_json(render(stored))
+        return responses.raw_json(self._render(read, single=True)(stored))
 
-    async def _list(
-        self, path: ResourcePath, options: ListOptions, format_: ResponseFormat
-    ) -> web.Response:
-        store, resource = self._api.store, path.resource
+    async def _list(self, read: ReadRequest) -> web.Response:
+        store, resource = self._api.store, read.path.resource
         stored_as = responses.storage_resource(resource)
-        selector = lists.object_selector(resource, options)
-        page = lists.read_page(store, stored_as, path.namespace, selector, options)
+        selector = lists.object_selector(resource, read.options)
+        page = lists.read_page(store, stored_as, read.path.namespace, selector, read.options)
         await store.wait_until_durable()
-        if format_ == TABLE:
+        if read.format == TABLE:
             objects = [responses.from_storage(resource, each.object) for each in page.items]
-            table = self._table(path, options, objects)
-            return responses.json({**table, "metadata": responses.list_metadata(page)})
-        if format_ in (PARTIAL, PARTIAL_LIST):
+            meta = responses.list_metadata(page)
+            return responses.json({**self._table(read, objects), "metadata": meta})
+        if read.format in (PARTIAL, PARTIAL_LIST):
             return responses.json(responses.partial_list(resource, page))
         return responses.raw_json(responses.list_body(resource, page))
 
-    async def _watch(
-        self,
-        request: web.Request,
-        path: ResourcePath,
-        options: ListOptions,
-        format_: ResponseFormat,
-    ) -> web.StreamResponse:
-        selector = lists.object_selector(path.resource, options, path.name)
+    def _watch_request(self, read: ReadRequest) -> WatchRequest:
+        path, options = read.path, read.options
         timeout = options.timeout_seconds
+        selector = lists.object_selector(path.resource, options, path.name)
         if timeout is None:  # Random, so that not all watches end at the same time.
             timeout = _MIN_WATCH_SECONDS * (1 + self._random.random())
-        watch = WatchRequest(
+        return WatchRequest(
             resource=responses.storage_resource(path.resource),
             namespace=path.namespace,
             selector=selector,
@@ -89,40 +86,29 @@ class ReadRequests:
             bookmarks=options.bookmarks,
             initial_events=bool(options.initial_events),
             timeout_seconds=timeout,
-            render=self._render(path, options, format_),
+            render=self._render(read),
         )
-        return await self.watches.stream(request, watch)
 
-    def _render(
-        self,
-        path: ResourcePath,
-        options: ListOptions,
-        format_: ResponseFormat,
-        *,
-        single: bool = False,
-    ) -> Render:
-        resource = path.resource
-        if format_ == PLAIN_JSON:
+    def _render(self, read: ReadRequest, *, single: bool = False) -> Render:
+        resource = read.path.resource
+        if read.format == PLAIN_JSON:
             return lambda stored: responses.object_body(resource, stored)
-        if format_ == TABLE:
+        if read.format == TABLE:
             first = True
 
             def as_table(stored: StoredObject) -> bytes:
                 nonlocal first
-                table = self._table(
-                    path, options, [responses.from_storage(resource, stored.object)]
-                )
+                table = self._table(read, [responses.from_storage(resource, stored.object)])
                 if not first:  # A watch sends the column definitions once.
                     table["columnDefinitions"] = None
                 first = single
-                meta = {"resourceVersion": str(stored.version)}
-                return encode({**table, "metadata": meta})
+                return encode({**table, "metadata": {"resourceVersion": str(stored.version)}})
 
             return as_table
         return lambda stored: encode(
             responses.partial_metadata(responses.from_storage(resource, stored.object))
         )
 
-    def _table(self, path: ResourcePath, options: ListOptions, objects: list[Object]) -> Object:
-        api = self._api
-        return render_table(path.resource, objects, api.store, api.now(), options.include_object)
+    def _table(self, read: ReadRequest, objects: list[Object]) -> Object:
+        store, now = self._api.store, self._api.now()
+        return render_table(read.path.resource, objects, store, now, read.options.include_object)
