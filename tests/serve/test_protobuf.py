@@ -1,4 +1,4 @@
-"""Bodies as kubectl's typed commands send them."""
+"""Protobuf bodies as kubectl's typed commands send them."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def varint(number):
 
 
 def field(number, value):
-    """One field as it stands on the wire; a number, a text, or a message as a list of fields."""
+    """One encoded field: a number, a string, or a message as a list of fields."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value % 2**64)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The store: versions, the log, snapshots of the past, and the journal beneath it."""
+"""The store: versions, change logs, snapshots of earlier versions, and the journal."""
 
 import asyncio
 import itertools
@@ -49,7 +49,7 @@ def names(found):
     return [obj["metadata"]["name"] for obj in found]
 
 
-def test_create_stamps_and_counts(store):
+def test_create_sets_uid_timestamp_and_version(store):
     first, second = store.create(CONFIG_MAPS, cm("a")), store.create(CONFIG_MAPS, cm("b"))
     assert first["metadata"]["uid"] == "uid-1"
     assert first["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
@@ -59,7 +59,7 @@ def test_create_stamps_and_counts(store):
     assert listed(store) == [first, second]
 
 
-def test_names_are_taken_per_namespace_and_resource(store):
+def test_names_are_unique_per_namespace_and_resource(store):
     store.create(CONFIG_MAPS, cm("a"))
     store.create(CONFIG_MAPS, cm("a", "other"))
     store.create(PODS, cm("a"))
@@ -68,7 +68,7 @@ def test_names_are_taken_per_namespace_and_resource(store):
     assert len(store.snapshot(CONFIG_MAPS, "other")) == 1
 
 
-def test_nothing_of_an_object_is_dropped(store):
+def test_unknown_fields_are_kept(store):
     odd = cm("a") | {"spec": {"deep": [{"x": None, "y": [1, 2.5, "z", True]}]}}
     store.create(CONFIG_MAPS, odd)
     assert store.get(CONFIG_MAPS, "default", "a")["spec"] == odd["spec"]
@@ -86,15 +86,15 @@ def test_replace_requires_the_expected_version(store):
         store.update(CONFIG_MAPS, cm("b"))
 
 
-def test_an_update_that_changes_nothing_is_none(store):
+def test_update_without_a_difference_has_no_event(store):
     first = store.create(CONFIG_MAPS, cm("a", x="1"))
-    heard = []
-    store.subscribe(heard.append)
+    changes = []
+    store.subscribe(changes.append)
     assert store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}}) is first
-    assert (store.version, heard) == (int(first["metadata"]["resourceVersion"]), [])
+    assert (store.version, changes) == (int(first["metadata"]["resourceVersion"]), [])
 
 
-def test_a_deletion_has_a_version_of_its_own(store):
+def test_deletion_has_its_own_version(store):
     first = store.create(CONFIG_MAPS, cm("a"))
     last = store.delete(CONFIG_MAPS, "default", "a")
     assert int(last["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
@@ -102,20 +102,20 @@ def test_a_deletion_has_a_version_of_its_own(store):
         store.delete(CONFIG_MAPS, "default", "a")
 
 
-def test_subscribers_hear_of_every_change_with_what_was_before(store):
-    heard = []
-    end = store.subscribe(heard.append)
+def test_subscribers_get_every_change_with_the_object_before(store):
+    changes = []
+    end = store.subscribe(changes.append)
     first = store.create(CONFIG_MAPS, cm("a"))
     second = store.update(CONFIG_MAPS, {**first, "data": {"x": "1"}})
     store.delete(CONFIG_MAPS, "default", "a")
     end()
     store.create(CONFIG_MAPS, cm("b"))
-    assert [(each.type, each.before) for each in heard] == [
+    assert [(each.type, each.before) for each in changes] == [
         ("ADDED", None),
         ("MODIFIED", first),
         ("DELETED", second),
     ]
-    assert [each.version for each in heard] == sorted(each.version for each in heard)
+    assert [each.version for each in changes] == sorted(each.version for each in changes)
 
 
 def test_changes_since_a_version(store):
@@ -126,7 +126,7 @@ def test_changes_since_a_version(store):
     assert names(each.object for each in store.log(CONFIG_MAPS).since(since)) == ["b"]
 
 
-def test_old_changes_are_forgotten_one_resource_at_a_time():
+def test_change_logs_are_limited_per_resource():
     store = make_store(log_size=3)
     begin = store.version
     store.create(PODS, cm("p"))
@@ -138,7 +138,7 @@ def test_old_changes_are_forgotten_one_resource_at_a_time():
     assert len(store.log(CONFIG_MAPS).since(store.version - 3)) == 3
 
 
-def test_a_snapshot_shows_the_past(store):
+def test_snapshot_of_an_earlier_version(store):
     store.create(CONFIG_MAPS, cm("a", x="1"))
     store.create(CONFIG_MAPS, cm("b"))
     then = store.version
@@ -150,7 +150,7 @@ def test_a_snapshot_shows_the_past(store):
     assert names(listed(store)) == ["a", "c"]
 
 
-def test_events_have_two_doors_and_one_storage(store):
+def test_events_of_two_groups_share_one_storage(store):
     store.create(EVENTS, cm("e"))
     assert store.get(EVENTS_V1, "default", "e") is store.get(EVENTS, "default", "e")
 
@@ -166,7 +166,7 @@ def test_what_is_too_large_does_not_get_in(store):
 
 
 def write(folder, change, *, clean=True):
-    """Run a change on the store in a folder; then end it, or let the power go."""
+    """Run a change on the store of a folder, then close it or simulate a crash."""
 
     async def run():
         store = make_store(SqliteJournal(folder))
@@ -177,7 +177,7 @@ def write(folder, change, *, clean=True):
         if clean:
             store.close()
         else:
-            store._journal._database.close()  # As good as pulled: nothing more is written.
+            store._journal._database.close()  # As after a crash: nothing more is written.
         return result
 
     return asyncio.run(run())
@@ -192,19 +192,19 @@ def fill(store):
     return listed(store), store.version
 
 
-def test_all_of_it_is_there_again(tmp_path):
+def test_all_objects_are_loaded_again(tmp_path):
     objects, version = write(tmp_path, fill)
     again, version_again = write(tmp_path, lambda store: (listed(store), store.version))
     assert (again, version_again) == (objects, version)
 
 
-def test_versions_grow_over_restarts_and_leap_after_a_crash(tmp_path):
+def test_versions_have_a_gap_after_a_crash(tmp_path):
     _, version = write(tmp_path, fill, clean=False)
     assert write(tmp_path, lambda store: store.version) == version + VERSION_GAP
     assert write(tmp_path, lambda store: store.version) == version + VERSION_GAP
 
 
-def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
+def test_watches_resume_after_a_clean_stop_only(tmp_path):
     _, version = write(tmp_path, fill)
     resumed = write(tmp_path, lambda store: list(store.log(CONFIG_MAPS).since(version)))
     assert resumed == []
@@ -213,7 +213,7 @@ def test_watches_resume_after_a_clean_end_and_not_after_a_crash(tmp_path):
         write(tmp_path, lambda store: store.log(CONFIG_MAPS).since(version + 1))
 
 
-def test_a_thousand_writes_share_a_few_commits(tmp_path):
+def test_concurrent_writes_share_commits(tmp_path):
     commits = []
 
     class Counting(SqliteJournal):
@@ -237,7 +237,7 @@ def test_a_thousand_writes_share_a_few_commits(tmp_path):
     assert len(commits) < 100
 
 
-def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
+def test_failed_disk_write_acknowledges_nothing(tmp_path):
     class Failing(SqliteJournal):
         def _commit(self, rows):
             raise sqlite3.OperationalError("disk is full")
@@ -255,7 +255,7 @@ def test_a_disk_that_fails_acknowledges_nothing(tmp_path):
     asyncio.run(run())
 
 
-def test_a_folder_has_one_server_at_a_time(tmp_path):
+def test_data_folder_has_one_server_at_a_time(tmp_path):
     store = make_store(SqliteJournal(tmp_path))
     with pytest.raises(InputError, match="cannot be used to store data"):
         make_store(SqliteJournal(tmp_path))

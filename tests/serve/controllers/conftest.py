@@ -1,4 +1,4 @@
-"""A whole playground on virtual time, without HTTP: every controller, kubelets, the scheduler."""
+"""A control plane on virtual time, without HTTP: all controllers, kubelets, the scheduler."""
 
 import itertools
 from random import Random
@@ -14,11 +14,11 @@ from moorage.serve.status_errors import NotFoundError
 from moorage.serve.store import Store
 
 NOON = 1_800_000_000.0
-MOST_TURNS = 10_000
+MAX_TURNS = 10_000
 
 
 class World:
-    """Objects by kind and name; time passes when it is told to."""
+    """An API server with its control plane; time passes in `run` only."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -30,25 +30,25 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Controllers and scheduler start, on whatever the store has."""
-        self.playground = ControlPlane(self.api, Scheduler(), stopwatch=lambda: 0.0)
+        """Start controllers and scheduler on the objects of the store."""
+        self.control_plane = ControlPlane(self.api, Scheduler(), stopwatch=lambda: 0.0)
         self.settle()
 
     def settle(self) -> None:
-        """Do everything that can be done at this moment."""
-        for _ in range(MOST_TURNS):
-            if not self.playground.has_work:
+        """Run all tasks that are due now."""
+        for _ in range(MAX_TURNS):
+            if not self.control_plane.has_work:
                 return
-            self.playground.turn()
-        raise AssertionError("the controllers do not come to rest")
+            self.control_plane.turn()
+        raise AssertionError("the controllers do not settle")
 
     def run(self, seconds: float) -> None:
-        """Let time pass, and do what is due on the way."""
+        """Advance the time, and run the tasks that become due."""
         end = self.now + seconds
         self.settle()
-        while (at := self.playground.deadline) is not None and at <= end:
+        while (at := self.control_plane.deadline) is not None and at <= end:
             self.now = max(self.now, at)
-            self.playground.turn()
+            self.control_plane.turn()
             self.settle()
         self.now = end
 
@@ -82,7 +82,7 @@ class World:
         return list(self.store.each(resource(kind)))
 
     def change(self, kind: str, name: str, **fields) -> None:
-        """Set fields of the spec, as a user would."""
+        """Update fields of the spec."""
         obj = self.get(kind, name)
         self.api.update(resource(kind), {**obj, "spec": {**obj["spec"], **fields}})
         self.settle()

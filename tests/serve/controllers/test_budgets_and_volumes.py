@@ -1,4 +1,4 @@
-"""Disruption budgets count; claims find their volumes; the scheduler does its part."""
+"""Disruption budgets, volumes and the scheduler, with all controllers running."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def web(replicas, cpu="100m", **spec):
         pytest.param({"minAvailable": 9}, 9, 0, id="more than there are"),
     ],
 )
-def test_how_many_may_be_evicted(world, limit, desired, allowed):
+def test_disruptions_allowed(world, limit, desired, allowed):
     world.nodes(2)
     world.create("Deployment", "web", **web(4))
     selector = {"matchLabels": WEB}
@@ -42,7 +42,7 @@ def test_how_many_may_be_evicted(world, limit, desired, allowed):
     assert (status["desiredHealthy"], status["disruptionsAllowed"]) == (desired, allowed)
 
 
-def test_an_eviction_is_refused_until_the_last_one_is_made_up_for(world):
+def test_eviction_waits_until_the_evicted_pod_is_replaced(world):
     world.nodes(2)
     world.create("Deployment", "web", **web(3))
     spec = {"selector": {"matchLabels": WEB}, "minAvailable": 2}
@@ -95,7 +95,7 @@ def user(name):
     }
 
 
-def test_a_claim_takes_the_smallest_volume_that_is_large_enough(world):
+def test_claim_binds_the_smallest_volume_that_is_large_enough(world):
     for name, size in (("large", "9Gi"), ("medium", "5Gi"), ("small", "1Gi")):
         volume(world, name, size)
     claim(world, "data", size="2Gi")
@@ -110,7 +110,7 @@ def test_a_claim_takes_the_smallest_volume_that_is_large_enough(world):
     assert volume_phase(world, "medium") == "Released"
 
 
-def test_a_volume_is_made_after_a_moment_and_goes_with_its_claim(world):
+def test_volume_is_provisioned_and_deleted_with_its_claim(world):
     world.create("StorageClass", "fast", provisioner="moorage.dev/disk")
     claim(world, "data")
     assert phase(world, "data") == "Pending"
@@ -121,7 +121,7 @@ def test_a_volume_is_made_after_a_moment_and_goes_with_its_claim(world):
     assert world.all("PersistentVolume") == []
 
 
-def test_a_class_that_waits_makes_the_volume_in_the_zone_of_the_first_consumer(world):
+def test_wait_for_first_consumer_provisions_in_the_zone_of_the_consumer(world):
     world.nodes(1, **{"topology.kubernetes.io/zone": "b"})
     late = {"volumeBindingMode": "WaitForFirstConsumer"}
     world.create("StorageClass", "fast", provisioner="moorage.dev/disk", **late)
@@ -148,7 +148,7 @@ def test_the_schedulers_annotation_selects_a_node_too(world):
     assert phase(world, "data") == "Bound"
 
 
-def test_an_ephemeral_volume_brings_its_claim_along_and_takes_it_away(world):
+def test_ephemeral_volume_creates_and_deletes_its_claim(world):
     world.nodes(1)
     world.create("StorageClass", "fast", provisioner="moorage.dev/disk")
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -165,7 +165,7 @@ def test_an_ephemeral_volume_brings_its_claim_along_and_takes_it_away(world):
     assert world.all("PersistentVolume") == []
 
 
-def test_a_pod_does_not_start_before_its_volume_is_there(world):
+def test_pod_starts_after_its_volume_is_bound(world):
     world.nodes(1)
     claim(world, "data", class_="none")
     world.create("Pod", "user", spec={**user("data"), "nodeName": "n0"})
@@ -179,7 +179,7 @@ def test_a_pod_does_not_start_before_its_volume_is_there(world):
 # The scheduler -----------------------------------------------------------------------------------
 
 
-def test_why_a_pod_is_pending_can_be_read_in_its_condition_and_its_events(world):
+def test_pending_pod_has_the_reason_in_its_condition_and_events(world):
     world.nodes(2)
     world.create("Deployment", "web", **web(1, cpu="100"))
     (pod,) = world.pods(**WEB)
@@ -191,7 +191,7 @@ def test_why_a_pod_is_pending_can_be_read_in_its_condition_and_its_events(world)
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
 
 
-def test_a_pod_of_higher_priority_takes_the_place_of_others(world):
+def test_pod_of_higher_priority_preempts_others(world):
     world.nodes(1)
     world.create("PriorityClass", "gold", value=1000)
     world.create("Deployment", "web", **web(2, cpu="4"))
@@ -216,7 +216,7 @@ def test_the_same_note_is_one_event_with_a_count_and_old_ones_go(world):
     assert world.all("Event") == []
 
 
-def test_a_new_node_lets_waiting_pods_run(world):
+def test_new_node_lets_pending_pods_run(world):
     world.create("Deployment", "web", **web(3))
     world.run(5)
     assert world.running(**WEB) == []

@@ -1,4 +1,4 @@
-"""What controllers tell about what they did: Events in Kubernetes' words, and not too many."""
+"""The Events of controllers: Kubernetes' words, combined and limited."""
 
 import pytest
 
@@ -30,8 +30,8 @@ def events(world, kind):
     return [e for e in world.all("Event") if e["involvedObject"]["kind"] == kind]
 
 
-def told(world, kind):
-    """What Events say about the one object of a kind, in order: reason, text, how often."""
+def events_about(world, kind):
+    """Reason, message and count of the Events about the one object of a kind."""
     return [(e["reason"], e["message"], e["count"]) for e in events(world, kind)]
 
 
@@ -42,7 +42,7 @@ def told(world, kind):
         ("ReplicationController", "replication-controller"),
     ],
 )
-def test_pods_that_are_made_and_deleted(world, kind, reporter):
+def test_events_of_created_and_deleted_pods(world, kind, reporter):
     world.nodes(2)
     fields = workload(replicas=2)
     if kind == "ReplicationController":
@@ -51,19 +51,19 @@ def test_pods_that_are_made_and_deleted(world, kind, reporter):
     world.run(5)
     made = sorted(pod["metadata"]["name"] for pod in world.pods(app="web"))
     created = [("SuccessfulCreate", f"Created pod: {name}", 1) for name in made]
-    assert sorted(told(world, kind)) == created
+    assert sorted(events_about(world, kind)) == created
     world.change(kind, "web", replicas=0)
     world.run(60)
     deleted = [("SuccessfulDelete", f"Deleted pod: {name}", 1) for name in made]
-    assert sorted(told(world, kind)) == created + deleted
+    assert sorted(events_about(world, kind)) == created + deleted
     assert {event["source"]["component"] for event in events(world, kind)} == {reporter}
     assert {event["type"] for event in events(world, kind)} == {"Normal"}
 
 
-def test_a_large_set_is_told_about_in_few_words(world):
+def test_events_of_a_large_set_are_combined(world):
     world.create("ReplicaSet", "web", **workload(replicas=60))
     world.run(5)
-    *single, (_, text, count) = told(world, "ReplicaSet")
+    *single, (_, text, count) = events_about(world, "ReplicaSet")
     assert len(single) == 9
     assert all(text.startswith("Created pod: web-") for _, text, _ in single)
     assert text.startswith("(combined from similar events): Created pod: web-")
@@ -71,7 +71,7 @@ def test_a_large_set_is_told_about_in_few_words(world):
     world.run(601)
     world.change("ReplicaSet", "web", replicas=62)
     world.run(5)
-    assert len(told(world, "ReplicaSet")) == 12  # After a pause each counts again.
+    assert len(events_about(world, "ReplicaSet")) == 12  # After a pause each counts again.
 
 
 def test_a_daemon_set(world):
@@ -82,7 +82,7 @@ def test_a_daemon_set(world):
     world.run(5)
     (pod,) = world.pods(app="web")
     text = f"Created pod: {pod['metadata']['name']}"
-    assert told(world, "DaemonSet") == [("SuccessfulCreate", text, 1)]
+    assert events_about(world, "DaemonSet") == [("SuccessfulCreate", text, 1)]
 
 
 def test_a_stateful_set(world):
@@ -90,7 +90,7 @@ def test_a_stateful_set(world):
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     world.create("StatefulSet", "db", **workload(volumeClaimTemplates=[claim]))
     world.run(5)
-    assert told(world, "StatefulSet") == [
+    assert events_about(world, "StatefulSet") == [
         ("SuccessfulCreate", "Create Claim data-db-0 Pod db-0 in StatefulSet db success", 1),
         ("SuccessfulCreate", "Create Pod db-0 in StatefulSet db successful", 1),
     ]
@@ -104,27 +104,27 @@ def test_a_deployment(world):
     name = only["metadata"]["name"]
     world.change("Deployment", "web", replicas=1)
     world.run(5)
-    assert told(world, "Deployment") == [
+    assert events_about(world, "Deployment") == [
         ("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to 3", 1),
         ("ScalingReplicaSet", f"Scaled down replica set {name} from 3 to 1", 1),
     ]
 
 
-def test_a_job_that_completes(world):
+def test_completed_job(world):
     world.nodes(1)
     world.create("Job", "sums", **job())
     world.run(10)
     (pod,) = world.pods()
-    assert told(world, "Job") == [
+    assert events_about(world, "Job") == [
         ("SuccessfulCreate", f"Created pod: {pod['metadata']['name']}", 1),
         ("Completed", "Job completed", 1),
     ]
 
 
-def test_a_job_that_fails(world):
+def test_failed_job(world):
     world.nodes(1)
     world.create("Job", "sums", **job(**{"moorage.dev/exit-code": "1"}))
     world.run(10)
     text = "Job has reached the specified backoff limit"
-    assert told(world, "Job")[1:] == [("BackoffLimitExceeded", text, 1)]
+    assert events_about(world, "Job")[1:] == [("BackoffLimitExceeded", text, 1)]
     assert events(world, "Job")[1]["type"] == "Warning"

@@ -1,4 +1,4 @@
-"""Nodes that fall ill, pods that leave them, kubelets that start and end pods."""
+"""Node lifecycle, evictions by taints, and kubelets that start and end pods."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def phase(world, name):
 # Kubelets ----------------------------------------------------------------------------------------
 
 
-def test_a_node_that_says_nothing_registers_with_the_usual(world):
+def test_node_without_status_gets_default_capacity(world):
     world.create("Node", "n0")
     node = world.get("Node", "n0")
     assert node["status"]["allocatable"]["cpu"] == "8"
@@ -39,7 +39,7 @@ def test_a_node_that_says_nothing_registers_with_the_usual(world):
     assert ready(world, "n0") == "True"
 
 
-def test_a_node_keeps_what_it_says_of_itself(world):
+def test_node_keeps_its_own_capacity(world):
     world.create("Node", "n0", status={"capacity": {"cpu": "2", "memory": "1Gi", "pods": "3"}})
     assert world.get("Node", "n0")["status"]["allocatable"]["cpu"] == "2"
 
@@ -56,7 +56,7 @@ def test_heartbeats_renew_the_lease(world):
     assert ready(world, "n0") == "True"
 
 
-def test_a_pod_starts_a_moment_after_it_is_bound_and_runs(world):
+def test_bound_pod_starts_after_a_short_time(world):
     world.nodes(1)
     pod(world, "web")
     assert (phase(world, "web"), world.get("Pod", "web")["spec"]["nodeName"]) == ("Pending", "n0")
@@ -85,7 +85,7 @@ def test_a_pod_starts_a_moment_after_it_is_bound_and_runs(world):
         pytest.param({"moorage.dev/run-seconds": "soon"}, "Running", id="unreadable is unsaid"),
     ],
 )
-def test_how_a_pod_ends_by_itself(world, annotations, ends):
+def test_pod_ends_after_its_run_seconds(world, annotations, ends):
     world.nodes(1)
     pod(world, "web", annotations=annotations)
     world.run(25)
@@ -103,7 +103,7 @@ def test_how_a_pod_ends_by_itself(world, annotations, ends):
         pytest.param({"moorage.dev/stop-seconds": "20"}, 0, 0, id="or at once"),
     ],
 )
-def test_a_deleted_pod_ends_with_grace(world, annotations, grace, gone_after):
+def test_deleted_pod_ends_after_its_grace_period(world, annotations, grace, gone_after):
     world.nodes(1)
     pod(world, "web", annotations=annotations)
     world.run(2)
@@ -119,7 +119,7 @@ def test_a_deleted_pod_ends_with_grace(world, annotations, grace, gone_after):
 # Lifecycle ---------------------------------------------------------------------------------------
 
 
-def test_a_node_made_not_ready_is_tainted_and_recovers(world):
+def test_not_ready_node_is_tainted_and_recovers(world):
     world.nodes(1)
     world.annotate("Node", "n0", **{"moorage.dev/kubelet": "not-ready"})
     assert ready(world, "n0") == "False"
@@ -129,7 +129,7 @@ def test_a_node_made_not_ready_is_tainted_and_recovers(world):
     assert taints(world, "n0") == []
 
 
-def test_a_silent_node_is_unreachable_after_a_while(world):
+def test_node_without_heartbeats_becomes_unreachable(world):
     world.nodes(1)
     world.annotate("Node", "n0", **{"moorage.dev/kubelet": "stopped"})
     world.run(25)
@@ -139,7 +139,7 @@ def test_a_silent_node_is_unreachable_after_a_while(world):
     assert taints(world, "n0") == [(UNREACHABLE, "NoExecute"), (UNREACHABLE, "NoSchedule")]
 
 
-def test_pods_leave_a_sick_node_after_their_toleration_and_not_before(world):
+def test_pods_are_evicted_after_their_toleration_seconds(world):
     world.nodes(1)
     hasty = {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
     loyal = {"operator": "Exists"}
@@ -160,7 +160,7 @@ def test_pods_leave_a_sick_node_after_their_toleration_and_not_before(world):
     assert [n for n in ("hasty", "usual", "loyal") if world.exists("Pod", n)] == ["loyal"]
 
 
-def test_a_recovered_node_keeps_the_pods_that_were_about_to_leave(world):
+def test_recovered_node_keeps_its_pods(world):
     world.nodes(1)
     pod(world, "web")
     world.run(2)
@@ -174,7 +174,7 @@ def test_a_recovered_node_keeps_the_pods_that_were_about_to_leave(world):
     assert {"Ready": "True"}.items() <= {c["type"]: c["status"] for c in conditions}.items()
 
 
-def test_a_taint_of_the_users_makes_pods_leave_at_once(world):
+def test_no_execute_taint_evicts_pods_at_once(world):
     world.nodes(1)
     pod(world, "web")
     world.run(2)
@@ -184,7 +184,7 @@ def test_a_taint_of_the_users_makes_pods_leave_at_once(world):
     assert taints(world, "n0") == [("out", "NoExecute")]
 
 
-def test_a_pod_that_comes_after_the_taint_has_its_time_from_then_on(world):
+def test_toleration_seconds_start_when_the_pod_is_bound(world):
     world.nodes(1)
     world.change("Node", "n0", taints=[{"key": "out", "effect": "NoExecute"}])
     world.run(100)
@@ -196,7 +196,7 @@ def test_a_pod_that_comes_after_the_taint_has_its_time_from_then_on(world):
     assert not world.exists("Pod", "web")
 
 
-def test_a_cordoned_node_is_tainted_as_long_as_it_is(world):
+def test_cordoned_node_is_tainted_until_uncordoned(world):
     world.nodes(1)
     world.change("Node", "n0", unschedulable=True)
     assert taints(world, "n0") == [("node.kubernetes.io/unschedulable", "NoSchedule")]
@@ -204,7 +204,7 @@ def test_a_cordoned_node_is_tainted_as_long_as_it_is(world):
     assert taints(world, "n0") == []
 
 
-def test_pods_of_a_deleted_node_are_lost_after_a_while_and_replaced(world):
+def test_pods_of_a_deleted_node_are_collected_and_replaced(world):
     world.nodes(2)
     labels = {"app": "web"}
     made = {"metadata": {"labels": labels}, "spec": SMALL}
@@ -224,7 +224,7 @@ def test_pods_of_a_deleted_node_are_lost_after_a_while_and_replaced(world):
     assert not world.exists("Lease", lost["spec"]["nodeName"], "kube-node-lease")
 
 
-def test_a_stopped_kubelet_neither_starts_nor_ends_pods(world):
+def test_stopped_kubelet_neither_starts_nor_ends_pods(world):
     world.nodes(1)
     pod(world, "old")
     world.run(2)

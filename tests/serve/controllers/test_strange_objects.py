@@ -1,4 +1,4 @@
-"""Whatever the API lets in, no controller stumbles over: valid objects with a field gone wrong."""
+"""Controllers handle every object that the API accepts: valid objects with one changed field."""
 
 import copy
 import logging
@@ -120,7 +120,7 @@ def spoilt(obj, random):
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
-def test_no_controller_stumbles(world, kind, caplog):
+def test_controllers_handle_unexpected_objects(world, kind, caplog):
     random = Random(kind)
     world.nodes(2, a="b")
     world.create("StorageClass", "fast", provisioner="x")

@@ -1,4 +1,4 @@
-"""Workloads make their pods: as many as asked, where asked, in the order asked."""
+"""Workload controllers: number, nodes and order of their pods, rollouts, deletion."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def images(pods):
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "Deployment"])
-def test_as_many_pods_as_asked(world, kind):
+def test_replica_set_creates_its_replicas(world, kind):
     world.nodes(3)
     fields = workload(replicas=3)
     if kind == "ReplicationController":
@@ -42,7 +42,7 @@ def test_as_many_pods_as_asked(world, kind):
     assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (1, 1, 1)
 
 
-def test_a_deleted_pod_is_replaced(world):
+def test_deleted_pod_is_replaced(world):
     world.nodes(1)
     world.create("ReplicaSet", "web", **workload(replicas=2))
     world.run(5)
@@ -53,7 +53,7 @@ def test_a_deleted_pod_is_replaced(world):
     assert not world.exists("Pod", first)
 
 
-def test_pods_without_a_node_are_given_up_first(world):
+def test_unassigned_pods_are_deleted_first(world):
     world.nodes(1)
     fields = workload(replicas=3)
     fields["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
@@ -65,7 +65,7 @@ def test_pods_without_a_node_are_given_up_first(world):
     assert {pod["metadata"]["name"] for pod in world.pods(app="web")} == running
 
 
-def test_a_matching_pod_without_owner_is_adopted_and_one_that_no_longer_matches_is_let_go(world):
+def test_matching_orphans_are_adopted_and_others_released(world):
     world.nodes(1)
     world.create("Pod", "alone", metadata={"labels": {"app": "web"}}, spec=template({})["spec"])
     world.create("ReplicaSet", "web", **workload(replicas=2))
@@ -80,7 +80,7 @@ def test_a_matching_pod_without_owner_is_adopted_and_one_that_no_longer_matches_
     assert len(world.pods(app="web")) == 2
 
 
-def test_a_refused_pod_is_told_about_and_tried_again(world):
+def test_failed_pod_creation_emits_an_event_and_is_retried(world):
     world.nodes(1)
     fields = workload(replicas=1)
     fields["spec"]["template"]["spec"]["priorityClassName"] = "gold"
@@ -105,7 +105,7 @@ def test_a_refused_pod_is_told_about_and_tried_again(world):
         pytest.param({"maxSurge": "100%", "maxUnavailable": 0}, 8, 4, id="all at once"),
     ],
 )
-def test_a_rolling_update_stays_within_its_limits(world, strategy, most, fewest):
+def test_rolling_update_stays_within_its_limits(world, strategy, most, fewest):
     world.nodes(3)
     rolling = {"type": "RollingUpdate", "rollingUpdate": strategy}
     world.create("Deployment", "web", **workload(replicas=4, strategy=rolling))
@@ -122,7 +122,7 @@ def test_a_rolling_update_stays_within_its_limits(world, strategy, most, fewest)
     assert "unavailableReplicas" not in status
 
 
-def test_recreate_ends_all_old_pods_before_the_first_new_one(world):
+def test_recreate_ends_all_old_pods_before_new_ones_start(world):
     world.nodes(3)
     world.create("Deployment", "web", **workload(replicas=3, strategy={"type": "Recreate"}))
     world.run(5)
@@ -134,7 +134,7 @@ def test_recreate_ends_all_old_pods_before_the_first_new_one(world):
     assert len(world.running(app="web")) == 3
 
 
-def test_going_back_finds_the_old_set_again_under_a_new_revision(world):
+def test_rollback_reuses_the_old_set_with_a_new_revision(world):
     world.nodes(3)
     world.create("Deployment", "web", **workload(replicas=2))
     world.run(5)
@@ -148,7 +148,7 @@ def test_going_back_finds_the_old_set_again_under_a_new_revision(world):
     assert world.get("Deployment", "web")["metadata"]["annotations"][revision] == "3"
 
 
-def test_empty_fields_that_a_client_adds_or_drops_make_no_new_template(world):
+def test_empty_fields_do_not_change_the_template_hash(world):
     world.nodes(1)
     bare = template({"app": "web"})
     del bare["spec"]["containers"][0]["resources"]
@@ -172,7 +172,7 @@ def test_empty_fields_that_a_client_adds_or_drops_make_no_new_template(world):
         pytest.param({}, {"nodeSelector": {"name": ""}}, 2, id="a label called as a field"),
     ],
 )
-def test_zeros_that_mean_nothing_make_no_new_template(world, container, pod, sets):
+def test_zero_values_do_not_change_the_template_hash(world, container, pod, sets):
     world.nodes(1)
     first = template({"app": "web"})
     first["spec"]["containers"][0]["env"] = [{"name": "A", "value": ""}]
@@ -185,7 +185,7 @@ def test_zeros_that_mean_nothing_make_no_new_template(world, container, pod, set
     assert len(world.all("ReplicaSet")) == sets
 
 
-def test_scaled_in_the_middle_of_a_rollout_both_sets_grow_by_their_share(world):
+def test_scaling_during_a_rollout_is_proportional(world):
     world.nodes(3)
     rolling = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     world.create("Deployment", "web", **workload(replicas=10, strategy=rolling))
@@ -200,7 +200,7 @@ def test_scaled_in_the_middle_of_a_rollout_both_sets_grow_by_their_share(world):
     assert sorted(each["spec"]["replicas"] for each in world.all("ReplicaSet")) == [7, 11]
 
 
-def test_a_rollout_that_gets_nowhere_fails_after_its_deadline_and_recovers(world):
+def test_rollout_without_progress_fails_after_its_deadline_and_recovers(world):
     world.nodes(1)
     world.create("Deployment", "web", **workload(replicas=2, progressDeadlineSeconds=30))
     world.run(5)
@@ -232,7 +232,7 @@ def test_old_sets_beyond_the_history_limit_are_deleted(world):
     assert len(world.all("ReplicaSet")) == 2
 
 
-def test_a_paused_deployment_keeps_its_template_and_can_be_scaled(world):
+def test_paused_deployment_can_be_scaled(world):
     world.nodes(1)
     world.create("Deployment", "web", **workload(replicas=1))
     world.run(5)
@@ -257,7 +257,7 @@ def names(pods):
     return sorted(pod["metadata"]["name"] for pod in pods)
 
 
-def test_a_stateful_set_begins_one_after_the_other_with_claims_that_outlive_it(world):
+def test_stateful_set_creates_pods_in_order_and_keeps_claims(world):
     world.nodes(3)
     world.create(
         "StorageClass",
@@ -282,7 +282,7 @@ def test_a_stateful_set_begins_one_after_the_other_with_claims_that_outlive_it(w
     assert {claim["status"]["phase"] for claim in claims} == {"Bound"}
 
 
-def test_a_stateful_set_replaces_its_pods_from_the_top_down_to_the_partition(world):
+def test_stateful_set_replaces_pods_from_the_highest_down_to_the_partition(world):
     world.nodes(3)
     world.create("StatefulSet", "db", **workload("db", replicas=3, serviceName="db"))
     world.run(10)
@@ -294,7 +294,7 @@ def test_a_stateful_set_replaces_its_pods_from_the_top_down_to_the_partition(wor
     assert got == {"db-0": "web:1", "db-1": "web:2", "db-2": "web:2"}
 
 
-def test_a_parallel_stateful_set_begins_all_at_once(world):
+def test_parallel_stateful_set_creates_all_pods_at_once(world):
     world.nodes(3)
     fields = workload("db", replicas=3, serviceName="db", podManagementPolicy="Parallel")
     world.create("StatefulSet", "db", **fields)
@@ -308,7 +308,7 @@ def hosts(pods):
     return sorted(pod["spec"].get("nodeName", "") for pod in pods)
 
 
-def test_a_daemon_set_has_a_pod_on_every_node_that_it_fits(world):
+def test_daemon_set_has_a_pod_on_every_eligible_node(world):
     world.nodes(3)
     world.create("DaemonSet", "agent", **workload("agent"))
     world.run(5)
@@ -321,7 +321,7 @@ def test_a_daemon_set_has_a_pod_on_every_node_that_it_fits(world):
     assert world.get("DaemonSet", "agent")["status"]["desiredNumberScheduled"] == 4
 
 
-def test_a_daemons_pod_is_pinned_by_node_affinity_and_tolerates_sick_nodes(world):
+def test_daemon_set_pod_has_node_affinity_and_tolerates_condition_taints(world):
     world.nodes(1)
     world.create("DaemonSet", "agent", **workload("agent"))
     (pod,) = world.pods(app="agent")
@@ -334,7 +334,7 @@ def test_a_daemons_pod_is_pinned_by_node_affinity_and_tolerates_sick_nodes(world
     assert all("tolerationSeconds" not in each for each in pod["spec"]["tolerations"])
 
 
-def test_a_daemon_set_replaces_its_pods_one_by_one(world):
+def test_daemon_set_replaces_its_pods_one_by_one(world):
     world.nodes(3)
     world.create("DaemonSet", "agent", **workload("agent"))
     world.run(5)
@@ -364,7 +364,7 @@ def outcome(world, name):
     return types, status.get("succeeded", 0), status.get("failed", 0)
 
 
-def test_a_job_runs_until_enough_have_succeeded_and_never_too_many_at_once(world):
+def test_job_completes_within_its_parallelism(world):
     world.nodes(2)
     world.create("Job", "sums", **job(completions=5, parallelism=2))
     for _ in range(80):
@@ -374,7 +374,7 @@ def test_a_job_runs_until_enough_have_succeeded_and_never_too_many_at_once(world
     assert len(world.pods()) == 5
 
 
-def test_a_finished_pod_counts_even_if_somebody_deletes_it_at_once(world):
+def test_finished_pod_counts_even_if_deleted_at_once(world):
     world.nodes(2)
     world.create("Job", "sums", **job(completions=2))
     while not world.pods() or world.pods()[0]["status"]["phase"] != "Succeeded":
@@ -384,7 +384,7 @@ def test_a_finished_pod_counts_even_if_somebody_deletes_it_at_once(world):
     assert outcome(world, "sums") == (["Complete"], 2, 0)
 
 
-def test_a_job_gives_up_when_too_many_have_failed(world):
+def test_job_fails_after_its_backoff_limit(world):
     world.nodes(2)
     failing = job(annotations={"moorage.dev/exit-code": "1"}, backoffLimit=2)
     world.create("Job", "sums", **failing)
@@ -395,14 +395,14 @@ def test_a_job_gives_up_when_too_many_have_failed(world):
     assert world.get("Job", "sums")["status"]["conditions"][-1]["reason"] == "BackoffLimitExceeded"
 
 
-def test_an_indexed_job_has_one_success_per_index(world):
+def test_indexed_job_has_one_success_per_index(world):
     world.nodes(2)
     world.create("Job", "sums", **job(completions=4, parallelism=2, completionMode="Indexed"))
     world.run(20)
     assert world.get("Job", "sums")["status"]["completedIndexes"] == "0-3"
 
 
-def test_a_job_ends_at_its_deadline_and_is_deleted_after_its_time_to_live(world):
+def test_job_ends_at_its_deadline_and_is_deleted_after_its_ttl(world):
     world.nodes(1)
     limits = {"activeDeadlineSeconds": 5, "ttlSecondsAfterFinished": 10}
     world.create("Job", "sums", **job(run_seconds="100", **limits))
@@ -414,7 +414,7 @@ def test_a_job_ends_at_its_deadline_and_is_deleted_after_its_time_to_live(world)
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_the_running_pods_of_a_deleted_job_go_too(world, propagation):
+def test_pods_of_a_deleted_job_are_deleted(world, propagation):
     world.nodes(1)
     world.create("Job", "sums", **job(run_seconds="100"))
     world.run(2)
@@ -424,7 +424,7 @@ def test_the_running_pods_of_a_deleted_job_go_too(world, propagation):
     assert world.pods() == []
 
 
-def test_a_suspended_job_has_no_pods(world):
+def test_suspended_job_has_no_pods(world):
     world.nodes(1)
     world.create("Job", "sums", **job(suspend=True))
     world.run(5)
@@ -446,7 +446,7 @@ def test_a_suspended_job_has_no_pods(world):
         pytest.param(None, 0, 0, id="nothing said: all go"),
     ],
 )
-def test_how_a_deployments_end_reaches_its_pods(world, propagation, sets, pods):
+def test_deployment_deletion_with_each_propagation_policy(world, propagation, sets, pods):
     world.nodes(1)
     world.create("Deployment", "web", **workload(replicas=2))
     world.run(5)
@@ -458,13 +458,13 @@ def test_how_a_deployments_end_reaches_its_pods(world, propagation, sets, pods):
     assert (len(world.all("ReplicaSet")), len(world.pods(app="web"))) == (sets, pods)
 
 
-def test_an_object_whose_owner_never_was_is_collected(world):
+def test_object_with_an_unknown_owner_is_collected(world):
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "ghost", "uid": "no-such"}
     world.create("ConfigMap", "left-over", metadata={"ownerReferences": [owner]})
     assert not world.exists("ConfigMap", "left-over")
 
 
-def test_a_namespace_takes_everything_along(world):
+def test_namespace_deletion_deletes_its_content(world):
     world.nodes(1)
     world.create("Namespace", "shop")
     world.create("Deployment", "web", "shop", **workload(replicas=2))
@@ -479,7 +479,7 @@ def test_a_namespace_takes_everything_along(world):
     assert not world.exists("ConfigMap", "settings", "shop")
 
 
-def test_controllers_that_start_anew_find_everything_as_it_should_be(world):
+def test_restarted_controllers_change_nothing(world):
     world.nodes(3)
     world.create("Deployment", "web", **workload(replicas=3))
     world.create("Job", "sums", **job(completions=2))

@@ -1,4 +1,4 @@
-"""`moorage serve` as a process of its own, and the clients that people use on it."""
+"""`moorage serve` as a separate process, and kubectl."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 MOORAGE = Path(sys.executable).parent / "moorage"
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 class Served:
@@ -25,12 +25,12 @@ class Served:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         arguments = ["serve", "--port", "0", "--kubeconfig-out", str(self.kubeconfig), *options]
-        with (folder / "stderr.txt").open("ab") as complaints:
+        with (folder / "stderr.txt").open("ab") as stderr:
             self.process = subprocess.Popen(
                 [MOORAGE, *arguments],
                 cwd=folder,
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=stderr,
                 text=True,
             )
         self.greeting = ""
@@ -40,24 +40,24 @@ class Served:
                 break
         if "Ctrl-C" not in self.greeting:
             self.stop()
-        assert "Ctrl-C" in self.greeting, self.complaints()
+        assert "Ctrl-C" in self.greeting, self.stderr()
         self.url = re.search(r"https?://\S+", self.greeting)[0]
 
-    def complaints(self) -> str:
+    def stderr(self) -> str:
         return (self.folder / "stderr.txt").read_text()
 
     def stop(self, number: int = signal.SIGINT) -> int:
-        """End it as Ctrl-C would, or by another signal; its exit code."""
+        """Stop it by a signal; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(timeout=PATIENCE_SECONDS)
+        code = self.process.wait(timeout=TIMEOUT_SECONDS)
         self.process.stdout.close()
         return code
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it without a clean shutdown."""
         self.process.kill()
-        self.process.wait(timeout=PATIENCE_SECONDS)
+        self.process.wait(timeout=TIMEOUT_SECONDS)
         self.process.stdout.close()
 
     # kubectl
@@ -81,7 +81,7 @@ class Served:
         if manifest is not None:
             items = manifest if isinstance(manifest, list) else [manifest]
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        printed, _ = process.communicate(text, timeout=PATIENCE_SECONDS)
+        printed, _ = process.communicate(text, timeout=TIMEOUT_SECONDS)
         assert code is None or process.returncode == code, f"kubectl {arguments}: {printed}"
         return printed
 
@@ -97,16 +97,16 @@ def running(folder: Path, *options: str):
     finally:
         if server.process.poll() is None:
             server.stop()
-    assert server.complaints() == ""
+    assert server.stderr() == ""
 
 
-def until(what, seconds: float = PATIENCE_SECONDS):
-    """Ask until the answer is yes; the answer."""
+def until(what, seconds: float = TIMEOUT_SECONDS):
+    """Call `what` until its result is true; returns the result."""
     end = time.monotonic() + seconds
-    while not (answer := what()):
-        assert time.monotonic() < end, "it did not come to that"
+    while not (result := what()):
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.1)
-    return answer
+    return result
 
 
 @pytest.fixture(name="until", scope="session")
@@ -116,13 +116,13 @@ def until_fixture():
 
 @pytest.fixture
 def serving(tmp_path):
-    """Starts servers on a folder of the test's own; they end well, or are killed."""
+    """Starts servers on a temporary folder; they are stopped or killed at the end."""
     return functools.partial(running, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def kubectl_is_there():
-    """Without kubectl there is nothing to test here; `make test` installs it where it can."""
+    """Skip without kubectl; `make test` installs it where it can."""
     if shutil.which("kubectl") is None:
         reason = (
             "NO KUBECTL: the tests with the real kubectl DID NOT RUN. Install it, on Debian with "

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of many creates: what was acknowledged is there, and life goes on."""
+"""kill -9 during many creates: acknowledged objects survive, and the server starts again."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ POD = {"containers": [{"name": "c", "image": "a", "resources": {"requests": {"cp
 
 
 async def create_until_it_dies(server):
-    """The names and versions that the server acknowledged; it is killed on the way."""
+    """The names and versions that the server acknowledged before it was killed."""
     acknowledged = {}
     names = iter(range(OBJECTS))
 
@@ -41,7 +41,7 @@ async def what_is_there(url):
 
 
 async def first_line(url, version):
-    """What a watch from a version hears first."""
+    """The first line of a watch from a version."""
     params = {"watch": "1", "resourceVersion": str(version), "timeoutSeconds": "20"}
     async with (
         aiohttp.ClientSession(url, read_bufsize=2**22) as session,
@@ -59,7 +59,7 @@ async def all_scheduled(url, until_seconds=60):
             await asyncio.sleep(0.2)
 
 
-def test_kill_9_loses_nothing_that_was_acknowledged(serving):
+def test_kill_9_loses_no_acknowledged_write(serving):
     options = ("--data-dir", "kept", "--nodes", "20")
     with serving(*options) as first:
         acknowledged = asyncio.run(create_until_it_dies(first))
@@ -72,9 +72,9 @@ def test_kill_9_loses_nothing_that_was_acknowledged(serving):
         newest = max(version for _, version in acknowledged.values())
         assert int(listed["metadata"]["resourceVersion"]) > newest
         # A watch from before the crash cannot be continued without a gap, and is told so.
-        heard = asyncio.run(first_line(second.url, newest))
-        assert heard["type"] == "ERROR"
-        assert heard["object"]["code"] == 410
+        changes = asyncio.run(first_line(second.url, newest))
+        assert changes["type"] == "ERROR"
+        assert changes["object"]["code"] == 410
         # One from the new list goes on, and so does scheduling.
         asyncio.run(create_one(second.url, "after"))
         version = listed["metadata"]["resourceVersion"]
@@ -90,7 +90,7 @@ async def create_one(url, name):
         assert answer.status == 201
 
 
-def test_a_second_server_on_the_same_folder_is_refused(serving, tmp_path):
+def test_second_server_on_the_same_folder_fails(serving, tmp_path):
     with serving("--data-dir", "kept", "--nodes", "1"):
         try:
             with serving("--data-dir", "kept", "--nodes", "1"):

@@ -1,4 +1,4 @@
-"""The real kubectl against `moorage serve`: what a person would do on the first afternoon.
+"""The real kubectl against `moorage serve`: common commands.
 
 The tests of this file share a server and use names of their own.
 """
@@ -62,7 +62,7 @@ def test_create_and_get_wide(server):
 
 
 def test_create_by_name_change_and_undo(server):
-    """The typed commands speak protobuf in newer versions."""
+    """The typed commands send protobuf in newer versions."""
     server.kubectl("create", "deployment", "quick", "--image=web:1", "--replicas=1")
     server.kubectl("rollout", "status", "deployment/quick", "--timeout=60s")
     server.kubectl("set", "image", "deployment/quick", "web=web:2")
@@ -77,7 +77,7 @@ def test_create_by_name_change_and_undo(server):
     assert got == [("web:1", 1), ("web:2", 0)]
 
 
-def test_create_twice_is_refused(server):
+def test_create_twice_fails(server):
     server.kubectl("create", "-f", "-", manifest=pod("twin"))
     printed = server.kubectl("create", "-f", "-", manifest=pod("twin"), code=1)
     assert 'pods "twin" already exists' in printed
@@ -149,7 +149,7 @@ def test_taint_and_untaint(server, until):
     server.kubectl("wait", "pod/away", "--for=condition=Ready", "--timeout=60s")
 
 
-def test_drain_with_a_budget_in_the_way(server, until):
+def test_drain_waits_for_a_disruption_budget(server, until):
     selector = {"kubernetes.io/hostname": "node-3"}
     budget = {
         "apiVersion": "policy/v1",
@@ -187,7 +187,7 @@ def test_delete(server):
     assert "No resources found" in server.kubectl("get", "pods", "-l", "app=doomed")
 
 
-def test_delete_a_namespace_with_all_that_is_in_it(server):
+def test_delete_a_namespace_with_its_content(server):
     server.kubectl("create", "namespace", "stage")
     server.kubectl("create", "-n", "stage", "-f", "-", manifest=pod("actor"))
     server.kubectl("wait", "-n", "stage", "pod/actor", "--for=condition=Ready", "--timeout=60s")
@@ -255,7 +255,7 @@ def test_job(server):
     assert rows(server.kubectl("get", "job", "sums"))[0][1:3] == ["Complete", "3/3"]
 
 
-def test_a_sick_node_and_its_recovery(server):
+def test_not_ready_node_and_its_recovery(server):
     server.kubectl("annotate", "node", "node-4", "moorage.dev/kubelet=not-ready")
     server.kubectl("wait", "node/node-4", "--for=condition=Ready=False", "--timeout=60s")
     assert "node.kubernetes.io/not-ready:NoExecute" in server.kubectl("describe", "node", "node-4")
@@ -263,7 +263,7 @@ def test_a_sick_node_and_its_recovery(server):
     server.kubectl("wait", "node/node-4", "--for=condition=Ready", "--timeout=60s")
 
 
-def test_ctrl_c_ends_it_though_somebody_watches(serving, kubectl_is_there):
+def test_ctrl_c_stops_the_server_with_open_watches(serving, kubectl_is_there):
     with serving("--nodes", "1") as started:
         watching = started.start_kubectl("get", "pods", "--watch")
         started.kubectl("get", "nodes")
@@ -272,7 +272,7 @@ def test_ctrl_c_ends_it_though_somebody_watches(serving, kubectl_is_there):
         watching.communicate(timeout=60)
 
 
-def test_without_a_scheduler_nobody_schedules(serving, kubectl_is_there):
+def test_without_a_scheduler_pods_stay_pending(serving, kubectl_is_there):
     with serving("--nodes", "1", "--no-scheduler") as started:
         assert "nobody schedules" in started.greeting
         started.kubectl("create", "-f", "-", manifest=pod("waits"))

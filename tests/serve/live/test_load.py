@@ -1,4 +1,4 @@
-"""Load: nodes and pods through HTTP, scheduled, with watchers that must not miss a thing.
+"""Load: nodes and pods through HTTP, scheduled, with watches that must not miss a change.
 
 Small here; `make load` runs the size that docs/serve.md gives figures for.
 """
@@ -27,7 +27,7 @@ POD = {
 
 
 class Watcher:
-    """Lists once, then follows; every event is kept as (type, name, version)."""
+    """Lists once, then watches; keeps every event as (type, name, version)."""
 
     def __init__(self) -> None:
         self.events = []
@@ -53,7 +53,7 @@ class Watcher:
 
 
 async def create(session, path, objects) -> float:
-    """Create objects, some at a time; how long it took."""
+    """Create objects concurrently; returns the duration."""
     began = time.perf_counter()
     left = iter(objects)
 
@@ -67,7 +67,7 @@ async def create(session, path, objects) -> float:
 
 
 async def burden(url):
-    """The figures, and what each watcher heard."""
+    """The measurements, and the events of each watch."""
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(url, connector=connector, read_bufsize=2**24) as session:
         watchers = [Watcher() for _ in range(WATCHERS)]
@@ -97,7 +97,7 @@ async def burden(url):
 
 
 async def slowest_answer(session):
-    """How long a small question takes meanwhile, again and again."""
+    """The latency of small requests under load."""
     took = [0.0]
     try:
         while True:
@@ -110,7 +110,7 @@ async def slowest_answer(session):
         return took
 
 
-def test_every_watcher_hears_everything_once(serving):
+def test_every_watch_gets_every_change_once(serving):
     with serving("--nodes", "0") as server:
         figures, watchers, there = asyncio.run(burden(server.url))
     if FULL:

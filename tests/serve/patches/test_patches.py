@@ -1,4 +1,4 @@
-"""Four languages of change: JSON patch, merge patch, strategic merge patch, apply."""
+"""JSON patch, JSON merge patch, strategic merge patch and server-side apply."""
 
 import copy
 
@@ -166,7 +166,7 @@ def test_what_others_applied_stays():
     assert (live["spec"]["replicas"], live["metadata"]["labels"]) == (3, {"a": "1"})
 
 
-def test_another_value_for_a_field_of_somebody_else_is_a_conflict():
+def test_changing_a_field_of_another_manager_is_a_conflict():
     live = applied(None, deploy(replicas=2, image="x"))
     with pytest.raises(ConflictError, match=r'conflict with "me": \.spec\.replicas') as refused:
         applied(live, deploy(replicas=3), YOU)
@@ -187,7 +187,7 @@ def test_the_same_value_is_shared():
     assert "replicas" not in live.get("spec", {})
 
 
-def test_items_of_lists_have_owners_too():
+def test_list_items_have_field_owners():
     live = applied(None, deploy(image="x"))
     other = deploy()
     other["spec"]["template"] = pod({"name": "side", "image": "y"})
@@ -199,7 +199,7 @@ def test_items_of_lists_have_owners_too():
     assert names == ["app"]
 
 
-def test_other_writes_are_booked_once_somebody_applies():
+def test_updates_are_recorded_after_the_first_apply():
     live = applied(None, deploy(replicas=2))
     changed = {**live, "spec": {"replicas": 5}}
     live = apply.record_update(live, changed, FieldManager("scaler", "Update"), "later")

@@ -1,4 +1,4 @@
-"""An API server on a port of its own, in a thread, and a client as plain as can be."""
+"""An API server on its own port, in a thread, and a minimal HTTP client."""
 
 import asyncio
 import http.client
@@ -17,10 +17,10 @@ from moorage.serve.rest.app import AppSettings, make_app
 from moorage.serve.store import Store
 
 START = 1_800_000_000.0
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
-class Answer:
+class Response:
     def __init__(self, status, headers, body):
         self.status = status
         self.headers = headers
@@ -32,7 +32,7 @@ class Answer:
 
 
 class Served:
-    """A server; its time stands still until a test moves it."""
+    """A server whose time changes only when a test sets `now`."""
 
     def __init__(self, journal=None, settings=None, log_size=1000):
         self.now = START
@@ -48,32 +48,32 @@ class Served:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
-        assert self._ready.wait(PATIENCE_SECONDS)
+        assert self._ready.wait(TIMEOUT_SECONDS)
 
     async def _run(self):
         self._loop = asyncio.get_running_loop()
-        self._enough = asyncio.Event()
+        self._stop = asyncio.Event()
         app = make_app(self.api, self._settings)
-        # As the real one: whoever is still sending when it ends is not waited for.
+        # As in `serve`: open requests do not delay the shutdown.
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.port = runner.addresses[0][1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._ready.set()
-        await self._enough.wait()
+        await self._stop.wait()
         await runner.cleanup()
 
     def close(self):
-        if not self._thread.is_alive():  # A test may have ended it already.
+        if not self._thread.is_alive():  # The test may have stopped it already.
             return
-        self._loop.call_soon_threadsafe(self._enough.set)
-        self._thread.join(PATIENCE_SECONDS)
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(TIMEOUT_SECONDS)
         assert not self._thread.is_alive()
 
     def request(self, method, path, body=None, *, media="application/json", **headers):
-        """One request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        """One request on its own connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
         try:
             if body is not None and not isinstance(body, bytes):
                 body = json.dumps(body).encode()
@@ -81,7 +81,7 @@ class Served:
             given |= {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body, given)
             got = connection.getresponse()
-            return Answer(got.status, got.headers, got.read())
+            return Response(got.status, got.headers, got.read())
         finally:
             connection.close()
 
@@ -101,7 +101,7 @@ class Served:
         return self.request("DELETE", path, body, **headers)
 
     def watch(self, path):
-        """All lines of a watch that ends by itself."""
+        """All lines of a watch with a timeout."""
         lines = self.get(path).body.splitlines()
         return [json.loads(line) for line in lines]
 
@@ -112,7 +112,7 @@ class Served:
 
 @pytest.fixture
 def serve():
-    """Start servers; all of them end with the test."""
+    """Start servers; all of them stop at the end of the test."""
     running = []
 
     def start(**options):

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a Status of 4xx or a success: never 5xx, never silence."""
+"""Every request gets a success or a Status of 4xx: never 5xx, never a closed connection."""
 
 import json
 from urllib.parse import quote, urlencode
@@ -124,7 +124,7 @@ values = st.recursive(
 
 @st.composite
 def objects(draw):
-    """Something that looks like an object of a kind, with odd values in odd places."""
+    """An object of a kind with unexpected values in some fields."""
     resource = draw(st.sampled_from(BUILT_IN))
     meta = {"name": draw(st.sampled_from(["web", "x", "A b", ""]))}
     if draw(st.booleans()):
@@ -236,7 +236,7 @@ queries = st.dictionaries(
 
 @st.composite
 def places(draw):
-    """A path: of a resource, of an object, of a part of one, or nonsense."""
+    """A path: of a collection, an object, a subresource, or an unknown one."""
     resource = draw(st.sampled_from(BUILT_IN))
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else "/api/v1"
     if draw(st.booleans()):

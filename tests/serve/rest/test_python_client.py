@@ -1,4 +1,4 @@
-"""The official Python client, as people use it."""
+"""The API with the official Python client."""
 
 import threading
 
@@ -51,7 +51,7 @@ def test_create_list_and_read(core):
     assert core.read_namespaced_pod("a", "default").status.phase == "Pending"
 
 
-def test_pages_show_one_moment(core):
+def test_pages_of_a_list_have_one_version(core):
     for name in ("a", "b", "c"):
         core.create_namespaced_pod("default", pod(name))
     first = core.list_namespaced_pod("default", limit=2)
@@ -86,14 +86,14 @@ def test_watch_and_resume(core):
     ]
 
 
-def test_a_watch_hears_of_what_happens_meanwhile(core):
-    heard = []
+def test_watch_streams_later_changes(core):
+    changes = []
 
     def listen():
         stream = watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=10)
         for event in stream:
-            heard.append(event["object"].metadata.name)
-            if len(heard) == 20:
+            changes.append(event["object"].metadata.name)
+            if len(changes) == 20:
                 return
 
     listener = threading.Thread(target=listen)
@@ -101,10 +101,10 @@ def test_a_watch_hears_of_what_happens_meanwhile(core):
     for number in range(20):
         core.create_namespaced_pod("default", pod(f"p{number:02}"))
     listener.join(timeout=60)
-    assert heard == [f"p{number:02}" for number in range(20)]
+    assert changes == [f"p{number:02}" for number in range(20)]
 
 
-def test_an_update_of_an_old_version_is_a_conflict(core):
+def test_update_of_an_old_version_is_a_conflict(core):
     old = core.create_namespaced_pod("default", pod("a"))
     core.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"x": "y"}}})
     old.metadata.labels["z"] = "1"
@@ -154,7 +154,7 @@ def test_binding(core, spec, body, code, text):
     assert refused.value.status == code
 
 
-def test_a_pod_that_is_being_deleted_is_not_bound(core):
+def test_pod_that_is_being_deleted_is_not_bound(core):
     gone = pod("a")
     gone.metadata.finalizers = ["example.com/wait"]
     core.create_namespaced_pod("default", gone)

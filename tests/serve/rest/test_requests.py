@@ -1,4 +1,4 @@
-"""Requests and their answers, one row each."""
+"""Requests and their responses."""
 
 import json
 import threading
@@ -63,7 +63,7 @@ def refused(answer, code, reason, text=""):
                      id="a list as metadata"),
     ],
 )  # fmt: skip
-def test_objects_that_are_refused(server, make_pod, change, code, reason, text):
+def test_rejected_objects(server, make_pod, change, code, reason, text):
     refused(server.post(PODS, make_pod() | change), code, reason, text)
     assert server.get(PODS).json["items"] == []
 
@@ -77,7 +77,7 @@ def test_objects_that_are_refused(server, make_pod, change, code, reason, text):
         pytest.param({"cpu": "3"}, "must be less than or equal to cpu limit", id="above the limit"),
     ],
 )
-def test_quantities_that_are_refused(server, make_pod, requests, text):
+def test_rejected_quantities(server, make_pod, requests, text):
     resources = {"requests": requests, "limits": {"cpu": "2"}}
     container = {"name": "app", "image": "nginx", "resources": resources}
     refused(server.post(PODS, make_pod(containers=[container])), 422, "Invalid", text)
@@ -97,7 +97,7 @@ def test_quantities_that_are_refused(server, make_pod, requests, text):
         pytest.param(b'"' + b"x" * 4_000_000 + b'"', "application/json", 413, id="too large"),
     ],
 )  # fmt: skip
-def test_bodies_that_are_refused(server, body, media, code):
+def test_rejected_bodies(server, body, media, code):
     answer = server.request("POST", PODS, body, media=media)
     assert (answer.status, answer.json["kind"]) == (code, "Status")
 
@@ -122,20 +122,20 @@ def test_bodies_that_are_refused(server, body, media, code):
                      403, "Forbidden", id="a system priority class"),
     ],
 )  # fmt: skip
-def test_requests_that_are_refused(server, method, path, code, reason):
+def test_rejected_requests(server, method, path, code, reason):
     refused(server.request(method, path), code, reason)
 
 
-def test_protobuf_is_not_spoken(server):
+def test_protobuf_responses_are_not_acceptable(server):
     refused(server.get(PODS, Accept="application/vnd.kubernetes.protobuf"), 406, "NotAcceptable")
 
 
-def test_nothing_in_a_namespace_that_is_not_there(server, make_pod):
+def test_create_in_a_missing_namespace_fails(server, make_pod):
     answer = server.post("/api/v1/namespaces/none/pods", make_pod())
     refused(answer, 404, "NotFound", 'namespaces "none" not found')
 
 
-def test_a_namespace_ends_last(server, make_pod):
+def test_namespace_is_deleted_after_its_content(server, make_pod):
     server.post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     server.delete("/api/v1/namespaces/shop")
     ending = server.get("/api/v1/namespaces/shop").json
@@ -147,7 +147,7 @@ def test_a_namespace_ends_last(server, make_pod):
     assert server.get("/api/v1/namespaces/shop").status == 404
 
 
-def test_a_pod_gets_what_an_api_server_gives(server, make_pod):
+def test_pod_gets_the_defaults_of_an_api_server(server, make_pod):
     limits = {"cpu": "1", "memory": "1Gi"}
     container = {"name": "app", "image": "nginx:1", "resources": {"limits": limits}}
     pod = server.post(PODS, make_pod(containers=[container])).json
@@ -188,12 +188,12 @@ def test_a_pod_gets_what_an_api_server_gives(server, make_pod):
         ),
     ],
 )
-def test_nobody_brings_a_status(server, path, body, status):
+def test_status_of_a_new_object_is_dropped(server, path, body, status):
     brought = {"metadata": {"name": "x"}, "status": {"phase": "Terminating"}}
     assert server.post(path, brought | body).json["status"] == status
 
 
-def test_priority_comes_from_the_class(server, make_pod):
+def test_priority_comes_from_the_priority_class(server, make_pod):
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     server.post(classes, {"metadata": {"name": "high"}, "value": 1000})
     pod = server.post(PODS, make_pod(priorityClassName="high")).json
@@ -211,7 +211,7 @@ def test_what_needs_a_container_is_refused_in_words(server, make_pod, part):
         refused(answer, 400, "BadRequest", f"no {part}, because nothing runs here")
 
 
-def test_a_gated_pod_says_so(server, make_pod):
+def test_gated_pod_has_the_scheduling_gated_condition(server, make_pod):
     pod = server.post(PODS, make_pod(schedulingGates=[{"name": "wait"}])).json
     assert pod["status"]["conditions"][0]["reason"] == "SchedulingGated"
     more = {"spec": {"schedulingGates": [{"name": "wait"}, {"name": "more"}]}}
@@ -220,7 +220,7 @@ def test_a_gated_pod_says_so(server, make_pod):
     assert server.patch(f"{PODS}/web", {"spec": {"schedulingGates": None}}, MERGE).status == 200
 
 
-def test_a_generated_name(server, make_pod):
+def test_generate_name(server, make_pod):
     pod = make_pod()
     pod["metadata"] = {"generateName": "web-"}
     names = {server.post(PODS, pod).json["metadata"]["name"] for _ in range(5)}
@@ -228,7 +228,7 @@ def test_a_generated_name(server, make_pod):
     assert all(len(name) == len("web-") + 5 for name in names)
 
 
-def test_dry_run_keeps_nothing(server, make_pod):
+def test_dry_run_stores_nothing(server, make_pod):
     answer = server.post(f"{PODS}?dryRun=All", make_pod())
     assert (answer.status, answer.json["status"]["phase"]) == (201, "Pending")
     assert server.get(f"{PODS}/web").status == 404
@@ -251,7 +251,7 @@ def test_what_a_pod_may_not_change(server, make_pod, change, text):
     refused(server.patch(f"{PODS}/web", change, MERGE), 422, "Invalid", text)
 
 
-def test_status_and_spec_have_doors_of_their_own(server):
+def test_status_is_updated_through_its_subresource_only(server):
     server.post(DEPLOYMENTS, deployment())
     both = {"spec": {"replicas": 5}, "status": {"replicas": 3}}
     new = server.patch(f"{DEPLOYMENTS}/web/status", both, MERGE).json
@@ -294,7 +294,7 @@ def test_propagation(server, policy, finalizers):
         assert "deletionTimestamp" in answer.json["metadata"]
 
 
-def test_finalizers_hold_an_object_until_they_are_gone(server):
+def test_finalizers_delay_the_deletion(server):
     server.post(DEPLOYMENTS, deployment(finalizers=["example.com/wait"]))
     server.delete(f"{DEPLOYMENTS}/web")
     assert server.get(f"{DEPLOYMENTS}/web").json["metadata"]["deletionGracePeriodSeconds"] == 0
@@ -352,7 +352,7 @@ def test_initial_events_end_with_a_bookmark(server, make_pod):
     assert int(meta["resourceVersion"]) == server.store.version
 
 
-def test_objects_come_into_view_and_leave_it(server, make_pod):
+def test_objects_start_and_stop_to_match_a_watch(server, make_pod):
     server.post(PODS, make_pod("a"))
     version = server.store.version
     server.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}}, MERGE)
@@ -367,7 +367,7 @@ def test_objects_come_into_view_and_leave_it(server, make_pod):
     assert seen[2]["object"]["metadata"]["labels"]["x"] == "1"
 
 
-def test_a_watch_from_the_future_is_gone(server):
+def test_watch_of_a_future_version_is_expired(server):
     seen = server.watch(f"{PODS}?watch=1&resourceVersion=99999")
     assert [(each["type"], each["object"]["code"]) for each in seen] == [("ERROR", 410)]
 
@@ -424,7 +424,7 @@ def test_custom_resources(server):
     assert server.get(groups).json["items"] == []  # They went with their definition.
 
 
-def test_a_definition_cannot_take_the_place_of_a_built_in_kind(server):
+def test_definition_cannot_replace_a_built_in_kind(server):
     names = {"kind": "Event", "plural": "others"}
     spec = {"group": "events.k8s.io", "scope": "Namespaced", "names": names}
     spec["versions"] = [{"name": "v1", "served": True, "storage": True}]
@@ -445,7 +445,7 @@ def test_a_definition_cannot_take_the_place_of_a_built_in_kind(server):
         pytest.param("null", None, 403, id="a page of nowhere"),
     ],
 )
-def test_pages_of_other_sites_are_kept_out(server, origin, host, code):
+def test_requests_of_other_sites_are_rejected(server, origin, host, code):
     headers = {"Origin": origin} | ({"Host": host} if host else {})
     assert server.get("/api", **headers).status == code
 
@@ -479,7 +479,7 @@ def test_discovery(server):
     assert server.get("/healthz").body == b"ok"
 
 
-def test_a_token_is_asked_for(serve):
+def test_token_is_required(serve):
     server = serve(settings=AppSettings(token="secret-token"))
     refused(server.get("/api"), 401, "Unauthorized")
     refused(server.get("/api", Authorization="Bearer other"), 401, "Unauthorized")
@@ -487,7 +487,7 @@ def test_a_token_is_asked_for(serve):
 
 
 class SlowDisk:
-    """A journal that writes nothing until it is told to."""
+    """A journal that writes only when a test calls it."""
 
     def __init__(self):
         self.rows = []
@@ -511,7 +511,7 @@ class SlowDisk:
         pass
 
 
-def test_nobody_sees_what_is_not_durable(serve, make_pod):
+def test_responses_wait_until_the_write_is_durable(serve, make_pod):
     disk = SlowDisk()
     server = serve(journal=disk)
     server.get("/api/v1/namespaces")
