@@ -309,9 +309,9 @@ def _sweep(
     """Make all runs of a sweep and print them; whether pods are pending in any."""
     finished = sweep.run(task)
     if output == "table":
-        from moorage.cli import result_tables
+        from moorage.cli import sweep_tables
 
-        result_tables.show_sweep(finished, skipped, show_all=show_all)
+        sweep_tables.show(finished, skipped, show_all=show_all)
     else:
         from moorage.cli import documents
 
