@@ -55,8 +55,7 @@ from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
 from moorage.framework.points import ALWAYS, Depends, Normalizer, RowArray
-from moorage.framework.post_filter import Candidate, PostFiltered, Refusal, Reviewer
-from moorage.framework.reasons import Reasons
+from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (
     SKIP,
@@ -76,9 +75,9 @@ from moorage.framework.status import (
     wait,
 )
 from moorage.framework.summary import summarize
-from moorage.framework.supposition import Supposition
 from moorage.framework.template import PodTemplate
-from moorage.framework.what_if import WhatIf
+from moorage.framework.views.rejections import RejectionCounts
+from moorage.framework.what_if import HypotheticalNode, HypotheticalVerdicts, WhatIf
 from moorage.nodes import affinity_terms, node_terms, ports, volumes
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.changes import FEW_ROWS, Cursor
@@ -127,7 +126,9 @@ __all__ = [
     "Events",
     "Hint",
     "HostPort",
+    "HypotheticalNode",
     "HypotheticalRows",
+    "HypotheticalVerdicts",
     "Inclusion",
     "KubeObject",
     "LabelColumn",
@@ -135,6 +136,7 @@ __all__ = [
     "Mask",
     "Namespace",
     "Narrowed",
+    "NoFeasibleNode",
     "Node",
     "NodeAffinity",
     "NodeInfo",
@@ -161,9 +163,8 @@ __all__ = [
     "PodTerms",
     "PodUID",
     "PostFiltered",
-    "Reasons",
-    "Refusal",
     "Rejection",
+    "RejectionCounts",
     "ReplicaSet",
     "ReplicationController",
     "Request",
@@ -181,7 +182,6 @@ __all__ = [
     "StatefulSet",
     "Status",
     "StorageClass",
-    "Supposition",
     "Taint",
     "TermCounter",
     "Toleration",

@@ -307,7 +307,9 @@ def test_44_a_node_must_have_room_beside_promised_pods(machine):
     run = machine(make("A", filter=crowded))
     decision = decide(run, promised={"n1": [other()], "n2": [other("second")]})
     assert decision.node == "n3"
-    assert decision.overruled == {row: unschedulable("crowded").by("A") for row in range(2)}
+    assert decision.rejected_beside_nominated == {
+        row: unschedulable("crowded").by("A") for row in range(2)
+    }
 
 
 def test_44_all_nodes_are_promised(machine):

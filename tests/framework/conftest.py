@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import pytest
 
 from moorage.api import config
-from moorage.framework.answers import Filtered, PreFiltered, Scored
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry, build_profiles
 from moorage.framework.state import CycleState
 from moorage.framework.template import Templates
+from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.pre_filters import PreFiltered
+from moorage.framework.views.totals import Scored
 from moorage.testing import make_node, make_table
 
 
@@ -71,13 +73,13 @@ class Workbench:
         """The pod's way from pre_filter to score, as far as it gets."""
         chosen = self.profiles[pod.spec.scheduler_name]
         template = self.templates.of(pod)
-        sheet = chosen.sheets.of(template)
-        state = CycleState(self.cluster, template, 0.0, below=sheet.state)
-        asked = Asked(chosen, state, sheet.run_pre_filters(state, pod))
+        views = chosen.views.of(template)
+        state = CycleState(self.cluster, template, 0.0, below=views.state)
+        asked = Asked(chosen, state, views.pre_filter(state, pod))
         if asked.pre.rejected is None:
-            asked.filtered = sheet.run_filters(state, pod, asked.pre)
+            asked.filtered = views.filter(state, pod, asked.pre)
             if asked.filtered.fits.any():
-                asked.scored = sheet.run_scores(state, pod, asked.filtered.fits)
+                asked.scored = views.score(state, pod, asked.filtered.fits)
         return asked
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from moorage.errors import PluginError, PluginFailure
-from moorage.framework import calls, invoke
+from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.status import SKIP, SUCCESS, Verdicts, error, pending, unschedulable
+from moorage.framework.views.filters import RowStatuses
 from moorage.testing import make_node, make_pod, make_state, make_table
 
 NO = unschedulable("no")
@@ -59,11 +60,11 @@ def test_describe(trouble, text):
         pytest.param(NO, NO, id="does not"),
         pytest.param(PluginFailure("no disk"), error("no disk", "P"), id="fails on purpose"),
         pytest.param(
-            ValueError("what?"), error("what? (test_invoke.py:28)", "P"), id="raises for that node"
+            ValueError("what?"), error("what? (test_invoke.py:29)", "P"), id="raises for that node"
         ),
         pytest.param(
             SystemExit(1),
-            error("called sys.exit(1) (test_invoke.py:28)", "P"),
+            error("called sys.exit(1) (test_invoke.py:29)", "P"),
             id="sys.exit is an error, too",
         ),
         pytest.param(None, error("filter returned None, which is not a Status", "P"), id="nothing"),
@@ -154,19 +155,19 @@ def test_wrong_scores_for_many_rows_name_the_plugin(answer, text):
         invoke.score_rows(method("score_all", answer), STATE, POD, TABLE)
 
 
-def test_a_book_numbers_statuses():
-    book = calls.Book()
-    codes = [book.code(status) for status in (NO, SUCCESS, pending("soon"), NO)]
+def test_statuses_are_interned_as_codes():
+    rows = RowStatuses("", 4)
+    codes = [rows.code(status) for status in (NO, SUCCESS, pending("soon"), NO)]
     assert codes == [-1, 0, -2, -1]
-    assert (book.status(-1), book.status(-2)) == (NO, pending("soon"))
-    assert not book.erred
+    assert (rows.status_for(-1), rows.status_for(-2)) == (NO, pending("soon"))
+    assert not rows.has_errors
 
 
-@pytest.mark.parametrize("status", [error("x"), SKIP], ids=["trouble", "a code out of place"])
-def test_a_book_remembers_what_is_no_refusal(status):
-    book = calls.Book()
-    book.code(status)
-    assert book.erred
+@pytest.mark.parametrize("status", [error("x"), SKIP], ids=["an error", "a code out of place"])
+def test_a_status_that_is_no_rejection_counts_as_an_error(status):
+    rows = RowStatuses("", 4)
+    rows.code(status)
+    assert rows.has_errors
 
 
 def test_slow_plugins_are_named_once():

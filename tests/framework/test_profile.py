@@ -8,11 +8,10 @@ from tests.saying import make
 from moorage.api import config
 from moorage.errors import ConfigError, PluginFailure
 from moorage.framework import hints, registry
-from moorage.framework.answers import PreFiltered
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.events import ClusterEvent
-from moorage.framework.post_filter import PostFiltered, Refusal
+from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import (
@@ -25,6 +24,7 @@ from moorage.framework.status import (
     unschedulable,
     wait,
 )
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.testing import make_pod, make_state
 
 POD = make_pod("p")
@@ -401,8 +401,8 @@ def test_post_bind_tells_everybody(bench):
 def test_post_filter(bench, answer, expected):
     workbench = bench([make("A", post_filter=answer)])
     assert workbench.profile.has_post_filters
-    refusal = Refusal(PreFiltered(), None, unresolvable("no"))
-    found = workbench.profile.run_post_filters(state_of(workbench), POD, refusal)
+    failure = NoFeasibleNode(PreFiltered(), None, unresolvable("no"), what_if=None)
+    found = workbench.profile.run_post_filters(state_of(workbench), POD, failure)
     assert found == expected
 
 

@@ -103,7 +103,7 @@ def test_codes_are_wide_enough_for_everybody(dtype):
 
 def test_verdicts_without_an_entry_for_each():
     verdicts = Verdicts(all_fit=3)
-    assert (len(verdicts), verdicts.refuses) == (3, False)
+    assert (len(verdicts), verdicts.rejects) == (3, False)
     assert verdicts.codes.tolist() == [0, 0, 0]
 
 

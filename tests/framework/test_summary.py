@@ -13,22 +13,22 @@ ABSENT = unresolvable("node(s) didn't satisfy plugin(s) [A]")
 @pytest.mark.parametrize(
     ("nodes", "given", "message"),
     [
-        pytest.param(3, {"refused": [(CPU, 3)]}, "3 Insufficient cpu.", id="one reason"),
+        pytest.param(3, {"rejected": [(CPU, 3)]}, "3 Insufficient cpu.", id="one reason"),
         pytest.param(
             3,
-            {"refused": [(CPU, 2), (BOTH, 1)]},
+            {"rejected": [(CPU, 2), (BOTH, 1)]},
             "1 Insufficient memory, 3 Insufficient cpu.",
             id="a status of two reasons counts in both",
         ),
         pytest.param(
             12,
-            {"refused": [(CPU, 2), (MEMORY, 10)]},
+            {"rejected": [(CPU, 2), (MEMORY, 10)]},
             "10 Insufficient memory, 2 Insufficient cpu.",
             id="sorted as text",
         ),
         pytest.param(
             2,
-            {"refused": [(CPU, 1)], "absent": ABSENT},
+            {"rejected": [(CPU, 1)], "absent": ABSENT},
             "1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [A].",
             id="46: those who were left out",
         ),
@@ -36,16 +36,16 @@ ABSENT = unresolvable("node(s) didn't satisfy plugin(s) [A]")
             2, {"absent": ABSENT}, "2 node(s) didn't satisfy plugin(s) [A].", id="46: all left out"
         ),
         pytest.param(
-            1, {"refused": [(CPU, 1)], "absent": ABSENT}, "1 Insufficient cpu.", id="none"
+            1, {"rejected": [(CPU, 1)], "absent": ABSENT}, "1 Insufficient cpu.", id="none"
         ),
         pytest.param(
             2,
-            {"pre_filter": "no such claim", "refused": [(CPU, 2)]},
+            {"pre_filter": "no such claim", "rejected": [(CPU, 2)]},
             "no such claim.",
             id="a pre_filter plugin's word stands alone",
         ),
         pytest.param(
-            2, {"refused": [(CPU, 1), (CPU.by("Fit"), 1)]}, "2 Insufficient cpu.", id="two"
+            2, {"rejected": [(CPU, 1), (CPU.by("Fit"), 1)]}, "2 Insufficient cpu.", id="two"
         ),
     ],
 )
@@ -54,4 +54,4 @@ def test_summarize(nodes, given, message):
 
 
 def test_a_refusal_without_reasons():
-    assert summarize(2, refused=[(unschedulable(), 2)]) == "0/2 nodes are available:"
+    assert summarize(2, rejected=[(unschedulable(), 2)]) == "0/2 nodes are available:"

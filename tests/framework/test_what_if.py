@@ -3,9 +3,11 @@
 import pytest
 
 from moorage.errors import PluginError, PluginFailure
-from moorage.framework.answers import PreFiltered
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
+from moorage.framework.template import Templates
+from moorage.framework.views.nominated import NominatedPods
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import WhatIf
 from moorage.nodes.usage import Placed, Usage
 from moorage.testing import make_node, make_pod, make_state
@@ -44,7 +46,9 @@ def question(workbench, skipped=()):
     state = make_state(POD, workbench.cluster)
     state[CROWD] = []
     pre = PreFiltered(skipped=set(skipped))
-    return WhatIf(workbench.profile, state, POD, pre, workbench.cluster.table.row_of["n1"]), state
+    nominated = NominatedPods(workbench.cluster, Templates())
+    what_if = WhatIf(workbench.profile, state, POD, pre, None, nominated, None)
+    return what_if.node(workbench.cluster.table.row_of["n1"]), state
 
 
 def test_pods_come_and_go_and_nobody_notices(bench):

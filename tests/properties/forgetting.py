@@ -1,16 +1,16 @@
-"""A scheduler that keeps nothing: before every decision all that can be found out again is lost.
+"""A scheduler without caches: before every decision everything that can be derived is dropped.
 
-What stays is what the world told and what was decided: objects, who is where, who is promised
-what, the queue, the seed. Sheets, views, counts per domain, columns, compiled templates, trials of
-preemption and whatever plugins derived from the cluster are made anew, from the same rows.
+What stays is what was observed and decided: objects, placements, nominations, the queue, the seed.
+Views, counts per domain, columns, compiled templates, preemption results and everything else that
+plugins derived from the cluster are rebuilt from the same rows.
 """
 
 from contextlib import contextmanager
 
 from moorage.core.cycle import SchedulingCycle
-from moorage.framework.promises import Promises
-from moorage.framework.sheets import Sheets
 from moorage.framework.template import Templates
+from moorage.framework.views.cache import ViewCache
+from moorage.framework.views.nominated import NominatedPods
 from moorage.nodes.table import NodeTable
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.default_preemption.results import PreemptionCache
@@ -18,7 +18,7 @@ from moorage.plugins.default_preemption.results import PreemptionCache
 
 @contextmanager
 def forgetful(monkeypatch):
-    """All schedulers are forgetful for as long as this lasts."""
+    """All schedulers drop their caches before every decision while this lasts."""
     decide = SchedulingCycle.decide
 
     def decide_anew(cycle, profile, pod, template, now):
@@ -37,16 +37,16 @@ def forget(cycle, profile, templates):
     cluster._derived.clear()
     cluster._logs.clear()
     cluster._by_namespace.clear()
-    cycle._promises = Promises(cluster, templates)
-    profile.sheets = Sheets(profile)
-    profile._questions.clear()
+    cycle._nominated_pods = NominatedPods(cluster, templates)
+    profile.views = ViewCache(profile)
+    profile._what_if_plans.clear()
     for plugin in profile.plugins():
         if isinstance(plugin, DefaultPreemption):
             plugin._cache = PreemptionCache()
 
 
 def rebuild(table):
-    """Read all nodes and pods of a table again, each into the row in which it was."""
+    """Read all nodes and pods of a table again, each into the row that it had."""
     anew = NodeTable(table.capacity)
     for name, row in table.row_of.items():
         anew._free = [row]
@@ -55,7 +55,7 @@ def rebuild(table):
             anew.set_node(table.nodes[row])
         for placed in table.placed[row].values():
             anew.add_pod(name, placed.pod, placed.usage)
-    # In which order nodes are visited, and which row is the next to be given away, is history.
+    # The order in which nodes are visited and rows are reused depends on history.
     anew._free, anew.zone_order = table._free, table.zone_order
     for name in NodeTable.__slots__:
         if name not in ("_table", "_index"):

@@ -321,7 +321,7 @@ class World:
         for name in dict.fromkeys((*before, *self.promised)):
             row = self.cluster.table.row_of.get(name)
             if row is not None:
-                self.cluster.promise_changes.add(row)
+                self.cluster.nomination_changes.add(row)
 
     def promised_pod(self):
         pod = self.rng.choice(self.pods)
@@ -368,7 +368,7 @@ def told(decision):
         "feasible": decision.feasible_count,
         "rejected by": decision.rejected_by(),
         "diagnosis": decision.diagnosis,
-        "overruled": decision.overruled,
+        "beside nominated": decision.rejected_beside_nominated,
         "skipped": decision.pre.skipped,
     }
     if decision.filtered is not None:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from moorage import plugin
 from moorage.core.cycle import SchedulingCycle
-from moorage.framework import fitting, memo
 from moorage.framework.profile import Profile
 from moorage.framework.template import Templates
+from moorage.framework.views import view
 from moorage.nodes import domains
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
@@ -107,8 +107,7 @@ class Orderly(World):
         pytest.param({}, id="as it is"),
         pytest.param(
             {
-                (memo, "DENSE"): 1,
-                (fitting, "FEW"): 2,
+                (view, "FEW_ROWS"): 2,
                 (domains, "LONGEST"): 3,
                 (affinity_scoring, "MOST_SPARSE_ROWS"): 2,
                 (spread_scoring, "MOST_GROUPS"): 8,

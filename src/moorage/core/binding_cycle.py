@@ -91,7 +91,7 @@ class BindingCycle(Struct, gc=False):
         status = self.status
         if not status.is_rejected or self.failed_in not in (RESERVE, PERMIT):
             return status, None
-        found = Diagnosis(summary.summarize(1, refused=[(status, 1)]))
+        found = Diagnosis(summary.summarize(1, rejected=[(status, 1)]))
         found.blame(status)
         return structs.replace(status, reasons=(found.message,)), found
 

@@ -22,16 +22,16 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
-from moorage.framework import calls, invoke
-from moorage.framework.answers import FITS, NO_NODE, Filtered, Parts, Scored, Volatile, tally
+from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, PodRef
 from moorage.framework.hints import EVERYTHING
-from moorage.framework.leaders import Leaders
 from moorage.framework.post_filter import Candidate, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, unresolvable, unschedulable
+from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.totals import BestRows, Part, Scored
 
 # The plugin name under which extenders reject pods; any cluster event requeues such a pod.
 EXTENDER = "Extender"
@@ -90,43 +90,6 @@ def sequentially(calls: Sequence[Call]) -> list[Any]:
     return results
 
 
-class ExtendedVerdicts(Filtered):
-    """The verdicts of filter plugins and, after the last plugin, those of extenders."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(
-        cls, filtered: Filtered, left: Rows, refused: Mapping[int, Status], seen: Rows | None
-    ) -> "ExtendedVerdicts":
-        """Plugins' verdicts with those of extenders; rows that a sample skipped have none."""
-        position = len(filtered._filters)
-        first, book = filtered.first.copy(), calls.Book()
-        if seen is not None:
-            visited = np.zeros(len(first), dtype=np.bool_)
-            visited[seen] = True
-            np.putmask(first, ~visited & (first != NO_NODE), FITS)
-        codes = np.zeros(len(first), dtype=np.int64)
-        for row, status in refused.items():
-            first[row], codes[row] = position, book.code(status)
-        fits = np.zeros(len(first), dtype=np.bool_)
-        fits[left] = True
-        verdicts = Volatile(position, codes, book.status, book.erred, len(left))
-        extended = cls(filtered._filters, filtered._fitting, fits, (*filtered._volatile, verdicts))
-        extended._first, extended._rejected_by = first, tally(first)
-        return extended
-
-    def plugin_at(self, place: int) -> str:
-        return EXTENDER if place == len(self._filters) else Filtered.plugin_at(self, place)
-
-    def status_at(self, place: int, row: int) -> Status:
-        if place != len(self._filters):
-            return Filtered.status_at(self, place, row)
-        # Without a plugin name: the cycle adds EXTENDER to the diagnosis, whatever the statuses.
-        verdicts = self._volatile[-1]
-        return verdicts.status_of(int(verdicts.codes[row]))
-
-
 class Extenders:
     """All extenders: those that are not ignorable first, else in the order of the file."""
 
@@ -178,7 +141,7 @@ class Extenders:
             left = self._filter(extender, pod, left, refused)
         if len(left) == len(before):
             return filtered
-        return ExtendedVerdicts.of(filtered, left, refused, seen)
+        return filtered.extended(EXTENDER, left, refused, seen)
 
     def accepts(self, pod: Pod, filtered: Filtered, only: Mask) -> bool:
         """Whether all extenders accept the pod's nominated node; an error counts as a rejection.
@@ -221,7 +184,7 @@ class Extenders:
         table, rows = self._cluster.table, self._in_order(fits)
         nodes = [node for row in rows if (node := table.nodes[row]) is not None]
         answers = self._at_once([partial(each.prioritize, pod, nodes) for each in extenders])
-        totals, parts = scored.totals.astype(np.int64), list(scored.parts.all)
+        totals, parts = scored.totals.astype(np.int64), list[Part]()
         for extender, answer in zip(extenders, answers, strict=True):
             if not isinstance(answer, Exception):
                 points = self._points(extender.settings, answer, fits)
@@ -229,7 +192,7 @@ class Extenders:
                 parts.append((f"{EXTENDER} {extender.settings.url_prefix}", 1, points))
         # Extenders may add negative scores, so an infeasible row gets the lowest possible total.
         totals[~fits] = LOWEST
-        return Scored(totals, Parts(parts), Leaders())
+        return Scored(totals, scored.parts.with_parts(parts), BestRows())
 
     def _points(
         self, settings: config.Extender, answer: Iterable[tuple[str, int]], fits: Mask

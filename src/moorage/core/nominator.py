@@ -110,7 +110,7 @@ class Nominator:
         if self._cluster is not None:
             row = self._cluster.table.row_of.get(node)
             if row is not None:
-                self._cluster.promise_changes.add(row)
+                self._cluster.nomination_changes.add(row)
 
     def _is_pending(self, pod: Pod) -> bool:
         """Whether a pod still has no node; one that is gone or replaced does not count either."""

@@ -153,7 +153,7 @@ def _verdict(decision: Decision, row: int) -> Status | None:
         return decision.status
     if pre.names is not None and decision.state.table.name(row) not in pre.names:
         return pre.absent
-    if row in decision.overruled or not filtered.fits[row]:
+    if row in decision.rejected_beside_nominated or not filtered.fits[row]:
         return decision.verdict(row)
     return None
 

@@ -28,8 +28,8 @@ class Cluster:
     version: int = 0
     # Pods that wait on permit, by UID.
     waiting: dict[str, WaitingPod] = field(default_factory=dict)
-    # Rows whose nodes were promised to other pods than before.
-    promise_changes: RowLog = field(default_factory=RowLog)
+    # Rows whose nominated pods changed.
+    nomination_changes: RowLog = field(default_factory=RowLog)
     _objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
     _versions: dict[type[KubeObject], int] = field(default_factory=dict)
     # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.

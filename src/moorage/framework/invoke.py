@@ -7,7 +7,7 @@ and nothing else. The functions below call a method and check what it returned.
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -49,8 +49,8 @@ class CachedViews(Protocol):
         """Whether nothing was cached for the pod's template."""
 
     @property
-    def combined(self) -> int:
-        """How often verdicts were combined anew for all nodes."""
+    def rebuilds(self) -> int:
+        """How often verdicts were combined for all nodes."""
 
 
 class CallMeter(Protocol):
@@ -344,6 +344,15 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     if scores.shape != raw.shape:
         raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
     return scores
+
+
+def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:
+    """The key while which a plugin would skip the pod again; None if it raised."""
+    try:
+        key: Hashable = method(state, pod)
+    except PluginError:
+        return None
+    return key
 
 
 def pre_filter(method: PluginMethod, state: "CycleState", pod: Pod) -> Status | Narrowed:

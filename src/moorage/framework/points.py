@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from moorage.framework.declarations import Rejection
     from moorage.framework.effects import Request
     from moorage.framework.hints import Events
-    from moorage.framework.post_filter import PostFiltered, Refusal
+    from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
     from moorage.framework.state import CycleState
     from moorage.framework.status import (
         Mask,
@@ -78,6 +78,12 @@ class Depends(Enum):
     NODES = "node objects anywhere"
     PLACEMENTS = "pods, nodes and other objects anywhere"
     ANYTHING = "more than the cluster"
+
+
+def depends_of(plugin: Any) -> Depends:
+    """What a plugin's results depend on; nothing is cached for one that does not say."""
+    depends = getattr(plugin, "depends", Depends.ANYTHING)
+    return depends if isinstance(depends, Depends) else Depends.ANYTHING
 
 
 class Method(NamedTuple):
@@ -256,7 +262,7 @@ class PostFilter(Protocol):
     """
 
     def post_filter(
-        self, state: CycleState, pod: Pod, refusal: Refusal
+        self, state: CycleState, pod: Pod, failure: NoFeasibleNode
     ) -> PostFiltered | Status: ...
 
 

@@ -1,54 +1,29 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError, PluginError
-from moorage.framework import invoke, points, post_filter
+from moorage.framework import invoke, points, post_filter, what_if
 from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.hints import EVERYTHING, Events, HintMap
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
-from moorage.framework.keeping import KEPT, SETTLED, Keeping, depends_of
-from moorage.framework.post_filter import PostFiltered, Refusal
-from moorage.framework.sheets import Sheets
+from moorage.framework.points import depends_of
+from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
 from moorage.framework.template import PodTemplate
+from moorage.framework.views.cache import ViewCache
+from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
+from moorage.framework.what_if import WhatIfPlan
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
-
-NODE = points.Depends.NODE
-# From near to far; a filter that looks at nodes elsewhere may still look at its own node's pods.
-REACHES = (
-    NODE,
-    points.Depends.USAGE,
-    points.Depends.NODES,
-    points.Depends.PLACEMENTS,
-    points.Depends.ANYTHING,
-)
-
-
-class Questions(NamedTuple):
-    """What a filter is asked for again when pods come or go."""
-
-    # Places of filters that look at nodes only: what they said holds.
-    settled: tuple[int, ...]
-    # The other filters, with their places.
-    asked: tuple[tuple[int, Any], ...]
-    # Plugins that have to be told who comes and goes.
-    told: tuple[Any, ...]
-    # The furthest that any of the filters looks.
-    reach: points.Depends
-    # Those of them that have the whole-cluster form, with their places.
-    whole: tuple[tuple[int, PluginMethod], ...]
-    # Whether all of them have it, and look at nothing but nodes and usage.
-    in_columns: bool
 
 
 class Profile:
@@ -83,39 +58,39 @@ class Profile:
         }
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
+        self.filter_names = [plugin.name for plugin in self.filters]
         scores = plugins.get("score", [])
-        self.score_places = {p.name: i for i, (p, _) in enumerate(scores)}
-        # Whose answers are kept for a template, and whose for a family of them.
-        self.by_template = Keeping(self._at, scores, KEPT)
-        self.by_family = Keeping(self._at, scores, SETTLED)
+        self.score_order = {p.name: i for i, (p, _) in enumerate(scores)}
         self._pre_scores = {p.name for p in self._at["pre_score"]}
-        beforehand = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
-        # Plugins that are not kept, but say how long they would skip a pod.
-        self.skipping = [
-            p for p in beforehand if depends_of(p) not in KEPT and hasattr(p, "skip_key")
-        ]
-        # Plugins whose answers are kept, and whether one may look at all nodes beforehand.
+        # What is cached for a template, and what for templates that are seen once.
+        self.by_row = CachePolicy(self, self._at, scores, BY_ROW)
+        self.by_node = CachePolicy(self, self._at, scores, BY_NODE)
+        # The skip keys of plugins whose results are not cached.
+        first = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
+        keys = [self.method(p, "skip_key") for p in first if depends_of(p) not in BY_ROW]
+        self.skip_keys = [method for method in keys if method is not None]
+        # Plugins whose results are cached, and whether one of them reads all nodes together.
         asked = {p.name: p for p, _ in scores} | {
             p.name: p for at in ("pre_filter", "filter") for p in self._at[at]
         }
-        self.kept = [p for p in asked.values() if depends_of(p) in KEPT]
-        self.looks_at_nodes = any(depends_of(p) is points.Depends.NODES for p in self.kept)
+        self.cached = [p for p in asked.values() if depends_of(p) in BY_ROW]
+        self.reads_all_nodes = any(depends_of(p) is points.Depends.NODES for p in self.cached)
         prepares = [self.method(plugin, "prepare") for plugin in self.plugins()]
         self._preparing = [method for method in prepares if method is not None]
         self._prepared = f"prepared for {name}"
         self.hints = HintMap(self._events())
-        self._questions: dict[frozenset[str], Questions] = {}
-        self.sheets = Sheets(self)
+        self._what_if_plans: dict[frozenset[str], WhatIfPlan] = {}
+        self.views = ViewCache(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept can be worked out again, and what plugins said of it need not pickle.
-        # A meter belongs to the process.
-        kept = {name: value for name, value in self.__dict__.items() if name != "sheets"}
-        return kept | {"meter": None}
+        # Views are rebuilt, and what plugins put into them need not pickle. A meter belongs to the
+        # process.
+        state = {name: value for name, value in self.__dict__.items() if name != "views"}
+        return state | {"meter": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.sheets = Sheets(self)
+        self.views = ViewCache(self)
 
     def plugins(self) -> list[Any]:
         """Every plugin that takes part in some point, once."""
@@ -139,6 +114,7 @@ class Profile:
     def measure(self, meter: CallMeter) -> None:
         """Report all calls of plugins and of extension points to a meter from now on."""
         self.meter = meter
+        self.views = ViewCache(self)
         for method in self.called_methods():
             method.meter = meter
 
@@ -191,67 +167,32 @@ class Profile:
             for prepare in self._preparing:
                 with suppress(PluginError):  # Reported when the plugin runs.
                     prepare(template)
-            self.sheets.prepare(template)
+            self.views.prepare(template)
 
     # Decision
 
     @property
     def has_scores(self) -> bool:
-        return bool(self.score_places)
+        return bool(self.score_order)
 
     def has_pre_score(self, plugin: Any) -> bool:
         """Whether a score plugin's pre_score is switched on."""
         return plugin.name in self._pre_scores
 
-    def questions(self, skipped: Set[str]) -> Questions:
-        """Whom to ask again what if, and whom to tell, when some plugins are left out."""
-        known = self._questions.get(frozenset(skipped))
-        if known is None:
-            known = self._questions[frozenset(skipped)] = self._ask_about(skipped)
-        return known
-
-    def _ask_about(self, skipped: Set[str]) -> Questions:
-        filters = [(i, p) for i, p in enumerate(self.filters) if p.name not in skipped]
-        told = [
-            p
-            for p in self.pre_filters
-            if p.name not in skipped and (hasattr(p, "add_pod") or hasattr(p, "remove_pod"))
-        ]
-        asked = [(i, p) for i, p in filters if depends_of(p) not in SETTLED or p in told]
-        settled = [i for i, p in filters if (i, p) not in asked]
-        in_columns = not told and all(
-            depends_of(p) is points.Depends.USAGE and hasattr(p, "filter_all") for _, p in asked
-        )
-        further = [points.Depends.PLACEMENTS] if told else []
-        reach = max(
-            [*further, *(depends_of(p) for _, p in filters)], key=REACHES.index, default=NODE
-        )
-        whole = [(i, m) for i, p in asked if (m := self.method(p, "filter_all")) is not None]
-        return Questions(tuple(settled), tuple(asked), tuple(told), reach, tuple(whole), in_columns)
-
-    def stamp(self, skipped: Set[str]) -> Hashable:
-        """What stays the same for as long as answers hold for rows that do not change.
-
-        None if somebody looks at more than the cluster: no answer holds then.
-        """
-        table, reach = self.cluster.table, self.questions(skipped).reach
-        nodes = table.node_changes.position
-        match reach:
-            case points.Depends.NODE | points.Depends.USAGE:
-                return frozenset(skipped)
-            case points.Depends.NODES:
-                return frozenset(skipped), nodes
-            case points.Depends.PLACEMENTS:
-                promises = self.cluster.promise_changes.position
-                version = self.cluster.version
-                return frozenset(skipped), nodes, table.changes.position, promises, version
-        return None
+    def what_if_plan(self, skipped: Set[str]) -> WhatIfPlan:
+        """Which filters run again when pods come or go, for pods that these plugins skip."""
+        plan = self._what_if_plans.get(frozenset(skipped))
+        if plan is None:
+            plan = self._what_if_plans[frozenset(skipped)] = what_if.plan(self, skipped)
+        return plan
 
     @measured("PostFilter")
-    def run_post_filters(self, state: CycleState, pod: Pod, refusal: Refusal) -> PostFiltered:
-        """Ask whether something can be done about a refusal."""
+    def run_post_filters(
+        self, state: CycleState, pod: Pod, failure: NoFeasibleNode
+    ) -> PostFiltered:
+        """Find out whether something can be done about it."""
         methods = self._chain["post_filter"]
-        return post_filter.run([partial(_post_filter, m, state, pod, refusal) for m in methods])
+        return post_filter.run([partial(_post_filter, m, state, pod, failure) for m in methods])
 
     @property
     def has_post_filters(self) -> bool:
@@ -385,10 +326,10 @@ class Profile:
 
 
 def _post_filter(
-    method: PluginMethod, state: CycleState, pod: Pod, refusal: Refusal
+    method: PluginMethod, state: CycleState, pod: Pod, failure: NoFeasibleNode
 ) -> PostFiltered:
     try:
-        result = method(state, pod, refusal)
+        result = method(state, pod, failure)
     except PluginError as failure:
         return PostFiltered(error(str(failure), method.name))
     if isinstance(result, Status):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NOBODY: frozenset[str] = frozenset()
+NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class StateKey(Generic[T]):
@@ -49,7 +49,7 @@ class CycleState:
         self.template = template
         self.now = now
         # Plugins that have nothing to do with such pods, at any point.
-        self.idle: frozenset[str] = NOBODY if below is None else below.idle
+        self.idle: frozenset[str] = NO_PLUGINS if below is None else below.idle
         # Pods that a plugin wants back in the queue once this pod is through.
         self.to_activate: dict[str, Pod] = {}
         self._own: dict[str, Any] = {}

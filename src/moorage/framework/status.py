@@ -136,12 +136,12 @@ def only_nodes(names: Sequence[str] | frozenset[str] | set[str]) -> Narrowed:
 class Verdicts:
     """A Status for every row, as codes: 0 fits, any other is looked up when somebody asks.
 
-    `Verdicts(fits=mask, otherwise=status)` is the short form for one reason. Codes among `troubles`
+    `Verdicts(fits=mask, otherwise=status)` is the short form for one reason. Codes among `errors`
     stand for rows over which the per-node form would raise, and say with which words.
     `Verdicts(all_fit=number)` says that so many rows fit, without an entry for each.
     """
 
-    __slots__ = ("_codes", "_count", "status_of", "troubles")
+    __slots__ = ("_codes", "_count", "errors", "status_of")
 
     def __init__(
         self,
@@ -150,10 +150,10 @@ class Verdicts:
         otherwise: Status | None = None,
         codes: Codes | None = None,
         status_of: Callable[[int], Status] | None = None,
-        troubles: Mapping[int, str] | None = None,
+        errors: Mapping[int, str] | None = None,
         all_fit: int | None = None,
     ) -> None:
-        self.troubles = troubles or {}
+        self.errors = errors or {}
         self._codes: Codes | None = None
         self._count = 0
         if fits is not None and otherwise is not None:
@@ -161,7 +161,7 @@ class Verdicts:
             self.status_of: Callable[[int], Status] = Always(otherwise)
         elif codes is not None and status_of is not None:
             self._codes = codes.astype(np.int64, copy=False)
-            self.status_of = _Troubled(status_of, troubles) if troubles else status_of
+            self.status_of = _WithErrors(status_of, errors) if errors else status_of
         elif all_fit is not None:
             self._count = all_fit
             self.status_of = status_of or Always(SUCCESS)
@@ -180,19 +180,19 @@ class Verdicts:
         return self._codes
 
     @property
-    def refuses(self) -> bool:
+    def rejects(self) -> bool:
         """Whether any row does not fit."""
         return self._codes is not None and bool(np.count_nonzero(self._codes))
 
 
-class _Troubled(Struct, frozen=True):
+class _WithErrors(Struct, frozen=True):
     """Trouble for some codes, a status for the others."""
 
     status_of: Callable[[int], Status]
-    troubles: Mapping[int, str]
+    errors: Mapping[int, str]
 
     def __call__(self, code: int) -> Status:
-        text = self.troubles.get(code)
+        text = self.errors.get(code)
         return self.status_of(code) if text is None else error(text)
 
 

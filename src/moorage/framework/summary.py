@@ -13,7 +13,7 @@ def summarize(
     nodes: int,
     *,
     pre_filter: str = "",
-    refused: Iterable[tuple[Status, int]] = (),
+    rejected: Iterable[tuple[Status, int]] = (),
     absent: Status | None = None,
 ) -> str:
     """The sentence for statuses with how many nodes have each; all others have `absent`."""
@@ -22,7 +22,7 @@ def summarize(
         return f"{text} {pre_filter}."
     counts: Counter[str] = Counter()
     explicit = 0
-    for status, count in refused:
+    for status, count in rejected:
         explicit += count
         for reason in status.reasons:
             counts[reason] += count

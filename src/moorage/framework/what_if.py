@@ -1,106 +1,213 @@
-"""What if: filters asked again with pods added to a node, or taken away from it.
+"""WhatIf: filters run again in the middle of a pod's cycle, as if pods had come or gone.
 
-Works on a copy of the node and of the cycle's state, so that nothing needs to be put back.
+WhatIf             one pod's questions in its cycle
+HypotheticalNode   one node, on a copy of the node and of the cycle's state: any filter
+HypotheticalVerdicts   many nodes in a few array operations: filters that read nodes and usage only
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence, Set
 from copy import copy
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.framework import invoke
-from moorage.framework.answers import FITS, Filtered, PreFiltered
+from moorage.framework.points import Depends, depends_of
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Status, error
+from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
+from moorage.framework.views.feasible import NO_FILTER, Filtered
+from moorage.framework.views.filters import FITS
+from moorage.framework.views.nominated import NominatedPods
+from moorage.framework.views.policy import BY_NODE
+from moorage.framework.views.pre_filters import PreFiltered
+from moorage.framework.views.view import RowArray
+from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
 from moorage.nodes.usage import Placed
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
-# Before which place somebody has refused the node for good, and with which status.
-NOTHING = (FITS, SUCCESS)
+FilterIndexes = NDArray[np.int64]
+# From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
+REACHES = (
+    Depends.NODE,
+    Depends.USAGE,
+    Depends.NODES,
+    Depends.PLACEMENTS,
+    Depends.ANYTHING,
+)
 
 
+class WhatIfPlan(NamedTuple):
+    """Which filters have to run again when pods come or go."""
+
+    # Filters that read node objects only: their verdicts hold.
+    settled: tuple[int, ...]
+    # The other filters, with their index.
+    filters: tuple[tuple[int, Any], ...]
+    # Plugins that keep account of pods in their state (add_pod, remove_pod).
+    accounting: tuple[Any, ...]
+    # The furthest that any filter looks.
+    reach: Depends
+    # Whether the filters that run again can answer for many rows at once.
+    in_columns: bool
+
+
+def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
+    """The plan for pods that these plugins skip."""
+    filters = [(i, p) for i, p in enumerate(profile.filters) if p.name not in skipped]
+    accounting = [
+        p
+        for p in profile.pre_filters
+        if p.name not in skipped and (hasattr(p, "add_pod") or hasattr(p, "remove_pod"))
+    ]
+    again = [(i, p) for i, p in filters if depends_of(p) not in BY_NODE or p in accounting]
+    in_columns = not accounting and all(
+        depends_of(p) is Depends.USAGE and hasattr(p, "filter_all") for _, p in again
+    )
+    reaches = [depends_of(p) for _, p in filters]
+    reach = max(
+        [*reaches, *([Depends.PLACEMENTS] if accounting else [])],
+        key=REACHES.index,
+        default=Depends.NODE,
+    )
+    settled = tuple(i for i, p in filters if (i, p) not in again)
+    return WhatIfPlan(settled, tuple(again), tuple(accounting), reach, in_columns)
+
+
+@dataclass(slots=True)
 class WhatIf:
-    """One pod's question about one node, which may be promised to others.
+    """One pod's questions about nodes as they might be."""
 
-    If it is known what all filters say of the node as it is (`filtered`), those are not asked again
-    whose answer does not depend on pods.
+    profile: "Profile"
+    state: CycleState
+    pod: Pod
+    pre: PreFiltered
+    # The verdicts on nodes as they are, once filters have run.
+    filtered: Filtered | None
+    nominated: NominatedPods
+    # The row that is nominated to this pod.
+    own: int | None
+
+    @property
+    def plan(self) -> WhatIfPlan:
+        """Which filters run again."""
+        return self.profile.what_if_plan(self.pre.skipped)
+
+    @property
+    def key(self) -> Hashable:
+        """While it is the same, answers for the template hold on rows that do not change.
+
+        None: a filter reads more than the cluster, so that no answer outlives the cycle.
+        """
+        cluster, skipped = self.profile.cluster, frozenset(self.pre.skipped)
+        nodes = cluster.table.node_changes.position
+        match self.plan.reach:
+            case Depends.NODE | Depends.USAGE:
+                return skipped
+            case Depends.NODES:
+                return skipped, nodes
+            case Depends.PLACEMENTS:
+                # Pods of one template may have other claims, which such a filter may read.
+                nominations = cluster.nomination_changes.position
+                pods, others = cluster.table.changes.position, cluster.version
+                return skipped, nodes, pods, nominations, others, *claims.names_of(self.pod)
+        return None
+
+    def node(self, row: int) -> "HypotheticalNode":
+        """One node; the pod has to fit it beside nominated pods and without them."""
+        return HypotheticalNode(self, row, self.nominated.beside(self.pod, row))
+
+    def rows(self, rows: RowArray) -> "HypotheticalVerdicts | None":
+        """Many nodes, but not the pod's own; None if a filter cannot answer in columns."""
+        if self.filtered is None or not self.plan.in_columns:
+            return None
+        assert self.own is None or self.own not in rows, "the pod's own row is asked for alone"
+        return HypotheticalVerdicts(self, self.filtered, rows)
+
+    def beside_nominated(self, row: int) -> Status:
+        """Whether the pod fits a node if the pods nominated to it were there."""
+        others = self.nominated.beside(self.pod, row)
+        if not others:
+            return SUCCESS
+        node = HypotheticalNode(self, row)
+        for other in others:
+            node.add(other)
+        return node.status()
+
+
+class HypotheticalNode:
+    """One node as it would be with pods added or removed.
+
+    Verdicts of filters that do not depend on pods are taken from the cycle, if it has them.
     """
 
-    def __init__(
-        self,
-        profile: "Profile",
-        state: CycleState,
-        pod: Pod,
-        pre: PreFiltered,
-        row: int,
-        promised: Sequence[Placed] = (),
-        filtered: Filtered | None = None,
-    ) -> None:
-        self._profile = profile
-        self._pod = pod
-        self._promised = promised
-        questions = profile.questions(pre.skipped)
-        self._told = questions.told
-        self._filters = questions.asked
-        self._settled: tuple[int, Status] = NOTHING
+    def __init__(self, what_if: WhatIf, row: int, nominated: Sequence[Placed] = ()) -> None:
+        self._profile = what_if.profile
+        self._pod = what_if.pod
+        self._nominated = nominated
+        plan, filtered = what_if.plan, what_if.filtered
+        self._accounting = plan.accounting
+        self._filters: Sequence[tuple[int, Any]] = plan.filters
+        # The first settled filter that rejects the node, with its verdict.
+        self._settled: tuple[int, Status] = (NO_FILTER, SUCCESS)
         if filtered is None:
-            self._filters = tuple(
-                (i, p) for i, p in enumerate(profile.filters) if p.name not in pre.skipped
-            )
+            skipped = what_if.pre.skipped
+            all_filters = enumerate(what_if.profile.filters)
+            self._filters = [(i, p) for i, p in all_filters if p.name not in skipped]
         else:
-            self._settle(questions.settled, filtered, row)
-        # Where nobody keeps account of pods there is nothing in the state to be corrected.
-        self._state = state.clone() if self._told else state
+            for index in plan.settled:
+                status = filtered.statuses_at(index).status(row)
+                if status is not SUCCESS:
+                    self._settled = (index, status)
+                    break
+        # If no plugin keeps account of pods, the state needs no correction.
+        state = what_if.state
+        self._state = state.clone() if self._accounting else state
         self.node = state.table.info(row).copy()
 
-    def _settle(self, places: tuple[int, ...], filtered: Filtered, row: int) -> None:
-        for place in places:
-            if filtered.codes_at(place)[row]:
-                self._settled = (place, filtered.status_at(place, row))
-                return
-
     def add(self, other: Placed) -> None:
-        """Suppose that a pod were there."""
+        """As if a pod were there."""
         self.node.add(other.pod, other.usage)
-        if self._told:
-            self._tell("add_pod", other)
+        self._account("add_pod", other)
 
     def remove(self, other: Placed) -> None:
-        """Suppose that a pod were gone."""
+        """As if a pod were gone."""
         self.node.remove(other.pod)
-        if self._told:
-            self._tell("remove_pod", other)
+        self._account("remove_pod", other)
 
-    def _tell(self, method: str, other: Placed) -> None:
-        for plugin in self._told:
-            known = self._profile.method(plugin, method)
-            if known is not None:
-                known(self._state, self._pod, other, self.node)
+    def _account(self, name: str, other: Placed) -> None:
+        for plugin in self._accounting:
+            method = self._profile.method(plugin, name)
+            if method is not None:
+                method(self._state, self._pod, other, self.node)
 
-    def fork(self) -> "WhatIf":
-        """The same question, to go on with in another way."""
+    def fork(self) -> "HypotheticalNode":
+        """The same node, to go on with in another way."""
         other = copy(self)
-        other._state = self._state.clone() if self._told else self._state
+        other._state = self._state.clone() if self._accounting else self._state
         other.node = self.node.copy()
         return other
 
     def status(self) -> Status:
-        """The first refusal, or SUCCESS. The pod must fit both beside promised pods and without."""
-        if self._promised:
+        """The first rejection, or SUCCESS; both beside nominated pods and without them."""
+        if self._nominated:
             beside = self.fork()
-            for other in self._promised:
+            for other in self._nominated:
                 beside.add(other)
-            status = beside._ask()
+            status = beside._run_filters()
             if not status.is_success:
                 return status
-        return self._ask()
+        return self._run_filters()
 
-    def _ask(self) -> Status:
+    def _run_filters(self) -> Status:
         until, settled = self._settled
-        for place, plugin in self._filters:
-            if place > until:
+        for index, plugin in self._filters:
+            if index > until:
                 break
             method = self._profile.require(plugin, "filter")
             status = invoke.filter_one(method, self._state, self._pod, self.node)
@@ -109,3 +216,110 @@ class WhatIf:
             if not status.is_success:
                 return error(method.error_text(status.message), plugin.name)
         return settled
+
+
+class HypotheticalVerdicts:
+    """Many nodes as they would be with pods added or removed; some have nominated pods."""
+
+    def __init__(self, what_if: WhatIf, filtered: Filtered, rows: RowArray) -> None:
+        plan, nominated = what_if.plan, what_if.nominated
+        self._profile = what_if.profile
+        self._state = what_if.state
+        self._pod = what_if.pod
+        self._filtered = filtered
+        self._filters = plan.filters
+        self._rows = HypotheticalRows(what_if.state.table, rows)
+        # The pod has to fit beside these, too: a list of numbers in a book for every row.
+        numbers = nominated.numbers(self._pod, rows)
+        self._nominated = (numbers, nominated.book) if numbers.any() else None
+        # The first settled filter that rejects each row.
+        self._settled: FilterIndexes = np.full(len(rows), NO_FILTER, dtype=np.int64)
+        for index in reversed(plan.settled):
+            self._settled[filtered.statuses_at(index).all_codes()[rows] != FITS] = index
+
+    def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
+        """As if pods had come (1) or gone (-1), one or a list for every row."""
+        self._rows.shift(numbers, book, sign)
+
+    def fits(self) -> Mask:
+        """Which rows the pod would fit, both beside nominated pods and without them."""
+        fits = self._fit(self._rows)
+        if self._nominated is not None:
+            fits &= self._fit(self._beside_nominated())
+        return fits
+
+    def rejections(self) -> list[tuple[Status, RowArray]]:
+        """Why the pod would not fit, with the positions of the rows that have that reason."""
+        plain = self._first_rejections(self._rows)
+        if self._nominated is None:
+            return plain.by_status()
+        beside = self._first_rejections(self._beside_nominated())
+        # What nominated pods lead to comes first.
+        plain.first[beside.first != NO_FILTER] = NO_FILTER
+        return beside.by_status() + plain.by_status()
+
+    def rejections_beside_nominated(self) -> list[tuple[Status, RowArray]]:
+        """The same as far as it follows from nominated pods."""
+        if self._nominated is None:
+            return []
+        beside = self._first_rejections(self._beside_nominated())
+        numbers, _ = self._nominated
+        beside.first[~numbers.any(axis=1)] = NO_FILTER
+        return beside.by_status()
+
+    def _beside_nominated(self) -> HypotheticalRows:
+        assert self._nominated is not None
+        rows = self._rows.copy()
+        rows.shift(*self._nominated, 1)
+        return rows
+
+    def _fit(self, rows: HypotheticalRows) -> Mask:
+        fits: Mask = self._settled == NO_FILTER
+        for _, plugin in self._filters:
+            fits &= self._verdicts(plugin, rows).codes == FITS
+        return fits
+
+    def _first_rejections(self, rows: HypotheticalRows) -> "_FirstRejections":
+        first = self._settled.copy()
+        verdicts: dict[int, Verdicts] = {}
+        for index, plugin in self._filters:
+            verdicts[index] = self._verdicts(plugin, rows)
+            np.minimum(first, index, out=first, where=verdicts[index].codes != FITS)
+        return _FirstRejections(first, verdicts, self._filtered, rows.rows)
+
+    def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
+        method = self._profile.require(plugin, "filter_all")
+        return invoke.filter_rows(method, self._state, self._pod, rows)
+
+
+@dataclass(slots=True)
+class _FirstRejections:
+    """The first filter that rejects each row, and the verdicts of filters that ran again."""
+
+    first: FilterIndexes
+    verdicts: dict[int, Verdicts]
+    filtered: Filtered
+    rows: RowArray
+
+    def by_status(self) -> list[tuple[Status, RowArray]]:
+        """The distinct statuses, with the positions of the rows that have each."""
+        found = []
+        for index in np.unique(self.first).tolist():
+            if index == NO_FILTER:
+                continue
+            here = np.flatnonzero(self.first == index)
+            again = self.verdicts.get(index)
+            settled = self.filtered.statuses_at(index).all_codes()
+            codes = settled[self.rows] if again is None else again.codes
+            distinct, at = np.unique(codes[here], return_inverse=True)
+            for number in range(len(distinct)):
+                positions = here[at == number]
+                found.append((self._status(index, int(positions[0])), positions))
+        return found
+
+    def _status(self, index: int, position: int) -> Status:
+        again = self.verdicts.get(index)
+        if again is None:
+            return self.filtered.statuses_at(index).status(int(self.rows[position]))
+        status = again.status_of(int(again.codes[position]))
+        return status.by(self.filtered.plugin_at(index))

@@ -106,12 +106,12 @@ class Families:
             POINT,
             ("verb",),
         )
-        self.sheets = Counter(
+        self.view_lookups = Counter(
             "moorage_sheet_lookups_total",
             "Cycles by whether answers were kept for such pods (hit) or not (miss).",
             ("profile", "result"),
         )
-        self.combined = Counter(
+        self.rebuilds = Counter(
             "moorage_sheet_rebuilds_total",
             "Cycles in which verdicts were combined anew for all nodes, not for changed ones only.",
             ("profile",),

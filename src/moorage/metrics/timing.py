@@ -8,12 +8,13 @@ includes PreScore and NormalizeScore.
 from collections.abc import Callable
 from typing import Any
 
-from moorage.framework.answers import Filtered, PreFiltered
 from moorage.framework.invoke import CachedViews, PluginMethod
 from moorage.framework.points import METHODS, POINTS
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Status
+from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.metrics.facts import Clock
 from moorage.metrics.families import Families
 
@@ -46,7 +47,7 @@ class ProfileTiming:
         self._families = families
         self._chance = chance
         self._views: CachedViews | None = None
-        self._combined = 0
+        self._rebuilds = 0
         # By point and status: where durations go. A point without plugins is not measured.
         names = [name for name in METHODS if any(hasattr(p, name) for p in profile.plugins())]
         measured = {*ALWAYS_MEASURED, *(METHODS[name].label for name in names)}
@@ -57,8 +58,8 @@ class ProfileTiming:
     def cycle_started(self, views: CachedViews) -> None:
         """Count the cache lookup, and draw whether plugins are measured in this cycle."""
         self.is_sampling = self._chance() < SAMPLED
-        self._views, self._combined = views, views.combined
-        self._families.sheets.add(self._profile.name, "miss" if views.is_new else "hit")
+        self._views, self._rebuilds = views, views.rebuilds
+        self._families.view_lookups.add(self._profile.name, "miss" if views.is_new else "hit")
 
     def end_method(self, method: PluginMethod, began: float, result: Any) -> None:
         """Take in the duration of one plugin call."""
@@ -80,8 +81,8 @@ class ProfileTiming:
             cell = self._families.point_duration.cell(label, status, self._profile.name)
             observe = cells[status] = cell.observe
         observe(took)
-        if label == "Filter" and self._views is not None and self._views.combined != self._combined:
-            self._families.combined.add(self._profile.name)
+        if label == "Filter" and self._views is not None and self._views.rebuilds != self._rebuilds:
+            self._families.rebuilds.add(self._profile.name)
 
     def count_evaluations(self) -> None:
         """Move the number of plugin calls from the methods to their counter."""

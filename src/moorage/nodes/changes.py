@@ -52,8 +52,8 @@ class ChangeLog(Generic[T]):
 class Cursor(Generic[T]):
     """One reader's position in a log.
 
-    A reader calls `changed`, does its work, then calls `commit`. If the work raises, the position
-    stays where it was, so the next `changed` returns the same changes again.
+    A reader calls `changed`, does its work, then calls `commit`. If the work raises, there is no
+    commit, and the next `changed` starts over: everything may have changed.
     """
 
     log: ChangeLog[T]
@@ -68,7 +68,7 @@ class Cursor(Generic[T]):
     def changed(self) -> Sequence[T] | None:
         """The changes since the last `commit`, oldest first; None if everything may have."""
         log, position = self.log, self.position
-        self._end = log.position
+        self.position, self._end = UNREAD, log.position
         # As `log.since`, without the call: every pod's decision reads several logs.
         if position < log._forgotten:
             return None

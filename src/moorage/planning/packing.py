@@ -24,8 +24,7 @@ from moorage.errors import InputError
 from moorage.explaining import Explanation
 from moorage.explaining.dry_run import of_decision
 from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolume, Request
-from moorage.framework.keeping import depends_of
-from moorage.framework.points import Depends
+from moorage.framework.points import Depends, depends_of
 from moorage.framework.registry import Registry
 from moorage.sim import outcomes, performer, volumes
 from moorage.sim.clock import Clock

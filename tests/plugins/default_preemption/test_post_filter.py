@@ -469,7 +469,7 @@ def test_promised_pods_need_room_beside_the_victims(bench, make):
     alone = cluster.decide(make.pod("p", "high", "M")).post_filter
     assert [victim.name for victim in alone.victims] == ["b"]
     row = cluster.scheduler.cluster.table.row_of["n1"]
-    cluster.scheduler.cluster.promise_changes.add(row)
+    cluster.scheduler.cluster.nomination_changes.add(row)
     beside = cluster.decide(make.pod("p", "high", "M"), promised={"n1": [waiting]}).post_filter
     assert [victim.name for victim in beside.victims] == ["a", "b"]
 

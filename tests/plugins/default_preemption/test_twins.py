@@ -21,10 +21,12 @@ from moorage.api.policy import (
 )
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.answers import PreFiltered
 from moorage.framework.status import Code
 from moorage.framework.summary import summarize
-from moorage.framework.what_if import WhatIf
+from moorage.framework.template import Templates
+from moorage.framework.views.nominated import NominatedPods
+from moorage.framework.views.pre_filters import PreFiltered
+from moorage.framework.what_if import HypotheticalNode, WhatIf
 from moorage.nodes.usage import Placed
 from moorage.plugins.default_preemption import candidates, victims
 from moorage.plugins.default_preemption.plugin import NOT_HELPFUL
@@ -169,7 +171,9 @@ class Cluster:
                 ]
                 state = decision.state.clone()
                 pre = PreFiltered(skipped=decision.pre.skipped)
-                question = WhatIf(decision.profile, state, pod, pre, row, promised)
+                nominated = NominatedPods(state.cluster, Templates())
+                what_if = WhatIf(decision.profile, state, pod, pre, None, nominated, None)
+                question = HypotheticalNode(what_if, row, promised)
                 found[table.name(row)] = victims.on_node(pod, question, budgets)
         return found
 
@@ -203,6 +207,6 @@ def test_victims_are_the_same(seed, few):
         helped += bool(helps)
         if not helps:
             nodes, counts = len(NODES), Counter(expected.values())
-            text = summarize(nodes, refused=counts.items(), absent=NOT_HELPFUL)
+            text = summarize(nodes, rejected=counts.items(), absent=NOT_HELPFUL)
             assert answer.status.message == f"preemption: {text}"
     assert helped, "a test that never finds victims says nothing"

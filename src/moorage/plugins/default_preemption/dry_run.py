@@ -26,7 +26,7 @@ class DryRun:
 
     table: mp.NodeTable
     rows: mp.RowArray
-    supposed: mp.Supposition
+    what_if: mp.HypotheticalVerdicts
     # The pods, those of lower priority, and those whose eviction violates a budget.
     pods: SortedPods
     numbers: Ints
@@ -39,7 +39,7 @@ class DryRun:
         cls,
         pod: mp.Pod,
         rows: mp.RowArray,
-        supposed: mp.Supposition,
+        what_if: mp.HypotheticalVerdicts,
         pods: SortedPods,
         budgets: Budgets,
     ) -> "DryRun":
@@ -56,15 +56,15 @@ class DryRun:
                 if found:
                     violated[i] = found
                     violating[i, : len(placed)] = [each.uid in found for each in placed]
-        return cls(pods.table, rows, supposed, pods, numbers, lower, violating, violated)
+        return cls(pods.table, rows, what_if, pods, numbers, lower, violating, violated)
 
     def run(self, results: DryRunResults) -> None:
         """Find the victims, or why there are none, for all rows."""
         leaving: mp.Mask = np.any(self.lower, axis=1)
         self._shift(np.where(self.lower, self.numbers, 0), -1)
-        helps = leaving & self.supposed.fits()
+        helps = leaving & self.what_if.fits()
         if not helps.all():
-            for status, places in self.supposed.refusals():
+            for status, places in self.what_if.rejections():
                 results.record_rejected(self.rows[places], status)
             results.record_rejected(self.rows[~leaving], victims.NO_VICTIMS)
         victim = np.zeros_like(self.lower)
@@ -73,14 +73,14 @@ class DryRun:
         self._record(results, helps, victim)
 
     def _shift(self, numbers: Ints, sign: int) -> None:
-        self.supposed.shift(numbers, self.pods.usages, sign)
+        self.what_if.shift(numbers, self.pods.usages, sign)
 
     def _add_back(self, added: Matrix, victim: Matrix) -> None:
         """Add pods back, the most important first; mark those with which the pod does not fit."""
         for place in np.flatnonzero(added.any(axis=0)).tolist():
             numbers = np.where(added[:, place], self.numbers[:, place], 0)
             self._shift(numbers, 1)
-            numbers[self.supposed.fits()] = 0
+            numbers[self.what_if.fits()] = 0
             if numbers.any():
                 self._shift(numbers, -1)
                 victim[:, place] |= numbers != 0

@@ -72,55 +72,56 @@ class DefaultPreemption:
     # Preemption
 
     def post_filter(
-        self, state: mp.CycleState, pod: mp.Pod, refusal: mp.Refusal
+        self, state: mp.CycleState, pod: mp.Pod, failure: mp.NoFeasibleNode
     ) -> mp.PostFiltered:
         if pod.spec.preemption_policy == "Never":
             return mp.PostFiltered(NEVER)
-        if refusal.nominated and _waits_for_victims(state.table, pod, refusal):
+        if failure.nominated and _waits_for_victims(state.table, pod, failure):
             return mp.PostFiltered(TERMINATING)
         cached = self._cache.results(state)
-        rows = cached.potential_rows(refusal)
+        rows = cached.potential_rows(failure)
         if not len(rows):
             return self._no_candidate(state, Counter())
-        results = self._results(state, refusal, cached)
-        found = self._search(state, pod, refusal, rows, results)
+        results = self._results(state, failure, cached)
+        found = self._search(state, pod, failure, rows, results)
         if not len(found):
             return self._no_candidate(state, results.rejections(rows))
-        if not refusal.reviewers:
+        if not failure.reviewers:
             return _chosen(Candidates(results, found), candidates.choose_row(found, results))
         try:
-            left = review(pod, Candidates(results, found), refusal.reviewers)
+            left = review(pod, Candidates(results, found), failure.reviewers)
         except ReviewError as error:
             return mp.PostFiltered(_error(str(error)))
         return _chosen(left, candidates.choose(left)) if left else mp.PostFiltered(NO_CANDIDATE)
 
     def _results(
-        self, state: mp.CycleState, refusal: mp.Refusal, cached: TemplateResults
+        self, state: mp.CycleState, failure: mp.NoFeasibleNode, cached: TemplateResults
     ) -> DryRunResults:
         """The results of earlier attempts that still hold."""
         budgets = state.cluster.version_of(mp.PodDisruptionBudget)
-        stamp = None if refusal.stamp is None else (refusal.stamp, budgets)
-        return cached.refresh(stamp, state.table.row_of.get(refusal.nominated))
+        key = failure.what_if.key
+        stamp = None if key is None else (key, budgets)
+        return cached.refresh(stamp, state.table.row_of.get(failure.nominated))
 
     def _search(
         self,
         state: mp.CycleState,
         pod: mp.Pod,
-        refusal: mp.Refusal,
+        failure: mp.NoFeasibleNode,
         rows: mp.RowArray,
         results: DryRunResults,
     ) -> mp.RowArray:
         budgets = self._cache.budgets(state.cluster)
-        start = refusal.random.randrange(len(rows))
+        start = failure.random.randrange(len(rows))
         rotated = np.concatenate([rows[start:], rows[:start]])
         needed = candidates.enough(len(rows), self._percentage, self._absolute)
 
         def dry_run(untried: mp.RowArray) -> None:
             if len(untried) > candidates.FEW:
-                untried = self._try_many(state, pod, refusal, untried, results)
+                untried = self._try_many(state, pod, failure, untried, results)
             for row in untried.tolist():
                 try:
-                    outcome = victims.on_node(pod, refusal.what_if(row), budgets)
+                    outcome = victims.on_node(pod, failure.what_if.node(row), budgets)
                 except PluginError as error:
                     outcome = mp.Status(mp.Code.ERROR, (str(error),))
                 results.record(row, outcome)
@@ -131,15 +132,15 @@ class DefaultPreemption:
         self,
         state: mp.CycleState,
         pod: mp.Pod,
-        refusal: mp.Refusal,
+        failure: mp.NoFeasibleNode,
         rows: mp.RowArray,
         results: DryRunResults,
     ) -> mp.RowArray:
         """Try rows together if possible; returns those that have to be tried one by one."""
         budgets = self._cache.budgets(state.cluster)
-        own: mp.Mask = rows == state.table.row_of.get(refusal.nominated, -1)
+        own: mp.Mask = rows == state.table.row_of.get(failure.nominated, -1)
         together = rows[~own]
-        supposed = refusal.suppose(together)
+        supposed = failure.what_if.rows(together)
         if supposed is None:
             return rows
         pods = self._cache.sorted_pods(state.table)
@@ -159,16 +160,16 @@ class DefaultPreemption:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             return mp.PostFiltered(_error(text))
         nodes = state.table.node_count
-        text = mp.summarize(nodes, refused=rejections.items(), absent=NOT_HELPFUL)
+        text = mp.summarize(nodes, rejected=rejections.items(), absent=NOT_HELPFUL)
         return mp.PostFiltered(mp.unschedulable(f"preemption: {text}"), CLEAR)
 
 
-def _waits_for_victims(table: mp.NodeTable, pod: mp.Pod, refusal: mp.Refusal) -> bool:
+def _waits_for_victims(table: mp.NodeTable, pod: mp.Pod, failure: mp.NoFeasibleNode) -> bool:
     """Whether victims are terminating on the pod's nominated node."""
-    row = table.row_of.get(refusal.nominated)
+    row = table.row_of.get(failure.nominated)
     if row is None or table.nodes[row] is None:
         return False
-    if refusal.status(row).code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+    if failure.status(row).code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return False  # The end of the victims does not help there, so the pod may try elsewhere.
     return any(
         other.pod.priority < pod.priority and _is_preempted(other.pod)

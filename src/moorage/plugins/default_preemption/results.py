@@ -165,16 +165,16 @@ class TemplateResults:
     """The cached results of one template.
 
     Where all filters depend on a node and its pods only, a row is tried again when its pods or its
-    nominated pods change. Otherwise any change drops all results; the stamp of the refusal tells.
+    nominated pods change. Otherwise any change drops all results; the stamp of the rejection tells.
     """
 
     def __init__(self, cluster: mp.Cluster) -> None:
         self.cluster = cluster
         self.results = DryRunResults(cluster.table.capacity)
         self._pods = mp.Cursor(cluster.table.changes)
-        self._nominations = mp.Cursor(cluster.promise_changes)
+        self._nominations = mp.Cursor(cluster.nomination_changes)
         self._stamp: Hashable = None
-        self._reasons: mp.Reasons | None = None
+        self._reasons: mp.RejectionCounts | None = None
         self._version = (0, 0)
         self._rows: mp.RowArray = np.zeros(0, dtype=np.intp)
         # A row whose result holds for one pod only: it is that pod's nominated node.
@@ -201,13 +201,13 @@ class TemplateResults:
         results = self.results
         return results.has_too_many_blocks or len(results.known) != self.cluster.table.capacity
 
-    def potential_rows(self, refusal: mp.Refusal) -> mp.RowArray:
+    def potential_rows(self, failure: mp.NoFeasibleNode) -> mp.RowArray:
         """The rows where preemption may help: rejected, and not as unresolvable."""
-        table, reasons = self.cluster.table, refusal.reasons
+        table, reasons = self.cluster.table, failure.counts
         version = (0 if reasons is None else reasons.version, table.node_changes.position)
         if reasons is None or reasons is not self._reasons or version != self._version:
             rows = table.zone_order.rows()
-            self._rows = rows[refusal.having(mp.Code.UNSCHEDULABLE, rows)]
+            self._rows = rows[failure.having(mp.Code.UNSCHEDULABLE, rows)]
             self._reasons, self._version = reasons, version
         return self._rows
 

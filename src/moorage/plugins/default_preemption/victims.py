@@ -89,7 +89,9 @@ def _parse(found: mp.PodDisruptionBudget) -> ParsedBudget | None:
     return ParsedBudget(found.key, compiled, status.disruptions_allowed, disrupted)
 
 
-def on_node(pod: mp.Pod, what_if: mp.WhatIf, budgets: Budgets) -> mp.Candidate | mp.Status:
+def on_node(
+    pod: mp.Pod, what_if: mp.HypotheticalNode, budgets: Budgets
+) -> mp.Candidate | mp.Status:
     """The victims on one node, or why preemption does not help there."""
     lower = [each for each in what_if.node.placed().values() if each.pod.priority < pod.priority]
     for each in lower:
@@ -110,7 +112,7 @@ def on_node(pod: mp.Pod, what_if: mp.WhatIf, budgets: Budgets) -> mp.Candidate |
     )
 
 
-def _may_stay(each: mp.Placed, what_if: mp.WhatIf) -> bool:
+def _may_stay(each: mp.Placed, what_if: mp.HypotheticalNode) -> bool:
     what_if.add(each)
     if what_if.status().is_success:
         return True

@@ -133,7 +133,7 @@ def _exceeding(new: Names, attached: AttachLimits, table: mp.Rows) -> mp.Verdict
     return mp.Verdicts(
         codes=np.maximum(table.take(codes), exceeds),
         status_of={1: TOO_MANY}.__getitem__,
-        troubles=dict(enumerate(attached.errors.values(), 2)),
+        errors=dict(enumerate(attached.errors.values(), 2)),
     )
 
 
@@ -145,7 +145,7 @@ def _unreadable(new: PodVolumes, has_csi_node: mp.Mask) -> mp.Verdicts:
     raised = {
         code: str(each) for code, each in outcomes.items() if isinstance(each, mp.PluginFailure)
     }
-    return mp.Verdicts(codes=codes, status_of=statuses.__getitem__, troubles=raised)
+    return mp.Verdicts(codes=codes, status_of=statuses.__getitem__, errors=raised)
 
 
 # Hints

@@ -1,8 +1,7 @@
-"""The first pod of a template, about which nothing is kept."""
+"""The first pod of a template, for which nothing is retained."""
 
 import pytest
 
-from moorage.framework.newcomers import Newcomers
 from moorage.framework.points import ALWAYS, Depends
 from moorage.framework.status import SKIP, SUCCESS, unschedulable
 from moorage.testing import make_pod
@@ -56,41 +55,41 @@ def workbench(bench):
     return bench([ByNodes, Counting], nodes=("app-1", "n2", "n3"))
 
 
-def sheet_of(workbench, pod):
-    return workbench.profile.sheets.of(workbench.templates.of(pod))
+def views_of(workbench, pod):
+    return workbench.profile.views.of(workbench.templates.of(pod))
 
 
-def test_all_of_a_family_are_looked_at_on_one_sheet(workbench):
-    first, second = sheet_of(workbench, like(1)), sheet_of(workbench, like(2))
-    assert isinstance(first, Newcomers)
+def test_templates_seen_once_share_views(workbench):
+    first, second = views_of(workbench, like(1)), views_of(workbench, like(2))
+    assert not first.retains
     assert first is second
 
 
-def test_each_gets_answers_of_its_own(workbench):
+def test_each_template_gets_results_of_its_own(workbench):
     assert workbench.ask(like(1)).fits == ["n2", "n3"]
     assert workbench.ask(like(2)).fits == ["app-1", "n2", "n3"]
     assert workbench.ask(like(11)).total("n2") == len("app-11")
     assert ByNodes.looked == 3  # Once for every node.
 
 
-def test_who_comes_again_has_a_sheet_of_its_own(workbench):
-    newcomers = sheet_of(workbench, like(1))
-    own = sheet_of(workbench, like(1))
-    assert own is not newcomers
-    assert sheet_of(workbench, like(1)) is own
+def test_who_comes_again_has_a_views_of_its_own(workbench):
+    shared = views_of(workbench, like(1))
+    own = views_of(workbench, like(1))
+    assert own is not shared
+    assert views_of(workbench, like(1)) is own
 
 
-def test_one_of_several_has_a_sheet_of_its_own_at_once(workbench):
+def test_one_of_several_has_a_views_of_its_own_at_once(workbench):
     workbench.templates.of(like(1))
-    assert not isinstance(sheet_of(workbench, like(1)), Newcomers)
+    assert views_of(workbench, like(1)).retains
 
 
-def test_many_families_come_and_go(bench):
+def test_shared_views_are_dropped_when_unused(bench):
     reading = type("Reading", (ByNodes,), {"name": "Reading", "reads": lambda _, pod: pod.name})
     workbench = bench([reading])
     for i in range(100):
         assert workbench.ask(like(i)).fits == ["n1", "n2", "n3"]
-    assert len(workbench.profile.sheets._families) < 100
+    assert len(workbench.profile.views._shared) < 100
 
 
 class Choosy:
@@ -111,7 +110,7 @@ class Choosy:
         return SUCCESS if node.name == "n1" else unschedulable("not n1")
 
 
-def test_who_is_idle_is_found_out_for_every_pod(bench):
+def test_idle_plugins_are_found_for_every_pod(bench):
     workbench = bench([Choosy])
     assert workbench.ask(like(1)).state.idle == {"Choosy"}
     asked = workbench.ask(like(2, priority=5))
@@ -147,14 +146,14 @@ def test_a_template_is_prepared_once(bench):
     assert workbench.ask(like(1)).fits == ["n1", "n2", "n3"]
 
 
-def test_trouble_with_preparing_is_not_told_before_it_matters(bench):
+def test_an_error_in_prepare_is_not_reported_before_the_cycle(bench):
     workbench = bench([Preparing])
     pod = make_pod("p", labels={"bad": "yes"})
     workbench.profile.prepare(workbench.templates.of(pod))
     assert workbench.ask(pod).fits == []
 
 
-def test_trouble_with_reading_is_told_when_the_pod_is_asked_about(bench):
+def test_an_error_in_reads_is_reported_in_the_cycle(bench):
     def reads(self, pod):
         raise ValueError("odd")
 

@@ -59,7 +59,7 @@ def ask(bench, watch):
         fits = {table.name(int(row)) for row in np.flatnonzero(asked.filtered.fits)}
         assert asked.filtered.count == len(fits)
         assert sum(asked.filtered.rejected_by) == len(NODES) - len(fits)
-        refused = [row for row in range(table.capacity) if asked.filtered.is_refused(row)]
+        refused = [row for row in range(table.capacity) if asked.filtered.is_rejected(row)]
         assert {table.name(row) for row in refused} == set(NODES) - fits
         assert {table.name(int(row)) for row in asked.scored.best} <= fits if asked.scored else True
         return fits

@@ -1,0 +1,133 @@
+"""ViewCache: the views of a profile, per template, and how long they are kept.
+
+A template that has several pods, or comes again, gets views of its own; those used last are kept.
+A template that is seen for the first time is evaluated on views that it shares with others, so that
+many pods with little in common do not evict views that are of use. Views of single plugins live for
+as long as a template uses them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from moorage.errors import PluginError
+from moorage.framework.points import Depends
+from moorage.framework.template import PodTemplate
+from moorage.framework.views.template import PluginViews, SharedViews, TemplateViews
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+# Arrays may take about so much memory per profile. More would hardly help: a template that comes
+# once in hundreds finds most rows changed.
+MOST_BYTES = 32 << 20
+BYTES_PER_ROW = 72
+FEWEST_TEMPLATES = 32
+MOST_SHARED = 32
+
+
+class ViewCache:
+    """See the module."""
+
+    def __init__(self, profile: "Profile") -> None:
+        self._profile = profile
+        # By the template's serial number, the one used last at the end.
+        self._templates: OrderedDict[int, TemplateViews] = OrderedDict()
+        self._latest: TemplateViews | None = None
+        # For templates that are seen once, by the key of the shared views.
+        self._seen_once: OrderedDict[Hashable, TemplateViews] = OrderedDict()
+        self._shared: WeakValueDictionary[Hashable, SharedViews] = WeakValueDictionary()
+        # By plugin, and by what it reads of a pod.
+        self._plugin_views: dict[str, WeakValueDictionary[Hashable, PluginViews]] = {
+            plugin.name: WeakValueDictionary() for plugin in profile.cached
+        }
+        self._by_node = [p for p in profile.cached if p.depends is not Depends.USAGE]
+        self._by_usage = [p for p in profile.cached if p.depends is Depends.USAGE]
+        # Where a template keeps what plugins that read node objects read of it.
+        self._slot = f"reads of {profile.name}"
+
+    def of(self, template: PodTemplate) -> TemplateViews:
+        """The views that a pod of a template is evaluated on."""
+        serial = template.serial
+        views = self._templates.get(serial)
+        if views is not None:
+            if views is not self._latest:
+                self._templates.move_to_end(serial)
+                self._latest = views
+            return views
+        if template.seen < 2:
+            template.seen = 2
+            return self._for_once(template)
+        most = MOST_BYTES // (BYTES_PER_ROW * self._profile.cluster.table.capacity)
+        while len(self._templates) >= max(most, FEWEST_TEMPLATES):
+            self._templates.popitem(last=False)
+        own = self._find(self._by_usage, self._reads(self._by_usage, template), template)
+        views = TemplateViews(self._profile, template, self.shared(template), own)
+        self._templates[serial] = self._latest = views
+        return views
+
+    def _for_once(self, template: PodTemplate) -> TemplateViews:
+        shared = self.shared(template)
+        views = self._seen_once.get(shared.key)
+        if views is None:
+            while len(self._seen_once) >= MOST_SHARED:
+                self._seen_once.popitem(last=False)
+            views = TemplateViews(self._profile, template, shared, None)
+            self._seen_once[shared.key] = views
+        else:
+            self._seen_once.move_to_end(shared.key)
+        return views
+
+    def shared(self, template: PodTemplate) -> SharedViews:
+        """The views of plugins that read node objects only."""
+        profile = self._profile
+        reads = template.compiled.get(self._slot)
+        if reads is None:
+            reads = self._reads(self._by_node, template)
+        # What is computed over all nodes together holds until one of them changes.
+        nodes = profile.cluster.table.node_changes.position if profile.reads_all_nodes else 0
+        key = (nodes, reads)
+        try:
+            shared = self._shared.get(key)
+        except TypeError:  # Unhashable: the plugin is named below.
+            shared = None
+        if shared is None:
+            shared = SharedViews(profile, template, key)
+            shared.views = self._find(self._by_node, reads, template, nodes)
+            self._shared[key] = shared
+        return shared
+
+    def prepare(self, template: PodTemplate) -> None:
+        """Compute what plugins read of a template, before its first cycle."""
+        try:
+            template.compiled[self._slot] = self._reads(self._by_node, template)
+        except PluginError:
+            return  # Raised again in the cycle of the pod.
+
+    def _reads(self, plugins: Sequence[Any], template: PodTemplate) -> tuple[Hashable, ...]:
+        """What plugins read of a template; without `reads`, all of it."""
+        methods = [self._profile.method(plugin, "reads") for plugin in plugins]
+        return tuple([template.serial if m is None else m(template.exemplar) for m in methods])
+
+    def _find(
+        self,
+        plugins: Sequence[Any],
+        reads: Sequence[Hashable],
+        template: PodTemplate,
+        nodes: int = 0,
+    ) -> dict[str, PluginViews]:
+        """The views of plugins, by name; new ones where none is known for what they read."""
+        found = {}
+        for plugin, read in zip(plugins, reads, strict=True):
+            known = self._plugin_views[plugin.name]
+            key = (read, nodes) if plugin.depends is Depends.NODES else read
+            try:
+                views = known.get(key)
+            except TypeError as unhashable:
+                method = self._profile.require(plugin, "reads")
+                raise method.failed(str(unhashable)) from unhashable
+            if views is None:
+                views = known[key] = PluginViews(self._profile, plugin, template)
+            found[plugin.name] = views
+        return found

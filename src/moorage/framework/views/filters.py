@@ -1,0 +1,198 @@
+"""RowStatuses: a status for every row, as codes. FilterView: one filter plugin's verdicts, for one
+part of a pod; shared by all templates that agree in what the plugin reads of it.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import invoke
+from moorage.framework.points import Depends, depends_of
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Code, Codes, Mask, Status
+from moorage.framework.views.view import RowArray, View
+from moorage.nodes.info import NodeInfo
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+FITS = 0
+
+
+class RowStatuses:
+    """A status per row. `codes` is None while every row fits.
+
+    Code 0 is a row that fits. A negative code is a status that was interned here. A positive code
+    is one of a plugin's own, resolved by the `status_of` of its Verdicts.
+    """
+
+    def __init__(self, name: str, capacity: int) -> None:
+        # The name that statuses are given; empty: they keep theirs.
+        self.name = name
+        self.codes: Codes | None = None
+        self.has_errors = False
+        self.status_of: Callable[[int], Status] | None = None
+        self._capacity = capacity
+        self._interned: dict[Status, int] = {}
+        self._statuses: list[Status] = []
+
+    def code(self, status: Status) -> int:
+        """The code of a status; 0 for success."""
+        if status is SUCCESS or status.code is Code.SUCCESS:
+            return FITS
+        code = self._interned.get(status)
+        if code is None:
+            self._statuses.append(status)
+            self.has_errors = self.has_errors or not status.is_rejected
+            code = self._interned[status] = -len(self._statuses)
+        return code
+
+    def set(self, row: int, status: Status) -> bool:
+        """Write one row; whether it changed."""
+        code = FITS if status is SUCCESS else self.code(status)
+        codes = self.codes
+        if codes is None:
+            if code == FITS:
+                return False
+            codes = self.all_codes()
+        if code == codes.item(row):
+            return False
+        codes[row] = code
+        return True
+
+    def all_codes(self) -> Codes:
+        """The codes, made if there are none yet."""
+        if self.codes is None:
+            self.codes = np.zeros(self._capacity, dtype=np.int64)
+        return self.codes
+
+    @property
+    def rejects(self) -> Mask:
+        """The rows that do not fit."""
+        rejects: Mask = self.all_codes() != FITS
+        return rejects
+
+    def status(self, row: int) -> Status:
+        """The status of a row."""
+        return SUCCESS if self.codes is None else self.status_for(self.codes.item(row))
+
+    def status_for(self, code: int) -> Status:
+        """The status that a code stands for."""
+        if code == FITS:
+            return SUCCESS
+        if code < 0:
+            status = self._statuses[-code - 1]
+        else:
+            assert self.status_of is not None
+            status = self.status_of(code)
+        return status.by(self.name) if self.name else status
+
+    def by_status(self, rows: RowArray) -> list[tuple[Status, RowArray]]:
+        """The distinct statuses of rows that do not fit, each with its rows."""
+        codes, at = np.unique(self.all_codes()[rows], return_inverse=True)
+        found = [rows[at == i] for i, code in enumerate(codes.tolist()) if code != FITS]
+        return [(self.status(int(same[0])), same) for same in found]
+
+
+class PluginView(View):
+    """A view whose values come from one plugin's method in its two forms.
+
+    `state` has what the plugin wrote in pre_filter and pre_score, for pods that agree in what it
+    reads. A view that is not retained is evaluated with the state of each cycle.
+    """
+
+    def __init__(self, profile: "Profile", plugin: Any, point: str, state: CycleState) -> None:
+        self.depends = depends_of(plugin)
+        table = state.table
+        reads_usage = self.depends is Depends.USAGE
+        View.__init__(self, table, logs=[table.changes if reads_usage else table.node_changes])
+        self.state = state
+        self._pod: Pod = state.template.exemplar
+        self._point = point
+        self._one = profile.require(plugin, point)
+        self._all = profile.method(plugin, f"{point}_all")
+        self._loops = profile.loops
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        # As View.refresh, for a view with one cursor and no inputs.
+        (cursor,) = self._cursors
+        if cursor.position != cursor.log.position:
+            self.update(cursor.changed())
+            cursor.commit()
+
+    @property
+    def most_rows(self) -> int:
+        # Without an array form, computing all rows is a loop over all nodes.
+        return super().most_rows if self._all is not None else self.table.capacity
+
+    def compute_each(self, rows: RowArray) -> None:
+        """Compute rows in the per-node form, for lack of another one."""
+        self._loops.add(self._one.name, self._point, len(rows))
+        for row in rows.tolist():
+            self.compute_row(row)
+
+
+class FilterView(PluginView, RowStatuses):
+    """A filter's verdict on every row."""
+
+    def __init__(self, profile: "Profile", plugin: Any, state: CycleState) -> None:
+        PluginView.__init__(self, profile, plugin, "filter", state)
+        RowStatuses.__init__(self, plugin.name, self.table.capacity)
+
+    def evaluate(self, state: CycleState, pod: Pod, open_rows: Callable[[], Mask]) -> None:
+        """Compute all verdicts for one cycle, of open rows only if that is done one by one."""
+        self.state, self._pod = state, pod
+        if self._all is not None:
+            self.compute_all()
+        else:
+            self._clear()
+            self.compute_each(np.flatnonzero(open_rows()))
+
+    def compute_row(self, row: int) -> bool:
+        table = self.table
+        if table.nodes[row] is None:
+            return False
+        return self.set(
+            row, invoke.filter_one(self._one, self.state, self._pod, NodeInfo(table, row))
+        )
+
+    def compute_all(self) -> None:
+        self._clear()
+        if self._all is None:
+            self.compute_each(np.flatnonzero(self.table.active_rows))
+            return
+        verdicts = invoke.filter_rows(self._all, self.state, self._pod, self.table)
+        if verdicts.rejects:
+            # Copied because single rows are written to it, and a plugin may keep its own array.
+            self.codes = verdicts.codes.copy()
+        self.status_of = verdicts.status_of
+        self.has_errors = self.has_errors or bool(verdicts.errors)
+
+    def _clear(self) -> None:
+        self.codes, self._capacity = None, self.table.capacity
+
+
+class PlacementFilterView(FilterView):
+    """The verdicts of a filter that looks beyond the node and reports where they may have changed.
+
+    Its state is that of the current cycle, because the plugin's pre_filter runs in every cycle.
+    """
+
+    def __init__(self, profile: "Profile", plugin: Any, state: CycleState) -> None:
+        super().__init__(profile, plugin, state)
+        self._changes = profile.require(plugin, "filter_changes")
+        # What the plugin's last report was paired with; None makes it report everything.
+        self._since: Any = None
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        self.state, self._pod = state, pod
+        since, self._since = self._since, None  # If the plugin raises, everything is recomputed.
+        since, reported = invoke.filter_changes(self._changes, state, pod, since)
+        rows = None
+        if reported is not None and len(reported) <= self.most_rows:
+            rows = reported.tolist()
+        self.update(self.read_cursors(rows))
+        self.commit()
+        self._since = since

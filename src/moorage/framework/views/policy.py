@@ -1,0 +1,66 @@
+"""CachePolicy: which plugins of a profile are cached in views, and which run in every cycle.
+
+A profile has two policies. Views of a template cache every plugin that `depends` allows. A template
+that is seen once is evaluated on views that it shares with others, so its policy caches only
+plugins that read node objects.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moorage.framework.points import Depends, depends_of
+from moorage.framework.views.uncached import UncachedScore
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+# Answers that change only with a node object, or also with the pods on that node.
+BY_NODE = (Depends.NODE, Depends.NODES)
+BY_ROW = (*BY_NODE, Depends.USAGE)
+
+# A filter with its index in the profile.
+IndexedFilter = tuple[int, Any]
+
+
+class CachePolicy:
+    """Plugins by how their answers are kept."""
+
+    def __init__(
+        self,
+        profile: "Profile",
+        at: Mapping[str, Sequence[Any]],
+        scores: Sequence[tuple[Any, int]],
+        cached: Collection[Depends],
+    ) -> None:
+        # With whether the result is cached.
+        self.pre_filters = [(p, depends_of(p) in cached) for p in at["pre_filter"]]
+        filters: list[IndexedFilter] = list(enumerate(at["filter"]))
+        self.filters = [(i, p) for i, p in filters if depends_of(p) in cached]
+        others = [(i, p) for i, p in filters if depends_of(p) not in cached]
+        # Where verdicts changed is of use only if they are kept for the template.
+        is_for_template = Depends.USAGE in cached
+        self.placement_filters = [
+            (i, p) for i, p in others if is_for_template and reports_changes(p)
+        ]
+        self.uncached_filters = [each for each in others if each not in self.placement_filters]
+        self.scores = [(p, w) for p, w in scores if _caches_scores(p, cached)]
+        self.uncached_scores = [
+            UncachedScore(profile, p, w) for p, w in scores if not _caches_scores(p, cached)
+        ]
+
+
+def reports_changes(plugin: Any) -> bool:
+    """Whether a filter looks beyond the node and reports where its verdicts may have changed."""
+    return depends_of(plugin) is Depends.PLACEMENTS and hasattr(plugin, "filter_changes")
+
+
+def is_never_cached(plugin: Any) -> bool:
+    """Whether a filter runs in every cycle, for every template."""
+    return depends_of(plugin) not in BY_ROW and not reports_changes(plugin)
+
+
+def _caches_scores(plugin: Any, cached: Collection[Depends]) -> bool:
+    """Raw scores can be cached, and normalised scores with them."""
+    has_normalizer = getattr(plugin, "normalizer", None) is not None
+    by_summary = has_normalizer or not hasattr(plugin, "normalize_score")
+    return depends_of(plugin) in cached and by_summary

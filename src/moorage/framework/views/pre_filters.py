@@ -1,0 +1,206 @@
+"""PreFilterStage: the pre_filter plugins of a template, run in order as far as results are not
+cached. PreFiltered: their combined result.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from moorage.api.pod import Pod
+from moorage.errors import PluginError
+from moorage.framework import invoke
+from moorage.framework.invoke import PluginMethod
+from moorage.framework.points import ALWAYS
+from moorage.framework.state import NO_PLUGINS, CycleState
+from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status, unresolvable
+from moorage.framework.views.policy import CachePolicy, IndexedFilter
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+    from moorage.framework.views.template import PluginViews
+
+Result = Status | Narrowed
+# A plugin's name, how its result is obtained, and whether it is cached.
+Step = tuple[str, Callable[[CycleState, Pod], Result], bool]
+
+
+class PreFiltered(Struct, eq=False):
+    """The combined result of the pre_filter plugins; reused for other pods, so never changed."""
+
+    rejected: Status | None = None
+    names: frozenset[str] | None = None
+    narrowed_by: list[str] = []
+    skipped: set[str] = set()
+    # The filters that do not skip the pod and are not cached by row.
+    uncached: Sequence[IndexedFilter] = ()
+    by_placement: Sequence[IndexedFilter] = ()
+
+    def narrow(self, plugin: str, names: frozenset[str]) -> None:
+        """Search only nodes that this plugin names, too."""
+        self.narrowed_by.append(plugin)
+        self.names = names if self.names is None else self.names & names
+        if not self.names:
+            by = self.narrowed_by
+            reason = (
+                f"node(s) didn't satisfy plugin {plugin}"
+                if len(by) == 1
+                else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}] simultaneously"
+            )
+            self.rejected = unresolvable(reason)
+
+    @property
+    def absent(self) -> Status:
+        """The status of nodes that narrowing left out."""
+        by = " ".join(sorted(self.narrowed_by))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{by}]")
+
+
+class PreFilterStage:
+    """See the module. Unless it `retains` results, none outlives the cycle of one pod."""
+
+    def __init__(
+        self,
+        profile: "Profile",
+        policy: CachePolicy,
+        views_of: Callable[[str], "PluginViews"],
+        state: CycleState,
+        *,
+        retains: bool,
+    ) -> None:
+        self._profile = profile
+        self._policy = policy
+        self._views_of = views_of
+        self._state = state
+        self._retains = retains
+        # Plugins that are not concerned with such pods at any point.
+        self.idle: frozenset[str] = NO_PLUGINS
+        # While its key is unchanged, a plugin would skip such pods again. None: it might not.
+        self._skip_keys: dict[str, Hashable] | None = None
+        self._with_skip_key: list[PluginMethod] = list(profile.skip_keys)
+        # Grows when a skip key changed.
+        self.epoch = 0
+        self._versions: tuple[int, int, int] | None = None
+        self._result: PreFiltered | None = None
+        self._steps: list[Step] | None = None
+        self._steps_without: dict[frozenset[str], list[Step]] = {}
+        self._cached_skips: list[str] = []
+        self._skipped: set[str] | None = None
+
+    def run(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """The combined result for a pod."""
+        if not self._retains:
+            self._find_idle(state, pod)
+            return self._run_steps(state, pod)
+        cluster, table = state.cluster, state.table
+        # Skip keys depend on nothing else, so they are not computed while these are the same.
+        versions = (cluster.version, table.node_changes.position, table.placements.terms.version)
+        if versions != self._versions:
+            if self._skip_keys is None:
+                self._find_idle(state, pod)
+                self._state.idle = self.idle
+            keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
+            if keys != self._skip_keys:
+                self._skip_keys, self._result = keys, None
+                self.epoch += 1
+            self._versions = versions
+        return self._result or self._run_steps(state, pod)
+
+    def _find_idle(self, state: CycleState, pod: Pod) -> None:
+        keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
+        self.idle = state.idle = frozenset([name for name, key in keys.items() if key is ALWAYS])
+        # A retained result concerns this template alone. Otherwise a plugin whose key is neither
+        # ALWAYS nor None is concerned with every pod, now or later: not worth another call.
+        drop = self.idle if self._retains else {n for n in keys if keys[n] not in (ALWAYS, None)}
+        if drop:
+            self._with_skip_key = [m for m in self._with_skip_key if m.name not in drop]
+
+    def skips_again(self, plugin: str, result: Result) -> bool:
+        """Whether a plugin that is not cached skips the pod, and again while keys are the same."""
+        return is_skip(result) and (self._skip_keys or {}).get(plugin) is not None
+
+    def _run_steps(self, state: CycleState, pod: Pod) -> PreFiltered:
+        if self._steps is None:
+            self._steps = self._find_steps()
+        steps = self._steps_without.get(self.idle)
+        if steps is None:
+            steps = [step for step in self._steps if step[0] not in self.idle]
+            self._steps_without[self.idle] = steps
+        combined = PreFiltered(skipped={*self._cached_skips, *self.idle})
+        postponed: Status | None = None
+        can_reuse = self._retains
+        for name, run, is_cached in steps:
+            result = run(state, pod)
+            if can_reuse and not is_cached:
+                can_reuse = self.skips_again(name, result)
+            if result is SUCCESS:
+                continue
+            postponed = _combine(name, result, combined) or postponed
+            if combined.rejected is not None:
+                return combined
+        combined.rejected = postponed
+        if combined.skipped != self._skipped:
+            self._skipped = set(combined.skipped)
+            self._uncached = self._not_skipping(self._policy.uncached_filters)
+            self._by_placement = self._not_skipping(self._policy.placement_filters)
+        combined.uncached, combined.by_placement = self._uncached, self._by_placement
+        if can_reuse:
+            self._result = combined
+        return combined
+
+    def _not_skipping(self, filters: Sequence[IndexedFilter]) -> list[IndexedFilter]:
+        return [each for each in filters if each[1].name not in (self._skipped or ())]
+
+    def _find_steps(self) -> list[Step]:
+        """The plugins to run; cached results of success and SKIP are settled here, once."""
+        steps: list[Step] = []
+        is_settled = True
+        for plugin, is_cached in self._policy.pre_filters:
+            name, result = plugin.name, None
+            if not is_cached:
+                method = self._profile.require(plugin, "pre_filter")
+                steps.append((name, partial(invoke.pre_filter, method), False))
+                continue
+            run = partial(self._cached, self._views_of(name))
+            if is_settled:
+                with suppress(PluginError):  # Raised again in the plugin's turn.
+                    result = run(self._state, self._state.template.exemplar)
+            if result is SKIP:
+                self._cached_skips.append(name)
+            elif result is not SUCCESS:
+                # A rejection ends the stage, so plugins after this one run in their turn.
+                is_settled = False
+                steps.append((name, run, True))
+        return steps
+
+    def _cached(self, views: "PluginViews", state: CycleState, pod: Pod) -> Result:
+        result = views.pre_filtered
+        self._state.adopt(views.state)
+        return result
+
+
+def _combine(plugin: str, result: Result, combined: PreFiltered) -> Status | None:
+    """Add one plugin's result to the combined one; returns a rejection that lets others go on."""
+    if isinstance(result, Narrowed):
+        combined.narrow(plugin, result.names)
+        return None
+    match result.code:
+        case Code.SUCCESS:
+            return None
+        case Code.SKIP:
+            combined.skipped.add(plugin)
+            return None
+        case Code.UNSCHEDULABLE:
+            return result.by(plugin)
+        case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            combined.rejected = result.by(plugin)
+            return None
+    text = result.message or f"returned {result.code.label}"
+    raise PluginError(plugin, text, f'running PreFilter plugin "{plugin}": {text}')
+
+
+def is_skip(result: Result) -> bool:
+    """Whether a plugin skips the pod."""
+    return isinstance(result, Status) and result.code is Code.SKIP

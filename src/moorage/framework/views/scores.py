@@ -1,0 +1,192 @@
+"""ScoreView: one score plugin's raw scores for every row. NormalizedView: the same in 0..100.
+
+A raw score view is shared by all templates that agree in what the plugin reads of a pod. Normalised
+scores depend on which rows are feasible, so each template has its own.
+"""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.errors import PluginError
+from moorage.framework import invoke
+from moorage.framework.normalizers import ByMax
+from moorage.framework.points import Depends
+from moorage.framework.state import CycleState
+from moorage.framework.status import Mask, Scores
+from moorage.framework.views.filters import PluginView
+from moorage.framework.views.view import View
+from moorage.nodes.info import NodeInfo
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+    from moorage.framework.views.feasible import FeasibleView
+
+NO_SCORES: Scores = np.zeros(0, dtype=np.int64)
+
+
+class Normalizer:
+    """A plugin's normalizer: a summary of the feasible raw scores, then each score by itself."""
+
+    def __init__(self, profile: "Profile", plugin: Any) -> None:
+        self._summarize = profile.require(plugin, "normalizer.summarize")
+        self._apply = profile.require(plugin, "normalizer.apply")
+        self.is_by_max = isinstance(plugin.normalizer, ByMax)
+
+    def summarize(self, feasible: Scores) -> Hashable:
+        """What has to be known of the feasible raw scores."""
+        summary: Hashable = self._summarize(feasible)
+        return summary
+
+    def apply(self, raw: Any, summary: Hashable) -> Any:
+        """Raw scores, or one of them, normalised."""
+        return invoke.normalized(self._apply, raw, summary)
+
+
+def normalizer_of(profile: "Profile", plugin: Any) -> Normalizer | None:
+    """A plugin's normalizer, if it has one."""
+    has_any = getattr(plugin, "normalizer", None) is not None
+    return Normalizer(profile, plugin) if has_any else None
+
+
+class ScoreView(PluginView):
+    """Raw scores.
+
+    `uniform` is the one score that all rows have, if that is known. `errors` has the rows for which
+    the plugin raised: they matter only while such a row is feasible, and so do scores out of range.
+    """
+
+    def __init__(self, profile: "Profile", plugin: Any, state: CycleState) -> None:
+        super().__init__(profile, plugin, "score", state)
+        self.name: str = plugin.name
+        self.normalizer = normalizer_of(profile, plugin)
+        self.values = NO_SCORES
+        self.uniform: int | None = None
+        self.errors: dict[int, PluginError] = {}
+        self.in_range = True
+
+    def compute_row(self, row: int) -> bool:
+        if self.table.nodes[row] is None:
+            return False
+        if self.errors:
+            self.errors.pop(row, None)
+        try:
+            raw = invoke.score_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
+        except PluginError as raised:
+            self.errors[row] = raised
+            raw = 0
+        if raw == self.values.item(row):
+            return False
+        self.values[row] = raw
+        self.uniform = None
+        if not 0 <= raw <= 100:
+            self.in_range = False
+        return True
+
+    def compute_all(self) -> None:
+        self.errors.clear()
+        self.in_range, self.uniform = True, None
+        if self._all is None:
+            self.values = np.zeros(self.table.capacity, dtype=np.int64)
+            self.compute_each(np.flatnonzero(self.table.active_rows))
+        else:
+            # Copied because single rows are written to it, and a plugin may keep its own array.
+            scores = invoke.score_rows(self._all, self.state, self._pod, self.table)
+            self.values = scores.copy()
+            if self.normalizer is None:
+                self.in_range = is_in_range(scores)
+        # Scores by usage are hardly ever all the same.
+        if self.depends is not Depends.USAGE and (self.values == self.values[0]).all():
+            self.uniform = int(self.values[0])
+
+    @property
+    def ignores_feasible(self) -> bool:
+        """Whether normalised scores are the same whichever rows are feasible."""
+        if self.normalizer is None:
+            return True
+        return self.uniform is not None and self.normalizer.is_by_max
+
+
+class NormalizedView(View):
+    """One score plugin's normalised scores, valid while the summary of feasible scores is."""
+
+    def __init__(self, raw: ScoreView, feasible: "FeasibleView") -> None:
+        super().__init__(raw.table, [raw])
+        assert raw.normalizer is not None
+        self.name = raw.name
+        self.raw = raw
+        self.normalizer = raw.normalizer
+        self.values = NO_SCORES
+        self.uniform: int | None = None
+        self.in_range = True
+        self.summary: Hashable = None
+        self.errors = raw.errors
+        self._feasible = feasible
+        self._version = -1
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        raw, feasible = self.raw, self._feasible
+        raw.refresh(state, pod)
+        is_same = self._version == feasible.version or raw.ignores_feasible
+        if is_same and self._cursors[0].is_current:
+            return
+        rows = self.read_cursors()
+        summary = self.summarize(feasible.fits)
+        was_uniform = self.uniform is not None
+        if summary != self.summary or (was_uniform and raw.uniform is None):
+            self.summary, rows = summary, None
+        self.update(rows)
+        self.commit()
+        self._version = feasible.version
+
+    def summarize(self, fits: Mask) -> Hashable:
+        """The normalizer's summary of raw scores where some rows are feasible."""
+        raw = self.raw
+        return self.normalizer.summarize(
+            raw.values[:1] if raw.ignores_feasible else raw.values[fits]
+        )
+
+    def compute_row(self, row: int) -> bool:
+        score = self.normalizer.apply(self.raw.values.item(row), self.summary)
+        if not 0 <= score <= 100:
+            self.in_range = False
+        if score == self.values.item(row):
+            return False
+        self.values[row] = score
+        return True
+
+    def compute_all(self) -> None:
+        raw, self.in_range, self.uniform = self.raw, True, None
+        if raw.uniform is not None:
+            self.uniform = checked(self.name, self.normalizer.apply(raw.uniform, self.summary))
+            return
+        scores = self.normalizer.apply(raw.values, self.summary)
+        # Copied because single rows are written to it.
+        self.values = scores.copy() if scores is raw.values else scores
+        self.in_range = is_in_range(scores)
+
+
+def is_in_range(scores: Scores) -> bool:
+    """Whether all scores lie in 0..100."""
+    # Seen as unsigned, a negative number is a huge one: one pass finds both bounds.
+    unsigned = np.uint32 if scores.dtype == np.int32 else np.uint64
+    return not len(scores) or 0 <= scores.item(scores.view(unsigned).argmax()) <= 100
+
+
+def check_range(name: str, scores: Scores, fits: Mask) -> None:
+    """Raise if the score of a row that fits does not lie in 0..100."""
+    for score in scores[fits & ((scores < 0) | (scores > 100))][:1].tolist():
+        checked(name, score)
+
+
+def checked(name: str, score: int) -> int:
+    """The score; raises if it does not lie in 0..100."""
+    if 0 <= score <= 100:
+        return score
+    raise PluginError(
+        name,
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an '
+        f"invalid score {score}, it should in the range of [0, 100] after normalizing",
+    )

@@ -1,0 +1,300 @@
+"""TemplateViews: everything that is cached for one pod template under one profile.
+
+    table.changes, node_changes      (and filter_changes of plugins that look beyond the node)
+      |                  |
+    FilterView ...     ScoreView ...        one per plugin, shared by templates where possible
+      |                  |
+    FeasibleView  -->  NormalizedView ...   the normalizers that summarise feasible scores
+      |      |           |
+      |      |         TotalView            weighted sum
+      |      |           |
+      |      +-------> RankedView           totals of feasible rows, the best rows
+      |
+    RejectionCounts <-- NominatedPodsCheck  why every row is rejected; room for nominated pods
+
+Plugins that cannot be cached run in every cycle, unless they skip the pod and their `skip_key` is
+unchanged.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import invoke
+from moorage.framework.invoke import CallMeter, measured
+from moorage.framework.state import CycleState
+from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
+from moorage.framework.template import PodTemplate
+from moorage.framework.views.feasible import (
+    CycleFilter,
+    FeasibleView,
+    Filtered,
+    earlier_rejections,
+)
+from moorage.framework.views.filters import FITS, FilterView, PlacementFilterView
+from moorage.framework.views.nominated import NominatedPodsCheck
+from moorage.framework.views.policy import IndexedFilter, is_never_cached
+from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
+from moorage.framework.views.rejections import RejectionCounts
+from moorage.framework.views.scores import NormalizedView, ScoreView
+from moorage.framework.views.totals import RankedView, Scored, TotalView
+from moorage.framework.views.uncached import CycleScores
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+    from moorage.framework.what_if import WhatIf
+
+
+class PluginViews:
+    """One plugin's cached results: pre_filter, pre_score, its state, verdicts and scores.
+
+    Shared by all templates that agree in what the plugin reads of a pod.
+    """
+
+    def __init__(self, profile: "Profile", plugin: Any, template: PodTemplate) -> None:
+        self.state = CycleState(profile.cluster, template, 0.0)
+        self._profile = profile
+        self._plugin = plugin
+        self._pre_scored: Status | None = None
+
+    @cached_property
+    def pre_filtered(self) -> Status | Narrowed:
+        """The result of pre_filter."""
+        method = self._profile.require(self._plugin, "pre_filter")
+        return invoke.pre_filter(method, self.state, self.state.template.exemplar)
+
+    def skips_score(self, fits: Mask) -> bool:
+        """Whether pre_score skips the pod, which must not depend on the feasible rows."""
+        if self._pre_scored is None:
+            profile, plugin, self._pre_scored = self._profile, self._plugin, SUCCESS
+            if profile.has_pre_score(plugin):
+                method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
+                self._pre_scored = None
+                self._pre_scored = invoke.pre_score(method, self.state, pod, fits)
+        return is_skip(self._pre_scored)
+
+    @cached_property
+    def filter_view(self) -> FilterView:
+        """The verdicts on every row."""
+        return FilterView(self._profile, self._plugin, self.state)
+
+    @cached_property
+    def score_view(self) -> ScoreView:
+        """The raw scores of every row."""
+        return ScoreView(self._profile, self._plugin, self.state)
+
+
+class SharedViews:
+    """The views of plugins that read node objects only, for templates in which they read the same.
+
+    Pods that differ in requests or labels most often have all else in common. `state` has what
+    these plugins wrote in pre_filter and pre_score.
+    """
+
+    def __init__(self, profile: "Profile", template: PodTemplate, key: Hashable) -> None:
+        self.state = CycleState(profile.cluster, template, 0.0)
+        self.key = key
+        self.views: Mapping[str, PluginViews] = {}
+
+
+class TemplateViews:
+    """See the module.
+
+    Without `own` views nothing is retained for the template: it is the mode in which all templates
+    that are seen once are evaluated on the views that they share. Plugins that read more than node
+    objects then run in every cycle.
+    """
+
+    def __init__(
+        self,
+        profile: "Profile",
+        template: PodTemplate,
+        shared: SharedViews,
+        own: Mapping[str, PluginViews] | None,
+    ) -> None:
+        self.profile = profile
+        self.template = template
+        self.meter: CallMeter | None = profile.meter
+        self.retains = own is not None
+        self._own = own or {}
+        self._policy = profile.by_row if self.retains else profile.by_node
+        self._use(shared)
+
+    def _use(self, shared: SharedViews) -> None:
+        """Build the graph on the views of plugins that read node objects only."""
+        profile = self.profile
+        # Held here, so that the cache keeps them for as long as a template uses them.
+        self._shared = shared
+        self._views = {**shared.views, **self._own}
+        self.state = CycleState(profile.cluster, self.template, 0.0, below=shared.state)
+        self._position = self.state.table.node_changes.position
+        self._pre_filters = PreFilterStage(
+            profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
+        )
+        self._feasible: FeasibleView | None = None
+        self._filtered: Filtered | None = None
+        # The filters in it that look beyond the node.
+        self._by_placement: Sequence[IndexedFilter] = ()
+        # Views that are not shared with other templates: by placement, or evaluated every time.
+        self._not_shared: dict[str, FilterView] = {}
+        self._ranked: RankedView | None = None
+        # When all uncached scores skipped the pod, as long as skip keys stay the same.
+        self._scores_skipped_at = -1
+        self._check: NominatedPodsCheck | None = None
+        self._rejections: RejectionCounts | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing is cached for the template yet."""
+        return not self.retains or self._feasible is None
+
+    @property
+    def rebuilds(self) -> int:
+        """How often verdicts were combined for all rows."""
+        return 0 if self._feasible is None else self._feasible.rebuilds
+
+    # Pre-filter
+
+    @measured("PreFilter")
+    def pre_filter(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """The result of the pre_filter plugins."""
+        profile = self.profile
+        if not self.retains:
+            self._check = self._rejections = None  # They belong to another template.
+        elif profile.reads_all_nodes and self._position != state.table.node_changes.position:
+            # What a plugin computed over all nodes together holds until one of them changes.
+            self._use(profile.views.shared(self.template))
+            state.stand_on(self.state)
+        return self._pre_filters.run(state, pod)
+
+    # Filter
+
+    @measured("Filter")
+    def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
+        """Every row's verdict."""
+        feasible = self._feasible
+        if feasible is None or self._by_placement != pre.by_placement:
+            feasible = self._build_feasible(pre)
+        feasible.refresh(state, pod)
+        if pre.uncached:
+            return self._filter_uncached(state, pod, pre, feasible)
+        filtered = self._filtered
+        if filtered is None or filtered.fits is not feasible.fits:
+            filtered = self._filtered = Filtered(self.profile.filter_names, feasible, feasible.fits)
+        return filtered
+
+    def _build_feasible(self, pre: PreFiltered) -> FeasibleView:
+        cached = [
+            (index, self._views[plugin.name].filter_view)
+            for index, plugin in self._policy.filters
+            if plugin.name not in pre.skipped
+        ]
+        by_placement = [
+            (index, self._view(plugin, PlacementFilterView)) for index, plugin in pre.by_placement
+        ]
+        filters = sorted([*cached, *by_placement], key=lambda each: each[0])
+        self._by_placement = pre.by_placement
+        self._feasible = FeasibleView(self.state.table, filters)
+        self._ranked = self._rejections = None
+        return self._feasible
+
+    def _view(self, plugin: Any, kind: type[FilterView]) -> FilterView:
+        view = self._not_shared.get(plugin.name)
+        if view is None:
+            view = self._not_shared[plugin.name] = kind(self.profile, plugin, self.state)
+        return view
+
+    def _filter_uncached(
+        self, state: CycleState, pod: Pod, pre: PreFiltered, feasible: FeasibleView
+    ) -> Filtered:
+        """The verdicts together with those of filters that run in every cycle."""
+        fits, uncached = feasible.fits, list[CycleFilter]()
+        for index, plugin in pre.uncached:
+
+            def open_rows(index: int = index, plugin: Any = plugin) -> Mask:
+                """The rows that no earlier filter rejects, for plugins that run node by node."""
+                earlier = [(i, statuses) for i, statuses, _ in uncached]
+                open_: Mask = earlier_rejections(feasible.first.copy(), earlier) > index
+                if pre.names is not None and is_never_cached(plugin):
+                    open_ &= state.table.named(pre.names)
+                return open_
+
+            view = self._view(plugin, FilterView)
+            view.evaluate(state, pod, open_rows)
+            if view.codes is not None:
+                fits = fits & (view.codes == FITS)
+                uncached.append((index, view, int(np.count_nonzero(fits))))
+        return Filtered(self.profile.filter_names, feasible, fits, uncached)
+
+    # Score
+
+    @measured("Score")
+    def score(self, state: CycleState, pod: Pod, fits: Mask) -> Scored:
+        """The weighted, normalised scores of the rows that fit."""
+        feasible = self._feasible
+        assert feasible is not None, "filters run first"
+        ranked = self._ranked or self._build_ranked(feasible, fits)
+        ranked.refresh(state, pod)
+        ranked.total.check(fits)
+        if fits is feasible.fits:
+            scored = Scored(ranked.values, ranked.total.parts, ranked.best)
+        else:
+            scored = ranked.among(fits)
+        if self._scores_skipped_at == self._pre_filters.epoch:
+            return scored
+        return self._score_uncached(state, pod, fits, scored)
+
+    def _build_ranked(self, feasible: FeasibleView, fits: Mask) -> RankedView:
+        columns: list[tuple[int, ScoreView | NormalizedView]] = []
+        for plugin, weight in self._policy.scores:
+            views = self._views[plugin.name]
+            is_skipped = views.skips_score(fits)
+            self.state.adopt(views.state)
+            if not is_skipped:
+                raw = views.score_view
+                plain = raw.normalizer is None
+                columns.append((weight, raw if plain else NormalizedView(raw, feasible)))
+        total = TotalView(self.state.table, columns, self.profile.score_order)
+        self._ranked = RankedView(total, feasible)
+        return self._ranked
+
+    def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
+        """The scores together with those of plugins that run in every cycle."""
+        stage = self._pre_filters
+        skip_again = self.retains
+        added: CycleScores | None = None
+        for plugin in self._policy.uncached_scores:
+            if plugin.name in stage.idle:
+                continue
+            method = plugin.pre_score
+            status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
+            skip_again = skip_again and stage.skips_again(plugin.name, status)
+            if not is_skip(status):
+                added = added or CycleScores(state, pod, fits, scored)
+                added.add(plugin)
+        if skip_again:
+            self._scores_skipped_at = stage.epoch
+        return scored if added is None else added.scored()
+
+    # Nominated pods and rejections
+
+    def check_nominated(self, what_if: "WhatIf") -> NominatedPodsCheck:
+        """Whether the pod fits beside the pods that are nominated to nodes."""
+        if self._check is None:
+            self._check = NominatedPodsCheck(self.profile.cluster)
+            self._rejections = None
+        self._check.refresh_for(what_if)
+        return self._check
+
+    def count_rejections(
+        self, filtered: Filtered, check: NominatedPodsCheck | None
+    ) -> RejectionCounts:
+        """Why every row is rejected, and how many rows for each reason."""
+        assert self._feasible is not None
+        if self._rejections is None or self._rejections.check is not check:
+            self._rejections = RejectionCounts(self.state.table, self._feasible, check)
+        self._rejections.refresh_for(filtered)
+        return self._rejections

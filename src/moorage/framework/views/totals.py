@@ -1,0 +1,278 @@
+"""TotalView: the weighted sum of normalised scores per row. RankedView: the same with -1 for rows
+that are not feasible, and the best of them.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from moorage.framework.status import Mask, Scores, SparseScores
+from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
+from moorage.framework.views.view import View
+from moorage.nodes.table import NodeTable
+
+if TYPE_CHECKING:
+    from moorage.framework.views.feasible import FeasibleView
+
+# A score plugin's name, its weight, and its scores: one number if all rows have the same.
+Part = tuple[str, int, int | Scores | SparseScores]
+
+# The rows whose scores per plugin are kept ready: the best of one cycle are most often those of
+# the next.
+MOST_ROWS_READY = 64
+
+
+class Parts:
+    """What each score plugin gave, in the order of the configuration."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        order: Mapping[str, int],
+        constant: dict[str, int] | None = None,
+    ) -> None:
+        self._parts = parts
+        self._order = order
+        # The weighted scores that all rows share, with a slot for each of the others, in order.
+        self._constant = self._in_order(parts) if constant is None else constant
+        self._varying = [part for part in parts if not isinstance(part[2], int)]
+        # The same together with parts of other plugins, by their names.
+        self._merged: dict[tuple[str, ...], dict[str, int]] = {}
+        self._ready: dict[int, dict[str, int]] = {}
+
+    def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
+        order = self._order
+        ordered = sorted(parts, key=lambda part: order.get(part[0], len(order)))
+        return {name: w * given if isinstance(given, int) else 0 for name, w, given in ordered}
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin."""
+        found = self._ready.get(row)
+        if found is None:
+            if len(self._ready) >= MOST_ROWS_READY:
+                self._ready.clear()
+            found = self._ready[row] = self._constant.copy()
+            for name, weight, scores in self._varying:
+                found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
+        return found
+
+    def forget(self, row: int) -> None:
+        """The scores of a row changed."""
+        self._ready.pop(row, None)
+
+    def with_parts(self, more: Sequence[Part]) -> "Parts":
+        """These parts and those of other plugins, which differ between rows."""
+        names = tuple([part[0] for part in more])
+        constant = self._merged.get(names)
+        if constant is None:
+            constant = self._merged[names] = self._in_order([*self._parts, *more])
+        return Parts([*self._parts, *more], self._order, constant)
+
+    def replaced(self, part: Part) -> "Parts":
+        """These parts with another one of the same plugin."""
+        return Parts([part if each[0] == part[0] else each for each in self._parts], self._order)
+
+
+class TotalView(View):
+    """Weighted sums of score views, of all rows, feasible or not."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        columns: Sequence[tuple[int, ScoreView | NormalizedView]],
+        order: Mapping[str, int],
+    ) -> None:
+        super().__init__(table, [view for _, view in columns], [table.node_changes])
+        self.columns = columns
+        self._order = order
+        # The columns that differ between rows, and the sum of the others.
+        self._varying: list[tuple[int, ScoreView | NormalizedView]] = []
+        self._constant = 0
+        # Half as wide is half the work; wide enough for all weights that people use.
+        is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
+        self._dtype = np.int64 if is_wide else np.int32
+        self.values = NO_SCORES
+        self.parts = Parts([], order)
+
+    def compute_row(self, row: int) -> bool:
+        self.parts.forget(row)
+        total = self._constant
+        for weight, view in self._varying:
+            total += weight * view.values.item(row)
+        if total == self.values.item(row):
+            return False
+        self.values[row] = total
+        return True
+
+    def compute_all(self) -> None:
+        parts: list[Part] = []
+        self._varying, self._constant = [], 0
+        totals: Scores | None = None
+        for weight, view in self.columns:
+            if view.uniform is not None:
+                self._constant += weight * view.uniform
+                parts.append((view.name, weight, view.uniform))
+                continue
+            self._varying.append((weight, view))
+            parts.append((view.name, weight, view.values))
+            scores = view.values
+            if self._dtype is np.int64:
+                scores = scores.astype(np.int64, copy=False)
+            weighted = scores if weight == 1 else scores * weight
+            totals = weighted if totals is None else totals + weighted
+        if totals is None:
+            totals = np.full(self.table.capacity, self._constant, dtype=self._dtype)
+        elif len(self._varying) == 1:
+            totals = totals + self._constant  # A copy: it may be the column's own array.
+        else:
+            totals += self._constant
+        self.values = totals
+        self.parts = Parts(parts, self._order)
+
+    def check(self, fits: Mask) -> None:
+        """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
+        for _, view in self.columns:
+            if view.errors or not view.in_range:
+                for row in sorted(view.errors):
+                    if fits[row]:
+                        raise view.errors[row]
+                check_range(view.name, view.values, fits)
+
+
+class BestRows:
+    """The highest total, and the rows that have it, ascending.
+
+    After a pod was placed, one row has another total. Then finding the best again takes a look at
+    that row, not at all of them; only when none is left are all totals searched.
+    """
+
+    # An array of rows is quick to make and slow to change, a list the other way round: the array
+    # becomes a list after so many changes.
+    ARRAY_CHANGES = 8
+
+    def __init__(self) -> None:
+        self._best = -1
+        self._array: NDArray[np.intp] | None = None
+        self._rows: list[int] = []
+        self._changes = 0
+
+    def forget(self) -> None:
+        """All totals are new."""
+        self._rows, self._array = [], None
+
+    def change(self, row: int, before: int, after: int) -> None:
+        """The total of one row changed."""
+        if self._array is not None:
+            self._changes += 1
+            if self._changes <= self.ARRAY_CHANGES:
+                self._change_array(self._array, row, before, after)
+                return
+            self._rows, self._array = self._array.tolist(), None
+        if not self._rows:
+            return
+        if before == self._best:
+            del self._rows[bisect_left(self._rows, row)]
+        if after > self._best:
+            self._best, self._rows = after, [row]
+        elif after == self._best:
+            insort(self._rows, row)
+
+    def _change_array(self, array: NDArray[np.intp], row: int, before: int, after: int) -> None:
+        if after > self._best:
+            self._best, self._rows, self._array = after, [row], None
+            return
+        at = int(array.searchsorted(row))
+        if before == self._best:
+            array = np.concatenate((array[:at], array[at + 1 :]))
+        elif after == self._best:
+            array = np.concatenate((array[:at], [row], array[at:]))
+        self._array = array if len(array) else None
+
+    def rows(self, totals: Scores) -> Sequence[int] | NDArray[np.intp]:
+        """The best rows; searched among all totals if they are not known."""
+        if self._rows:
+            return self._rows
+        if self._array is None:
+            # Finding where the maximum is takes less time than finding how high it is.
+            self._best = totals.item(totals.argmax())
+            self._array = (totals == self._best).nonzero()[0]
+            self._changes = 0
+        return self._array
+
+    def with_changes(self, totals: Scores, changed: Mapping[int, int]) -> "BestRows":
+        """The best rows if a few had other totals, as far as these tell."""
+        found = BestRows()
+        self.rows(totals)
+        best, top = self._best, max(changed.values(), default=-1)
+        if top > best:
+            found._best = top
+            found._rows = sorted([row for row, total in changed.items() if total == top])
+        elif top < best and all(totals.item(row) < best for row in changed):
+            found._best, found._array, found._rows = best, self._array, self._rows
+        return found
+
+
+class RankedView(View):
+    """The totals of feasible rows, -1 elsewhere, and the best of them."""
+
+    def __init__(self, total: TotalView, feasible: "FeasibleView") -> None:
+        # The feasible view is refreshed before scores are computed, so only its log is read.
+        super().__init__(total.table, [total], [feasible.log])
+        self.total = total
+        self._feasible = feasible
+        self.values = NO_SCORES
+        self.best = BestRows()
+
+    def compute_row(self, row: int) -> bool:
+        total = self.total.values.item(row) if self._feasible.fits.item(row) else -1
+        before = self.values.item(row)
+        if total != before:
+            self.values[row] = total
+            self.best.change(row, before, total)
+        return False  # No view reads this one.
+
+    def compute_all(self) -> None:
+        self.values = masked(self._feasible.fits, self.total.values.copy())
+        self.best.forget()
+
+    def among(self, fits: Mask) -> "Scored":
+        """The scores if other rows are feasible in this cycle."""
+        totals, parts = self.values.copy(), self.total.parts
+        for weight, view in self.total.columns:
+            if isinstance(view, ScoreView) or view.raw.ignores_feasible:
+                continue
+            summary = view.summarize(fits)
+            if summary != view.summary:
+                scores = view.normalizer.apply(view.raw.values, summary)
+                check_range(view.name, scores, fits)
+                before = view.values if view.uniform is None else view.uniform
+                totals = totals + weight * (scores - before)
+                parts = parts.replaced((view.name, weight, scores))
+        return Scored(masked(fits, totals), parts, BestRows())
+
+
+class Scored(Struct, gc=False):
+    """The totals of feasible rows in one cycle (-1 elsewhere), and what each plugin gave."""
+
+    totals: Scores
+    parts: Parts
+    best_rows: BestRows
+
+    @property
+    def best(self) -> Sequence[int] | NDArray[np.intp]:
+        """The rows that share the highest total, ascending."""
+        return self.best_rows.rows(self.totals)
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin."""
+        return self.parts.of(row)
+
+
+def masked(fits: Mask, totals: Scores) -> Scores:
+    """The totals, in place, with -1 where a row does not fit."""
+    np.copyto(totals, -1, where=~fits)
+    return totals

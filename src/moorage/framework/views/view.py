@@ -1,0 +1,110 @@
+"""View: values per row, derived from change logs and kept up to date row by row.
+
+    ChangeLog    rows that changed, in order                     nodes/changes.py
+    Cursor       one reader's position in a log                  nodes/changes.py
+    View         reads logs through cursors, recomputes the rows that changed, and publishes the
+                 rows whose value changed in a log of its own, for the views that read it
+
+A view never writes into its inputs. Whether rows are recomputed one by one or all together is
+decided in `View.update` and nowhere else.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.pod import Pod
+from moorage.framework.state import CycleState
+from moorage.nodes.changes import FEW_ROWS, ChangeLog, Cursor
+from moorage.nodes.table import NodeTable
+
+RowArray = NDArray[np.intp]
+# Rows that changed; None stands for all of them.
+Changed = Sequence[int] | None
+
+# Recomputing one row costs about as much as so many rows of an array operation.
+ROW_COST = 256
+# There may be thousands of views. A reader that falls further behind recomputes everything.
+LONGEST_LOG = 1024
+
+
+class View:
+    """Values per row. A subclass defines how one row and how all rows are computed."""
+
+    def __init__(
+        self, table: NodeTable, inputs: Sequence["View"] = (), logs: Sequence[ChangeLog[int]] = ()
+    ) -> None:
+        self.table = table
+        self.log: ChangeLog[int] = ChangeLog(LONGEST_LOG)
+        self._inputs = inputs
+        self._cursors = [Cursor(log) for log in (*[view.log for view in inputs], *logs)]
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        """Bring the values up to date.
+
+        `state` and `pod` are those of the current cycle; only plugins that look beyond the node
+        read them. If a plugin raises, the cursors start over, and the next refresh recomputes
+        everything.
+        """
+        for view in self._inputs:
+            view.refresh(state, pod)
+        rows: Changed = ()
+        for cursor in self._cursors:
+            # As Cursor.is_current, without the call: this runs for every view and pod.
+            if cursor.position != cursor.log.position:
+                changed = cursor.changed()
+                rows = rows_of_both(rows, changed) if rows != () else changed
+        if rows != ():
+            self.update(rows)
+            for cursor in self._cursors:
+                cursor.commit()
+
+    def read_cursors(self, rows: Changed = ()) -> Changed:
+        """The rows that changed in any input since the last commit, and these."""
+        for cursor in self._cursors:
+            rows = rows_of_both(rows, cursor.changed())
+        return rows
+
+    def commit(self) -> None:
+        """The rows that `read_cursors` returned are up to date."""
+        for cursor in self._cursors:
+            cursor.commit()
+
+    def restart(self) -> None:
+        """Recompute everything at the next refresh."""
+        for cursor in self._cursors:
+            cursor.restart()
+
+    def update(self, rows: Changed) -> None:
+        """Recompute rows one by one if they are few, else all rows together."""
+        count = -1 if rows is None else len(rows)
+        if rows is None or (count > FEW_ROWS and count > self.most_rows):
+            self.compute_all()
+            self.log.forget()
+            return
+        for row in rows if count == 1 else dict.fromkeys(rows):
+            if self.compute_row(row):
+                self.log.add(row)
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows are recomputed one by one."""
+        return FEW_ROWS + self.table.capacity // ROW_COST
+
+    def compute_row(self, row: int) -> bool:
+        """Recompute one row; whether its value changed."""
+        raise NotImplementedError
+
+    def compute_all(self) -> None:
+        """Recompute every row."""
+        raise NotImplementedError
+
+
+def rows_of_both(rows: Changed, more: Changed) -> Changed:
+    """The rows that changed according to either of two inputs."""
+    if rows is None or more is None:
+        return None
+    if not rows or rows == more:
+        return more
+    return [*rows, *more] if more else rows
