@@ -11,7 +11,8 @@ from typing import Any
 
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.queued_pod import QueuedPod
-from moorage.errors import PLUGIN_EXCEPTIONS
+from moorage.errors import PluginError
+from moorage.framework import invoke
 from moorage.framework.events import ClusterEvent
 from moorage.framework.hints import Hint, HintMap, Registration
 
@@ -88,11 +89,12 @@ class Requeueing:
         self, registration: Registration, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
     ) -> bool:
         try:
-            return registration.hint(entry.pod, old, new) is not Hint.QUEUE_SKIP
-        except PLUGIN_EXCEPTIONS as error:
+            hint = invoke.guard(registration.plugin, "", registration.hint, entry.pod, old, new)
+            return hint is not Hint.QUEUE_SKIP
+        except PluginError as error:
             # An error in a plugin must not leave the pod unschedulable, nor the pods after it.
             self.hint_errors.append(
-                f"{registration.plugin}: hint for {event.label} on {entry.key}: {error!r}"
+                f"{registration.plugin}: hint for {event.label} on {entry.key}: {error.__cause__!r}"
             )
             return True
 

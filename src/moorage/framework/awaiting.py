@@ -1,4 +1,4 @@
-"""Awaiting: a pre_bind plugin's requests were carried out, and now the world has to follow."""
+"""Awaiting: the result of a pre_bind plugin that waits for changes of objects."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from moorage.api.meta import KubeObject
 
 
 class Awaiting(Struct, frozen=True, kw_only=True):
-    """Not yet: ask again when one of these objects changes, at the latest in so many seconds.
+    """Call pre_bind_next when one of these objects changes, or after so many seconds.
 
     Objects are kinds with keys: `namespace/name`, or a bare name for a cluster-scoped one.
     """

@@ -1,4 +1,4 @@
-"""Requests: what may be asked of the world. The core hands each on under a ticket."""
+"""Requests to the API server. The core emits each under a ticket."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -8,7 +8,7 @@ from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedRe
 
 
 class PodRef(Struct, frozen=True, gc=False):
-    """A pod by name and UID, so that a namesake is never mistaken for it."""
+    """A pod by name and UID, so that a new pod of the same name is never mistaken for it."""
 
     namespace: str
     name: str
@@ -25,7 +25,7 @@ class PodRef(Struct, frozen=True, gc=False):
 
 
 class BindPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Bind a pod to a node; if an extender is named, by asking that one to do it."""
+    """Bind a pod to a node; by way of an extender, if one is named."""
 
     pod: PodRef
     node: NodeName
@@ -41,7 +41,7 @@ class PatchPodStatus(Struct, frozen=True, gc=False, tag_field="request", tag=Tru
 
 
 class EmitEvent(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Write an Event that operators read; nobody waits for it."""
+    """Write an Event; its outcome is ignored."""
 
     pod: PodRef
     type: str
@@ -58,13 +58,13 @@ class DeletePod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
 
 
 class LookUpPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Read a pod as the API server has it now."""
+    """Get the pod from the API server."""
 
     pod: PodRef
 
 
 class PatchVolume(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Give a persistent volume to a claim for a pod's sake, if it is still of that version."""
+    """Bind a persistent volume to a claim of a pod, if its version is unchanged."""
 
     pod: PodRef
     name: str
@@ -75,15 +75,15 @@ class PatchVolume(Struct, frozen=True, gc=False, tag_field="request", tag=True):
 
     @classmethod
     def to(cls, pod: Pod, volume: PersistentVolume) -> "PatchVolume":
-        """What makes a volume, as the API server has it, what it is here."""
+        """The patch that turns the API server's volume into this one."""
         meta, claim = volume.metadata, volume.spec.claim_ref
-        assert claim is not None, f"volume {meta.name} is given to no claim"
+        assert claim is not None, f"volume {meta.name} is bound to no claim"
         version = meta.resource_version
         return cls(PodRef.of(pod), meta.name, meta.uid, version, claim, meta.annotations)
 
 
 class PatchClaim(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Set annotations of a claim for a pod's sake, if it is still of that version."""
+    """Set annotations of a claim of a pod, if its version is unchanged."""
 
     pod: PodRef
     namespace: str
@@ -94,7 +94,7 @@ class PatchClaim(Struct, frozen=True, gc=False, tag_field="request", tag=True):
 
     @classmethod
     def to(cls, pod: Pod, claim: PersistentVolumeClaim) -> "PatchClaim":
-        """What makes a claim, as the API server has it, what it is here."""
+        """The patch that turns the API server's claim into this one."""
         meta = claim.metadata
         ref, version = PodRef.of(pod), meta.resource_version
         return cls(ref, meta.namespace, meta.name, meta.uid, version, meta.annotations)

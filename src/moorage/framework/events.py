@@ -1,4 +1,4 @@
-"""ClusterEvent: the kinds of change that may cure a refusal, and which of them an update is."""
+"""ClusterEvent: the kinds of change that may make a pod schedulable, and those of an update."""
 
 from enum import IntFlag
 from functools import cache
@@ -31,7 +31,7 @@ class Action(IntFlag):
     ALL = 8191
 
 
-# Resources as plugins register them; a change of a pod comes as one of the two narrower names.
+# Resources as plugins register them; an event of a pod has one of the two narrower names.
 POD = "Pod"
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULABLE_POD = "UnschedulablePod"
@@ -47,7 +47,7 @@ WILDCARD = "*"
 
 
 class ClusterEvent(Struct, frozen=True):
-    """A change of a resource; some have a label of their own. Those below have names."""
+    """A change of a resource; some have a label of their own. The usual ones are attributes."""
 
     NODE_ADD: ClassVar["ClusterEvent"]
     NODE_DELETE: ClassVar["ClusterEvent"]
@@ -81,7 +81,7 @@ class ClusterEvent(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name under which metrics and journal know it."""
+        """The name in metrics and journal."""
         return self.custom_label or self.resource + _action_name(self.action)
 
     @property
@@ -89,10 +89,10 @@ class ClusterEvent(Struct, frozen=True):
         return self.resource == WILDCARD and self.action == Action.ALL
 
     def covers(self, incoming: "ClusterEvent") -> bool:
-        """Whether this, as registered, speaks of a change that came in.
+        """Whether this registration covers an incoming event.
 
-        A general Update (all bits) is only covered by registrations of all update bits, so that
-        a plugin that cares for one aspect is not called for changes of unknown nature.
+        A general Update (all bits) is covered only by registrations of all update bits, so that a
+        plugin that registered one aspect is not called for unspecified changes.
         """
         if self.is_wildcard:
             return True
@@ -149,12 +149,12 @@ POP_FROM_BACKOFF = "PopFromBackoffQ"
 
 
 def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """What changed between two versions of a pod; a general Update if nothing that has a name."""
+    """The events of a pod update; a general Update if no specific aspect changed."""
     resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
     actions = []
     if old.labels != new.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _may_take_less(old, new) and requests.decreased(old, new):
+    if _requests_may_differ(old, new) and requests.decreased(old, new):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -170,8 +170,8 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
 _UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD, UNSCHEDULABLE_POD)}
 
 
-def _may_take_less(old: Pod, new: Pod) -> bool:
-    """Whether anything changed that requests are read from."""
+def _requests_may_differ(old: Pod, new: Pod) -> bool:
+    """Whether a field changed from which requests are computed."""
     before, after = old.status, new.status
     return (
         old.spec != new.spec
@@ -184,7 +184,7 @@ def _may_take_less(old: Pod, new: Pod) -> bool:
 
 
 def node_update(old: Node, new: Node) -> list[ClusterEvent]:
-    """What changed between two versions of a node; nothing for a heartbeat."""
+    """The events of a node update; none for a heartbeat."""
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)

@@ -1,4 +1,4 @@
-"""Hint: would this change help that pod? And the map from changes to those who can say so."""
+"""Queueing hints: would this change make that pod schedulable? And the map from events to hints."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from moorage.framework.events import (
 
 
 class Hint(Enum):
-    """Whether a change makes it worth trying a pod again."""
+    """Whether a change makes it worth scheduling a pod again."""
 
     QUEUE = "Queue"
     QUEUE_SKIP = "QueueSkip"
@@ -34,11 +34,11 @@ Events = Mapping[ClusterEvent, HintFunction | None]
 
 
 def always(pod: Pod, old: Any, new: Any) -> Hint:
-    """The hint of those who register a change without looking at it."""
+    """The hint of a plugin that registers an event without a function."""
     return Hint.QUEUE
 
 
-# What a plugin is called for that does not say what could cure its refusals.
+# The events of a plugin without `events_to_register`.
 EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     ClusterEvent(resource, Action.ALL): None
     for resource in (
@@ -58,7 +58,7 @@ EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One plugin's interest in one kind of change."""
+    """One plugin's hint for one kind of change."""
 
     event: ClusterEvent
     plugin: str
@@ -66,7 +66,7 @@ class Registration:
 
 
 class HintMap:
-    """All registrations of a profile, looked up by incoming change."""
+    """All registrations of a profile, looked up by incoming event."""
 
     def __init__(self, by_plugin: Mapping[str, Events]) -> None:
         self.registrations = [
@@ -77,7 +77,7 @@ class HintMap:
         self._covering: dict[ClusterEvent, list[Registration]] = {}
 
     def covering(self, incoming: ClusterEvent) -> list[Registration]:
-        """The registrations that speak of a change."""
+        """The registrations that cover an event."""
         found = self._covering.get(incoming)
         if found is None:
             found = [r for r in self.registrations if r.event.covers(incoming)]
@@ -85,22 +85,22 @@ class HintMap:
         return found
 
     def add(self, plugin: str, registered: Events) -> None:
-        """Let somebody hear of changes who is no plugin."""
+        """Register events of something that is no plugin, as an extender."""
         self.registrations += [
             Registration(event, plugin, hint or always) for event, hint in registered.items()
         ]
         self._covering.clear()
 
     def events_of(self, plugin: str) -> list[ClusterEvent]:
-        """The changes that a plugin registered."""
+        """The events that a plugin registered."""
         return [r.event for r in self.registrations if r.plugin == plugin]
 
 
 def _with_taints(registered: Events) -> Events:
-    """Who waits for new nodes also hears of taints.
+    """Add updates of taints to a registration of new nodes, as Kubernetes does.
 
-    A node often arrives tainted and becomes usable only when the taint goes; a plugin that asked
-    for Node Add and not for taints would miss that moment.
+    A new node is often tainted and becomes usable only when the taint is removed; a plugin that
+    registered Node Add without taints would miss that event.
     """
     nodes = [event for event in registered if event.resource in (NODE, "*")]
     adds = any(event.action & Action.ADD for event in nodes)

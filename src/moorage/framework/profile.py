@@ -1,4 +1,4 @@
-"""Profile: one scheduler name: its plugins in order, their weights, and how they are asked."""
+"""Profile: one scheduler name: its plugins in order, their weights, and how their methods run."""
 
 from collections.abc import Mapping, Set
 from contextlib import suppress
@@ -161,7 +161,7 @@ class Profile:
         }
 
     def prepare(self, template: PodTemplate) -> None:
-        """Work out what follows from a template alone, before it is asked about."""
+        """Run the prepare methods for a template, before its first cycle."""
         if self._prepared not in template.compiled:
             template.compiled[self._prepared] = True
             for prepare in self._preparing:
@@ -176,7 +176,7 @@ class Profile:
         return bool(self.score_order)
 
     def has_pre_score(self, plugin: Any) -> bool:
-        """Whether a score plugin's pre_score is switched on."""
+        """Whether a score plugin's pre_score is enabled."""
         return plugin.name in self._pre_scores
 
     def what_if_plan(self, skipped: Set[str]) -> WhatIfPlan:
@@ -199,7 +199,7 @@ class Profile:
         return bool(self._at["post_filter"])
 
     def report_preemption(self, plugin: str, pod: Pod, *, over: bool) -> str:
-        """Let a plugin know how far its victims are; returns what went wrong, if anything."""
+        """Tell a plugin how far the eviction of its victims is; returns the failure, if any."""
         method = "preemption_finished" if over else "preemption_started"
         for each in self.methods("post_filter", method):
             if each.name == plugin:
@@ -253,7 +253,7 @@ class Profile:
     def run_pre_flight(
         self, state: CycleState, pod: Pod, node: NodeName
     ) -> tuple[Status, list[Any]]:
-        """Which pre_bind plugins have something to do; SKIP if none has."""
+        """The pre_bind plugins that have something to do; the status is SKIP if none has."""
         busy = []
         for plugin in self._at["pre_bind"]:
             if plugin.name in state.idle:
@@ -342,7 +342,7 @@ def _post_filter(
 
 
 def _events_of(method: PluginMethod | None) -> Events:
-    """The changes that could cure a plugin's refusals."""
+    """The cluster events of a plugin."""
     if method is None:
         return EVERYTHING
     try:

@@ -1,8 +1,9 @@
 """From a plugin's name to the plugin: entry points, `module:Class`, or `path/to/file.py:Class`.
 
-Ours are entry points of the group `moorage.plugins` like anybody's. A plugin is made by calling
-its class with its arguments by name, and refused at start-up if it cannot work: no name, no
-method of any extension point, or a method that takes other arguments than it will be called with.
+The built-in plugins are entry points of the group `moorage.plugins`, too. A plugin is constructed
+with its arguments by name, and rejected at start-up if it violates the contract: no name, no method
+of any extension point, or a method with wrong parameters. `build_profiles` makes the profiles of a
+configuration from the plugins that it names.
 """
 
 import ast
@@ -108,7 +109,7 @@ def _from_entry_point(name: str, entry: EntryPoint) -> Any:
 
 
 def _from_path(name: str, base_dir: Path) -> type[Any]:
-    """A class from a file beside the configuration, or from an importable module."""
+    """A class from a file next to the configuration, or from an importable module."""
     where, _, attribute = name.rpartition(":")
     file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
     if where.endswith(".py") and not file.is_file():
@@ -125,11 +126,11 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
 
 
 def _which_class(name: str, base_dir: Path) -> str:
-    """What to write for a file whose class is not said."""
+    """What to write instead of a file name without a class."""
     try:
         tree = ast.parse((base_dir / name).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return f"write {name}:Class"  # What is wrong with the file is said once that is written.
+        return f"write {name}:Class"  # Loading it then reports what is wrong with the file.
     classes = [each.name for each in tree.body if isinstance(each, ast.ClassDef)]
     if not classes:
         return f"write {name}:Class; the file has no class yet"
@@ -137,7 +138,7 @@ def _which_class(name: str, base_dir: Path) -> str:
 
 
 def _load_file(file: Path) -> Any:
-    # Under a name among the modules, so that what it makes can be pickled and unpickled.
+    # Registered in sys.modules, so that its objects can be pickled.
     path = file.resolve()
     name = _module_name(path)
     if name in sys.modules:
@@ -155,7 +156,7 @@ def _load_file(file: Path) -> Any:
 
 
 def _module_name(path: Path) -> str:
-    """The file's own name, unless a module has it already: nobody wants to replace `random`."""
+    """The file's own name, unless another module has it: a file must not replace `random`."""
     if path.stem in sys.modules:
         owner = getattr(sys.modules[path.stem], "__file__", None)
     else:
@@ -166,7 +167,7 @@ def _module_name(path: Path) -> str:
 
 
 def _problem(plugin: Any) -> str:
-    """What is wrong with a plugin, in words; empty if nothing is."""
+    """How a plugin violates the contract; empty if it does not."""
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
         return "it needs a class attribute `name`"
     if misspelt := _misspelt(cast(Hashable, type(plugin))):
@@ -182,13 +183,13 @@ def _problem(plugin: Any) -> str:
         if method.twin and hasattr(plugin, method.name) and not hasattr(plugin, method.twin):
             twin = f"its per-node twin `{method.twin}`, which explains and what-ifs use"
             return f"{method.name} needs {twin}"
-    # Classes are hashable; the type checker takes a metaclass' word for it only.
+    # Classes are hashable, but the type checker does not know it.
     return _signature_problem(cast(Hashable, type(plugin)))
 
 
 @cache
 def _misspelt(cls: Any) -> str:
-    """A method that looks like an extension point and is none: it would never be called."""
+    """A method whose name is a misspelt one of the contract: it would never be called."""
     own = [name for name in dir(cls) if not name.startswith("_")]
     points = {_letters(method): [method] for method in METHODS}
     meant = {name: points.get(_letters(name), []) for name in own}
@@ -207,7 +208,7 @@ def _letters(name: str) -> str:
 
 @cache
 def _signature_problem(cls: Any) -> str:
-    """The first method that does not take what it will be called with; looked up once a class."""
+    """The first method with wrong parameters; cached per class."""
     for method, known in METHODS.items():
         count = len(known.arguments)
         function = getattr(cls, method, None)
@@ -256,7 +257,7 @@ def build_profiles(
 def _classes(
     configuration: config.SchedulerConfiguration, plugins: Registry
 ) -> dict[str, type[Any]]:
-    """The plugins that are named somewhere; what else is installed may even be broken."""
+    """The classes of the plugins that are named; others are not loaded, as they may be broken."""
     sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
     named = sorted({name for plugins_of in sets for name in plugins_of.names()})
     found = {name: plugins.find(name, configuration.base_dir) for name in named}
@@ -269,7 +270,7 @@ def _instances(
     classes: Mapping[str, type[Any]],
 ) -> dict[str, list[tuple[Any, int]]]:
     made: dict[str, Any] = {}
-    # Also those that take part in no point: a misspelt method should not go unnoticed.
+    # Including those that take part in no point, so that a misspelt method is reported.
     enabled = sorted(plugin_sets.with_defaults(settings.plugins).names() & classes.keys())
     for name in enabled:
         made[name] = make(name, classes[name], settings.args(name))

@@ -1,6 +1,6 @@
-"""WaitingPod: a pod that permit plugins asked to wait; allow it, or reject it.
+"""WaitingPod: a pod for which permit plugins returned `wait`; allow it, or reject it.
 
-The first signal wins. What follows from it is carried out by the core at its next step.
+The first signal wins. The core acts on it in its next step.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from moorage.framework.status import SUCCESS, Status, error, unschedulable
 
 @dataclass(slots=True)
 class WaitingPod:
-    """A pod between permit and binding, and whom it waits for until when."""
+    """A pod between permit and binding, with the deadline of each plugin that it waits for."""
 
     pod: Pod
     node: str
@@ -21,34 +21,34 @@ class WaitingPod:
 
     @property
     def plugins(self) -> list[str]:
-        """Those who have not allowed it yet."""
+        """The plugins that have not allowed it yet."""
         return list(self.until)
 
     @property
     def deadline(self) -> float:
-        """When the first of them has waited long enough."""
+        """When the first of them times out."""
         return min(self.until.values())
 
     def allow(self, plugin: str) -> None:
-        """One plugin agrees; the pod goes on when all have."""
+        """One plugin allows the pod; binding continues when all have."""
         if self.signal is None:
             self.until.pop(plugin, None)
             if not self.until:
                 self.signal = SUCCESS
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """Send the pod back; False if its fate was already decided."""
+        """Reject the pod; False if it was already allowed or rejected."""
         return self._signal(unschedulable(reason).by(plugin))
 
     def preempt(self, reason: str) -> bool:
-        """Take the pod's place for another; False if its fate was already decided."""
+        """Reject the pod for a preempting one; False if it was already allowed or rejected."""
         return self._signal(error(f"waiting on permit for pod: {reason}"))
 
     def expire(self, now: float, started_at: float) -> None:
-        """Reject the pod if somebody has waited long enough."""
+        """Reject the pod if a plugin's timeout is over."""
         plugin, until = min(self.until.items(), key=lambda item: item[1], default=("", now))
         if plugin and until <= now:
-            # Whole microseconds: a clock that counts from 1970 is no finer than that.
+            # Whole microseconds: the resolution of a float clock that counts from 1970.
             waited = durations.text(round(until - started_at, 6))
             reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             self.reject(plugin, reason)

@@ -1,7 +1,7 @@
-"""Facts -> tallies, as they happen.
+"""Counts the facts of the journal as they are added.
 
-Facts carry the time that the core was handed, which stands still within one call of it. So what
-happens within a call is measured by when its facts arrive, on a clock that is handed in here.
+A fact carries the `now` of its call, which is constant within a call. Durations within a call are
+measured by when its facts arrive, on a clock that is a parameter here.
 """
 
 from collections.abc import Callable
@@ -30,19 +30,19 @@ from moorage.metrics.families import Families
 Clock = Callable[[], float]
 
 FLUSHED = events.UNSCHEDULABLE_TIMEOUT.label
-# From so many attempts on nobody wants to know exactly.
+# Attempts from this number on share one label.
 MANY_ATTEMPTS = 15
 
 
 @dataclass(slots=True)
 class Track:
-    """What is remembered of a pod between two facts about it."""
+    """The state of a pod between two facts."""
 
     profile: str
-    # By the core's time.
+    # In the core's time.
     active_at: float | None = None
     waiting_at: float = 0.0
-    # By our clock.
+    # On our clock.
     began_at: float | None = None
     attempt: int = 0
     is_decided: bool = False
@@ -50,13 +50,13 @@ class Track:
 
 
 class Tracks:
-    """Takes in facts and keeps the tallies."""
+    """Updates the metrics from facts."""
 
     def __init__(self, families: Families, clock: Clock, profile_of: Callable[[str], str]) -> None:
         self._families = families
         self._clock = clock
         self._profile_of = profile_of
-        # By UID: pods that wait for a node, or are on their way to one.
+        # By UID: pods that are pending or being bound.
         self._tracks: dict[str, Track] = {}
         # What to do with a fact, by its type; others say nothing that is counted.
         self.takers: dict[type[Fact], Callable[[Any], None]] = {

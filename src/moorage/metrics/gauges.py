@@ -1,4 +1,4 @@
-"""How things stand, read off the scheduler when somebody asks."""
+"""Current values, read from the scheduler on request."""
 
 from collections import Counter
 from collections.abc import Iterator

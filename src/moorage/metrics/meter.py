@@ -16,12 +16,12 @@ from moorage.metrics.timing import ProfileTiming
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# What takes longer than any request may is a watch, and says nothing of latency.
+# A request that takes longer is a watch, whose duration is no latency.
 LONGEST_REQUEST_SECONDS = 120.0
 
 
 class Meter:
-    """See the module. `journal` has to be the scheduler's own; `attach` it before the first pod."""
+    """See the module. `journal` has to be the scheduler's; call `attach` before the first pod."""
 
     def __init__(self, clock: Clock, chance: Callable[[], float], journal_limit: int) -> None:
         self.families = Families()
@@ -54,7 +54,7 @@ class Meter:
             profile.measure(timing)
             self._timings.append(timing)
 
-    # What the shell tells
+    # Called by the shell
 
     def called(self, verb: str, seconds: float) -> None:
         """One of the core's verbs was called."""
@@ -66,8 +66,8 @@ class Meter:
             self._fold()
 
     def observed(self, observation: Observation, seconds: float) -> None:
-        """The core was told something."""
-        key = _sort(observation)
+        """An observation was passed to the core."""
+        key = _label_key(observation)
         cell = self._handled.get(key)
         if cell is None:
             cell = self._handled[key] = self.families.event_handling.cell(event_label(observation))
@@ -76,18 +76,18 @@ class Meter:
             self._fold()
 
     def _fold(self) -> None:
-        """Nothing is measured but around calls of the core: who counts those knows when to."""
+        """Sort fresh values into buckets; called after verbs, as values arise only there."""
         for tally in self.families:
             if isinstance(tally, Histogram):
                 tally.fold()
 
     def requested(self, method: str, code: int, seconds: float) -> None:
-        """A request to the API server came to an end; code 0 if there was no answer."""
+        """A request to the API server ended; code 0 without a response."""
         self.families.requests.add(str(code) if code else "<error>", method, self.host)
         if seconds <= LONGEST_REQUEST_SECONDS:
             self.families.request_duration.observe(seconds, method, self.host)
 
-    # What others ask
+    # Called by the server
 
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -104,9 +104,9 @@ class Meter:
         """For the registry."""
         for timing in self._timings:
             timing.count_evaluations()
-        # Each call of `observe` was taken in once already, under what was observed.
-        told = self.families.event_handling.cells()
-        self.families.verb_duration.cell("observe").add_up(told)
+        # Calls of `observe` were counted by event already.
+        handled = self.families.event_handling.cells()
+        self.families.verb_duration.cell("observe").add_up(handled)
         for tally in self.families:
             yield tally.family()
         if self._scheduler is not None:
@@ -117,12 +117,12 @@ class Meter:
             yield gauges.election(name, leads=leads)
 
     def describe(self) -> list[Metric]:
-        """For the registry: nothing to check names against before the scheduler is there."""
+        """For the registry: no metrics to check names against before a scheduler is attached."""
         return []
 
 
 def event_label(observation: Observation) -> str:
-    """What was observed, as kube-scheduler labels it."""
+    """The label of an observation in kube-scheduler's metrics."""
     if isinstance(observation, Listed):
         return f"{observation.kind.__name__}List"
     obj = observation.obj
@@ -132,8 +132,8 @@ def event_label(observation: Observation) -> str:
     return f"{name}{_CHANGES[type(observation)]}"
 
 
-def _sort(observation: Observation) -> tuple[type, type, bool]:
-    """What decides on the label of an observation."""
+def _label_key(observation: Observation) -> tuple[type, type, bool]:
+    """A key that determines the label of an observation."""
     if isinstance(observation, Listed):
         return Listed, observation.kind, False
     obj = observation.obj

@@ -1,7 +1,7 @@
-"""Counters and histograms as plain numbers; they are put into Prometheus' form when asked for.
+"""Counters and histograms as plain numbers; converted to Prometheus' form when they are read.
 
-Adding to one is on the way of every pod, reading them is not: so a counter is a dict, and a
-histogram a list per set of labels, of values that are sorted into buckets by the thousand.
+Values are added for every pod and read rarely: so a counter is a dict, and a histogram a list of
+values per set of labels, which are sorted into buckets a thousand at a time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from prometheus_client.utils import floatToGoString
 
 Labels = tuple[str, ...]
 
-# So many values wait in a cell before they are sorted.
+# The number of unsorted values in a cell.
 FRESH = 1000
 
 
@@ -26,7 +26,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 class Counter:
-    """How often something happened."""
+    """A number of events."""
 
     def __init__(self, name: str, help_: str, labels: Sequence[str] = ()) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Counter:
 
 
 class Cell:
-    """The values of one set of labels; whoever adds often keeps its `observe` at hand."""
+    """The values of one set of labels; frequent callers keep a reference to its `observe`."""
 
     __slots__ = ("_bounds", "_counts", "_total", "fresh", "observe")
 
@@ -61,7 +61,7 @@ class Cell:
         self._counts = [0] * (len(bounds) + 1)
         self._total = 0.0
         self.fresh: list[float] = []
-        # Takes in one value. That is all there is to it, so somebody has to `fold` in the end.
+        # Adds one value. The caller has to `fold` from time to time.
         self.observe: Callable[[float], None] = self.fresh.append
 
     @property
@@ -77,7 +77,7 @@ class Cell:
         return self._total
 
     def fold(self) -> None:
-        """Sort what has come into the buckets."""
+        """Sort the fresh values into buckets."""
         if self.fresh:
             places = np.searchsorted(self._bounds, self.fresh)
             for place, count in enumerate(np.bincount(places).tolist()):
@@ -86,7 +86,7 @@ class Cell:
             self.fresh.clear()
 
     def add_up(self, cells: "Iterable[Cell]") -> None:
-        """Hold what these hold together, and nothing else."""
+        """Replace the content by the sum of other cells."""
         self.reset()
         for cell in cells:
             self._counts = [mine + its for mine, its in zip(self._counts, cell.counts, strict=True)]
@@ -99,7 +99,7 @@ class Cell:
 
 
 class Histogram:
-    """How large something was, how often."""
+    """A distribution of values."""
 
     def __init__(
         self, name: str, help_: str, bounds: Sequence[float], labels: Sequence[str] = ()
@@ -112,25 +112,25 @@ class Histogram:
         self._cells: dict[Labels, Cell] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Take in one value."""
+        """Add one value."""
         cell = self._cells.get(labels) or self.cell(*labels)
         cell.observe(value)
         if len(cell.fresh) >= FRESH:
             cell.fold()
 
     def cell(self, *labels: str) -> Cell:
-        """Where values with these labels go."""
+        """The cell of a set of labels."""
         cell = self._cells.get(labels)
         if cell is None:
             cell = self._cells[labels] = Cell(self.bounds)
         return cell
 
     def cells(self) -> Iterable[Cell]:
-        """Those of all sets of labels that came up."""
+        """The cells of all sets of labels so far."""
         return self._cells.values()
 
     def fold(self) -> None:
-        """Sort what has come into the buckets."""
+        """Sort the fresh values into buckets."""
         for cell in self._cells.values():
             cell.fold()
 
