@@ -38,7 +38,7 @@ def test_names_are_unique(shape):
         pytest.param(Size(10_000), (10_000, 1_000, 10_000), id="no more for more nodes"),
         pytest.param(Size(50), (50, 10, 100), id="fewer for fewer nodes"),
         pytest.param(Size(1), (1, 0, 2), id="a single node"),
-        pytest.param(Size(50, initial=0, pods=7), (50, 0, 7), id="as told"),
+        pytest.param(Size(50, initial=0, pods=7), (50, 0, 7), id="as given"),
     ],
 )
 def test_size(size, counts):

@@ -21,15 +21,15 @@ def make_node(name="n1", *, cpu="4", **spec) -> Node:
     return Node(metadata=ObjectMeta(name=name), spec=NodeSpec(**spec), status=status)
 
 
-class Heard:
-    """What a watcher was told, as short words."""
+class RecordingWatcher:
+    """Records the observations of a watcher, as short texts."""
 
     def __init__(self, cluster: MemoryCluster, *, active_pods_only: bool = True) -> None:
-        self.news: list[Observation] = []
-        cluster.watch(self.news.append, active_pods_only=active_pods_only)
+        self.observations: list[Observation] = []
+        cluster.watch(self.observations.append, active_pods_only=active_pods_only)
 
     def words(self) -> list[str]:
-        return [f"{type(each).__name__} {each.obj.name}" for each in self.news]
+        return [f"{type(each).__name__} {each.obj.name}" for each in self.observations]
 
 
 def refusal(call, *args) -> str:
@@ -104,9 +104,9 @@ def test_a_manifest_without_status_leaves_the_status():
 def test_an_update_that_changes_nothing_is_not_written():
     cluster = MemoryCluster()
     cluster.create(make_node(), 0)
-    heard = Heard(cluster)
+    watcher = RecordingWatcher(cluster)
     cluster.update(make_node())
-    assert heard.words() == []
+    assert watcher.words() == []
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,9 @@ def test_a_status_that_says_nothing_new_is_not_written():
     uid = cluster.create(make_pod(), 0).uid
     condition = Condition(type="PodScheduled", status="False", message="no")
     cluster.patch_status(KEY, uid, 1, condition)
-    heard = Heard(cluster)
+    watcher = RecordingWatcher(cluster)
     cluster.patch_status(KEY, uid, 2, condition)
-    assert heard.words() == []
+    assert watcher.words() == []
 
 
 # Deletion
@@ -250,31 +250,31 @@ def test_delete_refuses_what_is_not_there():
 
 def test_watchers_hear_everything_in_order():
     cluster = MemoryCluster()
-    heard = Heard(cluster)
+    watcher = RecordingWatcher(cluster)
     cluster.create(make_node(), 0)
     uid = cluster.create(make_pod(), 0).uid
     cluster.bind(KEY, uid, "n1", 0)
     cluster.delete(Node, "n1", 0)
-    assert heard.words() == ["Added n1", "Added web", "Updated web", "Deleted n1"]
+    assert watcher.words() == ["Added n1", "Added web", "Updated web", "Deleted n1"]
 
 
 def test_a_pod_that_has_ended_is_gone_for_schedulers_and_there_for_others():
     cluster = MemoryCluster()
-    scheduler, other = Heard(cluster), Heard(cluster, active_pods_only=False)
+    scheduler, other = RecordingWatcher(cluster), RecordingWatcher(cluster, active_pods_only=False)
     pod = cluster.create(make_pod(node_name="n1"), 0)
     ended = cluster.write_status(pod, replace(pod.status, phase="Succeeded"))
     cluster.write_status(ended, replace(ended.status, message="bye"))
     cluster.delete(Pod, KEY, 0)
-    assert [type(each) for each in scheduler.news] == [Added, Deleted]
-    assert [type(each) for each in other.news] == [Added, Updated, Updated, Deleted]
+    assert [type(each) for each in scheduler.observations] == [Added, Deleted]
+    assert [type(each) for each in other.observations] == [Added, Updated, Updated, Deleted]
     assert cluster.active(Pod) == ()
 
 
-def test_one_who_stopped_watching_hears_nothing():
+def test_unwatch_ends_the_calls():
     cluster = MemoryCluster()
-    news: list[Observation] = []
-    watcher = news.append
+    seen: list[Observation] = []
+    watcher = seen.append
     cluster.watch(watcher)
     cluster.unwatch(watcher)
     cluster.create(make_node(), 0)
-    assert news == []
+    assert seen == []

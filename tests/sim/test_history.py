@@ -21,7 +21,7 @@ def make_pod(name="web", *, cpu="1", node="", uid="", version="1") -> Pod:
     return Pod(metadata=meta, spec=spec)
 
 
-def told(*objects) -> HistoryChecker:
+def checker(*objects) -> HistoryChecker:
     history = HistoryChecker()
     for obj in objects:
         history.observe(Added(obj))
@@ -46,7 +46,7 @@ WEB = make_pod()
     ("known", "text"),
     [
         pytest.param([make_node()], "was not told of", id="unknown"),
-        pytest.param([make_node(), make_pod(uid="x")], "was not told of", id="a namesake"),
+        pytest.param([make_node(), make_pod(uid="x")], "was not told of", id="another UID"),
         pytest.param([make_node(), make_pod(node="n2")], "on n2 already", id="on a node"),
         pytest.param([WEB], "n1, which is not there", id="to a node that is not there"),
         pytest.param(
@@ -58,12 +58,12 @@ WEB = make_pod()
 )
 def test_complains_about_a_bind(known, text):
     with pytest.raises(ContractViolation, match=text):
-        bind(told(*known), WEB)
+        bind(checker(*known), WEB)
 
 
 def test_what_was_asked_for_counts_at_once():
     other = make_pod("other", cpu="1500m")
-    history = told(make_node(), WEB, other)
+    history = checker(make_node(), WEB, other)
     bind(history, WEB)
     with pytest.raises(ContractViolation, match="1000 of 2000 are used"):
         bind(history, other, ticket=2)
@@ -73,13 +73,13 @@ def test_what_was_asked_for_counts_at_once():
     ("outcome", "may"),
     [
         pytest.param(Failed("no"), True, id="once it failed"),
-        pytest.param(Unknown("?"), False, id="not while nobody knows"),
+        pytest.param(Unknown("?"), False, id="not while the outcome is unknown"),
         pytest.param(Done(), False, id="not once it is done"),
         pytest.param(None, False, id="not before an answer"),
     ],
 )
 def test_asking_again(outcome, may):
-    history = told(make_node(), WEB)
+    history = checker(make_node(), WEB)
     bind(history, WEB)
     if outcome is not None:
         history.complete(Ticket(1), outcome)
@@ -91,7 +91,7 @@ def test_asking_again(outcome, may):
 
 
 def test_a_look_up_settles_what_nobody_knew():
-    history = told(make_node(), WEB)
+    history = checker(make_node(), WEB)
     bind(history, WEB)
     history.complete(Ticket(1), Unknown("?"))
     look_up(history, WEB, WEB)
@@ -102,7 +102,7 @@ def test_a_look_up_settles_what_nobody_knew():
 
 
 def test_what_was_decided_earlier_goes_its_way():
-    history = told(make_node(cpu="0"), make_pod(node="n2"))
+    history = checker(make_node(cpu="0"), make_pod(node="n2"))
     request = BindPod(PodRef.of(WEB), NodeName("n1"))
     history.check_effects([Effect(Ticket(1), request)], lambda uid: False, checks_room=True)
     assert history.excuses(Ticket(1), make_node(cpu="0"), [WEB])
@@ -110,7 +110,7 @@ def test_what_was_decided_earlier_goes_its_way():
 
 def test_what_excuses_an_overcommitted_node():
     node, stranger, own = make_node(), make_pod("stranger"), make_pod("own", cpu="100m")
-    history = told(node, WEB, own, make_pod("there", cpu="100m", node="n1"))
+    history = checker(node, WEB, own, make_pod("there", cpu="100m", node="n1"))
     bind(history, WEB)
     bind(history, own, ticket=2)
     there = [make_pod("there"), WEB, own]
@@ -140,7 +140,7 @@ def test_no_room(pod, others, problem):
 
 
 @pytest.mark.parametrize(
-    ("news", "known"),
+    ("observations", "known"),
     [
         pytest.param([Added(WEB)], {"web": "1"}, id="added"),
         pytest.param([Updated(WEB)], {"web": "1"}, id="updated, though unknown"),
@@ -154,7 +154,7 @@ def test_no_room(pod, others, problem):
         pytest.param(
             [Added(make_pod(version="10")), Added(make_pod(uid="x", version="9"))],
             {"x": "9"},
-            id="a namesake",
+            id="another UID",
         ),
         pytest.param(
             [Added(WEB), Listed(Pod, (make_pod("a"),))], {"a": "1"}, id="a listing is the truth"
@@ -162,8 +162,8 @@ def test_no_room(pod, others, problem):
         pytest.param([Added(WEB), Listed(Node, ())], {"web": "1"}, id="about its kind only"),
     ],
 )
-def test_told(news, known):
+def test_observed_state(observations, known):
     state = ObservedState()
-    for each in news:
+    for each in observations:
         state.observe(each)
     assert {pod.uid: pod.metadata.resource_version for pod in state.pods.values()} == known

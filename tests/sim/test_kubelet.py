@@ -12,7 +12,7 @@ from moorage.sim.kubelet import RUN_SECONDS, Kubelet
 KEY = "default/web"
 
 
-class World:
+class Harness:
     """A cluster with kubelets; `at(t)` is what it looks like by then."""
 
     def __init__(self) -> None:
@@ -37,18 +37,18 @@ class World:
 
 
 def test_a_bound_pod_starts_after_a_moment():
-    world = World()
-    world.cluster.bind(KEY, world.pod().uid, "n1", 0)
-    assert [world.phase_at(t) for t in (0.9, 1.0)] == ["Pending", "Running"]
-    pod = world.cluster.get(Pod, KEY)
+    harness = Harness()
+    harness.cluster.bind(KEY, harness.pod().uid, "n1", 0)
+    assert [harness.phase_at(t) for t in (0.9, 1.0)] == ["Pending", "Running"]
+    pod = harness.cluster.get(Pod, KEY)
     assert pod is not None
     assert pod.status.start_time == "2026-01-01T00:00:01Z"
 
 
 def test_an_unbound_pod_does_not_start():
-    world = World()
-    world.pod()
-    assert world.phase_at(100) == "Pending"
+    harness = Harness()
+    harness.pod()
+    assert harness.phase_at(100) == "Pending"
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_an_unbound_pod_does_not_start():
             id="that runs from the start",
         ),
         pytest.param({"node": "n1"}, {1000: "Running"}, id="a pod without an end"),
-        pytest.param({"node": "far"}, {1000: "Pending"}, id="on a node that nobody knows"),
+        pytest.param({"node": "far"}, {1000: "Pending"}, id="on an unknown node"),
     ],
 )
 def test_running(pod, phases):
-    world = World()
-    world.pod(**pod)
-    assert {t: world.phase_at(t) for t in phases} == phases
+    harness = Harness()
+    harness.pod(**pod)
+    assert {t: harness.phase_at(t) for t in phases} == phases
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])
@@ -89,48 +89,48 @@ def test_a_time_to_run_that_is_no_time(text):
     ],
 )
 def test_a_deleted_pod_is_there_until_its_grace_is_over(pod, there_until):
-    world = World()
-    world.pod(**pod)
-    world.phase_at(2)
-    world.cluster.delete(Pod, KEY, 2)
-    assert world.phase_at(there_until - 0.1) == "Running"
-    assert world.phase_at(there_until) is None
+    harness = Harness()
+    harness.pod(**pod)
+    harness.phase_at(2)
+    harness.cluster.delete(Pod, KEY, 2)
+    assert harness.phase_at(there_until - 0.1) == "Running"
+    assert harness.phase_at(there_until) is None
 
 
 def test_a_pod_deleted_before_it_started_never_runs():
-    world = World()
-    world.pod(node="n1", grace=5)
-    world.cluster.delete(Pod, KEY, 0)
-    assert [world.phase_at(t) for t in (4, 5)] == ["Pending", None]
+    harness = Harness()
+    harness.pod(node="n1", grace=5)
+    harness.cluster.delete(Pod, KEY, 0)
+    assert [harness.phase_at(t) for t in (4, 5)] == ["Pending", None]
 
 
 def test_the_pods_of_a_missing_node_are_collected_after_a_while():
-    world = World()
-    world.pod(node="n1")
-    world.phase_at(10)
-    world.cluster.delete(Node, "n1", 10)
-    assert [world.phase_at(t) for t in (49, 50)] == ["Running", None]
+    harness = Harness()
+    harness.pod(node="n1")
+    harness.phase_at(10)
+    harness.cluster.delete(Node, "n1", 10)
+    assert [harness.phase_at(t) for t in (49, 50)] == ["Running", None]
 
 
 def test_unless_the_node_is_back():
-    world = World()
-    world.pod(node="n1")
-    world.cluster.delete(Node, "n1", 0)
-    assert world.phase_at(20) == "Pending"
-    world.cluster.create(Node(metadata=ObjectMeta(name="n1")), 20)
-    assert [world.phase_at(t) for t in (21, 100)] == ["Running", "Running"]
+    harness = Harness()
+    harness.pod(node="n1")
+    harness.cluster.delete(Node, "n1", 0)
+    assert harness.phase_at(20) == "Pending"
+    harness.cluster.create(Node(metadata=ObjectMeta(name="n1")), 20)
+    assert [harness.phase_at(t) for t in (21, 100)] == ["Running", "Running"]
 
 
 def test_a_pod_bound_to_a_node_that_has_just_gone_is_collected():
-    world = World()
-    world.cluster.bind(KEY, world.pod().uid, "gone", 0)
-    assert [world.phase_at(t) for t in (39, 40)] == ["Pending", None]
+    harness = Harness()
+    harness.cluster.bind(KEY, harness.pod().uid, "gone", 0)
+    assert [harness.phase_at(t) for t in (39, 40)] == ["Pending", None]
 
 
 def test_the_end_of_a_pod_is_not_that_of_its_namesake():
-    world = World()
-    world.pod(node="n1", run_seconds="10")
-    world.phase_at(2)
-    world.cluster.delete(Pod, KEY, 2, grace_seconds=0)
-    world.pod(node="n1")
-    assert world.phase_at(50) == "Running"
+    harness = Harness()
+    harness.pod(node="n1", run_seconds="10")
+    harness.phase_at(2)
+    harness.cluster.delete(Pod, KEY, 2, grace_seconds=0)
+    harness.pod(node="n1")
+    assert harness.phase_at(50) == "Running"

@@ -41,7 +41,7 @@ def web(made: MemoryCluster) -> Pod:
         pytest.param(NO_FAULT, Done(), "n1", id="done"),
         pytest.param(REFUSED, Failed("no"), "", id="refused"),
         pytest.param(
-            FaultDecision(unknown="lost"), Unknown("lost"), "n1", id="done, but nobody knows"
+            FaultDecision(unknown="lost"), Unknown("lost"), "n1", id="done, outcome unknown"
         ),
         pytest.param(
             FaultDecision(unknown="lost", performed=False),

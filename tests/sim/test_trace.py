@@ -15,8 +15,8 @@ def traced() -> list[str]:
 
 def test_every_call_is_a_line_with_its_time_and_effects():
     lines = [json.loads(line) for line in traced()]
-    told = [(line["at"], line["call"]) for line in lines]
-    assert told == [
+    calls = [(line["at"], line["call"]) for line in lines]
+    assert calls == [
         (0.0, "start"),
         (0.0, "observe"),
         (0.0, "observe"),

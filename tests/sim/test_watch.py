@@ -10,7 +10,7 @@ from moorage.sim.faults import FaultPlan, Faults
 from moorage.sim.watch import DeliverObservation, Relist, Watch
 
 
-class World:
+class Harness:
     """A cluster with one watcher behind a bad line."""
 
     def __init__(self, faults: Faults, seed: int = 7) -> None:
@@ -25,18 +25,18 @@ class World:
             meta = replace(node.metadata, labels={"i": str(i)}, resource_version="")
             self.cluster.update(replace(node, metadata=meta))
 
-    def heard(self) -> list[str]:
+    def delivered(self) -> list[str]:
         """Versions in the order in which they arrive; a listing in brackets."""
-        told = []
+        delivered = []
         while len(self.clock):
             what = self.clock.pop()
             if isinstance(what, Relist):
                 self.watch.relist(what.kind)
             elif isinstance(what, DeliverObservation) and isinstance(what.observation, Listed):
-                told.append(f"[{','.join(map(_version, what.observation.objects))}]")
+                delivered.append(f"[{','.join(map(_version, what.observation.objects))}]")
             elif isinstance(what, DeliverObservation):
-                told.append(_version(what.observation.obj))  # type: ignore[union-attr]
-        return told
+                delivered.append(_version(what.observation.obj))  # type: ignore[union-attr]
+        return delivered
 
 
 def _version(obj) -> str:
@@ -44,47 +44,47 @@ def _version(obj) -> str:
 
 
 def test_good_news_arrives_at_once_and_in_order():
-    world = World(Faults.none())
-    world.change(3)
-    assert world.heard() == ["1", "2", "3"]
-    assert world.clock.now == 0
+    harness = Harness(Faults.none())
+    harness.change(3)
+    assert harness.delivered() == ["1", "2", "3"]
+    assert harness.clock.now == 0
 
 
 def test_late_news_keeps_its_order():
-    world = World(Faults(late_seconds=5))
-    world.change(10)
-    assert world.heard() == [str(i) for i in range(1, 11)]
-    assert world.clock.now > 0
+    harness = Harness(Faults(late_seconds=5))
+    harness.change(10)
+    assert harness.delivered() == [str(i) for i in range(1, 11)]
+    assert harness.clock.now > 0
 
 
 def test_doubled_news():
-    world = World(Faults(duplicated=1))
-    world.change(2)
-    assert world.heard() == ["1", "1", "2", "2"]
+    harness = Harness(Faults(duplicated=1))
+    harness.change(2)
+    assert harness.delivered() == ["1", "1", "2", "2"]
 
 
 def test_stale_news_is_followed_by_the_latest():
-    world = World(Faults(stale=1))
-    world.change(3)
-    assert world.heard() == ["1", "2", "1", "2", "3", "2", "3"]
+    harness = Harness(Faults(stale=1))
+    harness.change(3)
+    assert harness.delivered() == ["1", "2", "1", "2", "3", "2", "3"]
 
 
 def test_a_lost_watch_is_mended_by_a_listing():
-    world = World(Faults(watch_lost=1, relist_seconds=5))
-    world.change(4)
-    assert world.heard() == ["[4]"]
+    harness = Harness(Faults(watch_lost=1, relist_seconds=5))
+    harness.change(4)
+    assert harness.delivered() == ["[4]"]
 
 
 def test_each_kind_has_its_own_watch():
-    world = World(Faults(watch_lost=1, relist_seconds=5))
-    world.change(1)
-    world.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
-    assert sorted(world.heard()) == ["[1]", "[2]"]
+    harness = Harness(Faults(watch_lost=1, relist_seconds=5))
+    harness.change(1)
+    harness.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
+    assert sorted(harness.delivered()) == ["[1]", "[2]"]
 
 
 def test_a_scheduler_that_starts_is_told_everything_there_is():
-    world = World(Faults.none())
-    world.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
-    world.change(1)
-    listings = world.watch.initial_lists()
+    harness = Harness(Faults.none())
+    harness.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
+    harness.change(1)
+    listings = harness.watch.initial_lists()
     assert [(each.kind, len(each.objects)) for each in listings] == [(Node, 1), (Pod, 1)]

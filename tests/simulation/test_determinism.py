@@ -20,27 +20,27 @@ import hashlib, sys
 from tests import storm
 for seed in map(int, sys.argv[1:]):
     sim = storm.run(seed)
-    story = "\\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
-    print(hashlib.sha256(story.encode()).hexdigest())
+    record = "\\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
+    print(hashlib.sha256(record.encode()).hexdigest())
 """
 
 
-def story(sim: Simulation) -> str:
+def record(sim: Simulation) -> str:
     assert sim.trace is not None
     return "\n".join([*sim.trace.lines(), *sim.journal.lines(), repr(sim.placements)])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_same_seed_same_story(seed):
-    assert story(storm.run(seed)) == story(storm.run(seed))
+    assert record(storm.run(seed)) == record(storm.run(seed))
 
 
 def test_another_seed_another_story():
-    assert story(storm.run(1)) != story(storm.run(2))
+    assert record(storm.run(1)) != record(storm.run(2))
 
 
 def test_the_hash_seed_does_not_matter():
-    here = [hashlib.sha256(story(storm.run(seed)).encode()).hexdigest() for seed in SEEDS]
+    here = [hashlib.sha256(record(storm.run(seed)).encode()).hexdigest() for seed in SEEDS]
     for hash_seed in ("1", "4242"):
         there = subprocess.run(
             [sys.executable, "-c", SCRIPT, *map(str, SEEDS)],

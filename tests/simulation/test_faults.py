@@ -1,4 +1,4 @@
-"""Storms: random clusters under random trouble, checked after every step.
+"""Storms: random clusters with random faults, checked after every step.
 
 MOORAGE_SEED=7 runs one seed, MOORAGE_SEEDS=1000 that many; a seed that once failed stays in
 seeds.txt for good.
@@ -30,7 +30,7 @@ def test_storm(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_same_script_without_trouble(seed):
+def test_the_same_script_without_faults(seed):
     storm.run(seed, faults=Faults.none())
 
 
@@ -39,10 +39,12 @@ def test_the_same_script_without_trouble(seed):
     [
         pytest.param({"bind_fails": 0.7}, id="binds fail"),
         pytest.param({"bind_conflicts": 0.7}, id="binds conflict"),
-        pytest.param({"bind_unknown": 0.7, "look_up_fails": 0.5}, id="nobody knows"),
+        pytest.param({"bind_unknown": 0.7, "look_up_fails": 0.5}, id="unknown outcomes"),
         pytest.param({"answer_seconds": 20}, id="slow answers"),
-        pytest.param({"late_seconds": 20}, id="late news"),
-        pytest.param({"duplicated": 1, "stale": 1, "late_seconds": 2}, id="double and stale news"),
+        pytest.param({"late_seconds": 20}, id="late observations"),
+        pytest.param(
+            {"duplicated": 1, "stale": 1, "late_seconds": 2}, id="duplicate and stale observations"
+        ),
         pytest.param({"watch_lost": 0.5, "relist_seconds": 10}, id="lost watches"),
         pytest.param({"restarts": 8, "answer_seconds": 5}, id="restarts"),
         pytest.param({"restarts": 5, "overlap_seconds": 40, "late_seconds": 5}, id="two leaders"),
@@ -50,5 +52,5 @@ def test_the_same_script_without_trouble(seed):
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_one_trouble_alone(seed, faults):
+def test_one_fault_alone(seed, faults):
     storm.run(seed, faults=Faults(until_seconds=40, **faults))

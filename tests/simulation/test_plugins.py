@@ -1,4 +1,4 @@
-"""Plugins of somebody else's in a storm: nothing is reserved twice, nobody waits for ever."""
+"""User plugins in storms: no pod is reserved twice or waits on permit for ever."""
 
 import pytest
 from tests import storm

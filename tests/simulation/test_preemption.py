@@ -53,8 +53,8 @@ def test_who_was_evicted_by_whom():
         ("default/low-a-2", "default/high", "a", 0.0),
         ("default/low-a-3", "default/high", "a", 0.0),
     ]
-    told = [event.pod.name for event in sim.events if event.reason == "Preempted"]
-    assert told == ["low-a-2", "low-a-3"]
+    evicted = [event.pod.name for event in sim.events if event.reason == "Preempted"]
+    assert evicted == ["low-a-2", "low-a-3"]
 
 
 def test_a_marked_victim_shows_why_it_leaves():
@@ -90,7 +90,7 @@ def test_an_even_more_important_pod_takes_the_room_that_was_promised():
     sim.run()
     assert sim.placements["default/top"] == "a"
     assert sim.placements["default/high"] is None
-    # Nobody had to leave twice, and the lesser pod is promised nothing any more.
+    # No pod is evicted twice, and the pod with lower priority is not nominated any more.
     assert len(sim.evictions) == 4
     assert "nominatedNodeName" not in sim.read("Pod", "default", "high")["status"]
 
@@ -133,7 +133,7 @@ def test_a_budget_is_spared_if_there_is_another_way():
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param(Faults(delete_fails=1, until_seconds=4), id="nobody can be deleted"),
+        pytest.param(Faults(delete_fails=1, until_seconds=4), id="deletions fail"),
         pytest.param(Faults(patch_fails=1, until_seconds=4), id="nothing can be written"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Storms in a full cluster, where more important pods keep arriving.
+"""Storms in a full cluster, where pods with higher priority keep arriving.
 
-Checked after every step as in all storms: nobody is deleted twice. And at the end: nobody is still
-promised a node, and everybody who had to leave did so for somebody more important.
+As in all storms, no pod may be deleted twice. At the end no pending pod is nominated, and every
+evicted pod had a lower priority than its preemptor.
 MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 """
 
@@ -17,7 +17,7 @@ from moorage.sim.faults import Faults
 
 SEEDS = seeds(24)
 PRIORITIES = {"low": 0, "mid": 100, "high": 1000, "top": 10000}
-# Whoever rests is tried again after five minutes: what faults left behind is mended by then.
+# Unschedulable pods are retried after five minutes; that repairs what faults left behind.
 FLUSHED_SECONDS = 700.0
 
 
@@ -115,12 +115,12 @@ def check(sim):
         assert priority[victim] < priority[by]
     sim.run(until=sim.now + FLUSHED_SECONDS)
     sim.run()
-    promised = {
+    nominated = {
         pod.key: pod.status.nominated_node_name
         for pod in sim.cluster.all(Pod)
         if not pod.node_name and pod.status.nominated_node_name
     }
-    assert promised == {}
+    assert nominated == {}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -131,12 +131,12 @@ def test_storm(seed):
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param({}, id="no trouble"),
+        pytest.param({}, id="no faults"),
         pytest.param({"delete_fails": 0.6}, id="victims cannot be deleted"),
         pytest.param({"patch_fails": 0.8}, id="nominations and marks are lost"),
         pytest.param({"delete_fails": 0.3, "patch_fails": 0.3, "answer_seconds": 10}, id="slow"),
         pytest.param(
-            {"late_seconds": 15, "stale": 0.5, "duplicated": 0.5}, id="late and stale news"
+            {"late_seconds": 15, "stale": 0.5, "duplicated": 0.5}, id="late and stale observations"
         ),
         pytest.param({"restarts": 6, "answer_seconds": 5}, id="restarts"),
         pytest.param({"restarts": 4, "overlap_seconds": 30}, id="two leaders"),
@@ -149,6 +149,4 @@ def test_one_trouble_alone(seed, faults):
 
 def test_somebody_is_evicted():
     evicted = [len(live_through(seed, None).evictions) for seed in range(10)]
-    assert sum(count > 0 for count in evicted) > 5, (
-        "storms in which nobody has to leave say nothing"
-    )
+    assert sum(count > 0 for count in evicted) > 5, "no storm has an eviction"

@@ -39,13 +39,13 @@ def tries(sim: Simulation) -> int:
 @pytest.mark.parametrize(
     ("objects", "ends_at"),
     [
-        pytest.param([], 0, id="an empty world"),
-        pytest.param([small()], 0, id="nobody to place"),
+        pytest.param([], 0, id="an empty cluster"),
+        pytest.param([small()], 0, id="no pod"),
         pytest.param([small(), pod()], 1, id="when the last pod has started"),
         pytest.param([small(), pod(gates=["g"])], 0, id="a gated pod is not waited for"),
         pytest.param([small(), pod(cpu="9")], 0, id="nor one that fits nowhere"),
-        pytest.param([small(), job("a", 1000)], 1, id="nor the end of a job, if nobody waits"),
-        pytest.param([small(), job("a", 1000), pod()], 1002, id="but if somebody does"),
+        pytest.param([small(), job("a", 1000)], 1, id="nor the end of a job, if no pod waits"),
+        pytest.param([small(), job("a", 1000), pod()], 1002, id="but if a pod waits"),
         pytest.param([small(), job("a", 1000), pod(gates=["g"])], 1, id="a gated pod does not"),
     ],
 )

@@ -198,15 +198,15 @@ def test_a_disk_that_somebody_else_takes_meanwhile(seed):
     "faults",
     [
         pytest.param({"volume_write_fails": 0.8}, id="writes fail"),
-        pytest.param({"volume_write_unknown": 0.8}, id="nobody knows"),
+        pytest.param({"volume_write_unknown": 0.8}, id="unknown outcomes"),
         pytest.param({"provision_fails": 0.8, "provision_seconds": 10}, id="provisioning fails"),
         pytest.param({"provision_hangs": 0.8}, id="provisioning hangs"),
-        pytest.param({"late_seconds": 20, "answer_seconds": 10}, id="late news"),
+        pytest.param({"late_seconds": 20, "answer_seconds": 10}, id="late observations"),
         pytest.param({"restarts": 5, "overlap_seconds": 30}, id="two leaders"),
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_one_trouble_alone(seed, faults):
+def test_one_fault_alone(seed, faults):
     faults = Faults(until_seconds=40, **faults)
     storm.run(seed, faults=faults, cluster=RandomVolumeCluster(seed))
 

@@ -1,5 +1,7 @@
 """Shapes with volumes: bound CSI volumes, local disks, and volumes that no plugin reads."""
 
+from typing import Any
+
 from moorage.api.claims import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from moorage.api.meta import (
     KubeObject,
@@ -78,13 +80,17 @@ def _claimed(claim: str) -> Volume:
     return Volume(name="data", persistent_volume_claim=ClaimVolume(claim_name=claim))
 
 
+def _meta(name: str, uid: str = "", **more: Any) -> ObjectMeta:
+    return ObjectMeta(name=name, uid=uid or name, resource_version="1", **more)
+
+
 def _csi_node(name: str) -> CSINode:
     limit = CSINodeAllocatable(count=VOLUMES_PER_NODE)
     driver = CSINodeDriver(name=DRIVER, node_id=name, allocatable=limit)
     return CSINode(
         api_version="storage.k8s.io/v1",
         kind="CSINode",
-        metadata=ObjectMeta(name=name, uid=name, resource_version="1"),
+        metadata=_meta(name),
         spec=CSINodeSpec(drivers=(driver,)),
     )
 
@@ -93,63 +99,50 @@ def _disk(node: str, number: int) -> PersistentVolume:
     """A local disk of a node."""
     here = LabelSelectorRequirement(key=HOSTNAME, operator="In", values=(node,))
     term = NodeSelectorTerm(match_expressions=(here,))
-    name = f"disk-{node}-{number}"
-    return PersistentVolume(
-        api_version="v1",
-        kind="PersistentVolume",
-        metadata=ObjectMeta(name=name, uid=name, resource_version="1"),
-        spec=PersistentVolumeSpec(
-            capacity=dict(STORAGE),
-            access_modes=ONE_NODE,
-            storage_class_name=LOCAL_CLASS.name,
-            node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,))),
-        ),
-        status=PersistentVolumeStatus(phase="Available"),
+    only_here = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+    return _volume(
+        f"disk-{node}-{number}",
+        "Available",
+        storage_class_name=LOCAL_CLASS.name,
+        node_affinity=only_here,
     )
 
 
 def _unbound(name: str) -> PersistentVolumeClaim:
     """A claim that waits for its first pod."""
-    return PersistentVolumeClaim(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        metadata=ObjectMeta(
-            name=name, namespace=NAMESPACE, uid=f"claim-{name}", resource_version="1"
-        ),
-        spec=PersistentVolumeClaimSpec(
-            access_modes=ONE_NODE,
-            storage_class_name=LOCAL_CLASS.name,
-            resources=VolumeResources(requests=dict(STORAGE)),
-        ),
-        status=PersistentVolumeClaimStatus(phase="Pending"),
-    )
+    resources = VolumeResources(requests=dict(STORAGE))
+    return _claim(name, "Pending", storage_class_name=LOCAL_CLASS.name, resources=resources)
 
 
 def _bound(name: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
     """A claim and the volume that it is bound to."""
-    claim = PersistentVolumeClaim(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        metadata=ObjectMeta(
-            name=name,
-            namespace=NAMESPACE,
-            uid=f"claim-{name}",
-            annotations={BIND_COMPLETED: "true"},
-            resource_version="1",
-        ),
-        spec=PersistentVolumeClaimSpec(access_modes=ONE_NODE, volume_name=f"pv-{name}"),
-        status=PersistentVolumeClaimStatus(phase="Bound"),
-    )
-    volume = PersistentVolume(
-        api_version="v1",
-        kind="PersistentVolume",
-        metadata=ObjectMeta(name=f"pv-{name}", uid=f"pv-{name}", resource_version="1"),
-        spec=PersistentVolumeSpec(
-            capacity=dict(STORAGE),
-            access_modes=ONE_NODE,
-            claim_ref=TypedReference(namespace=NAMESPACE, name=name, uid=claim.uid),
-            csi=CSISource(driver=DRIVER, volume_handle=f"vol-{name}"),
-        ),
-        status=PersistentVolumeStatus(phase="Bound"),
+    claim = _claim(name, "Bound", {BIND_COMPLETED: "true"}, volume_name=f"pv-{name}")
+    volume = _volume(
+        f"pv-{name}",
+        "Bound",
+        claim_ref=TypedReference(namespace=NAMESPACE, name=name, uid=claim.uid),
+        csi=CSISource(driver=DRIVER, volume_handle=f"vol-{name}"),
     )
     return claim, volume
+
+
+def _claim(
+    name: str, phase: str, annotations: dict[str, str] | None = None, **spec: Any
+) -> PersistentVolumeClaim:
+    return PersistentVolumeClaim(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        metadata=_meta(name, f"claim-{name}", namespace=NAMESPACE, annotations=annotations or {}),
+        spec=PersistentVolumeClaimSpec(access_modes=ONE_NODE, **spec),
+        status=PersistentVolumeClaimStatus(phase=phase),
+    )
+
+
+def _volume(name: str, phase: str, **spec: Any) -> PersistentVolume:
+    return PersistentVolume(
+        api_version="v1",
+        kind="PersistentVolume",
+        metadata=_meta(name),
+        spec=PersistentVolumeSpec(capacity=dict(STORAGE), access_modes=ONE_NODE, **spec),
+        status=PersistentVolumeStatus(phase=phase),
+    )

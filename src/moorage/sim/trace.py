@@ -29,7 +29,7 @@ _NEWS: dict[str, type[Added] | type[Updated] | type[Deleted]] = {
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call of a scheduler, and what came of it."""
+    """One call of a scheduler, and the effects it returned."""
 
     at: float
     call: str
@@ -48,7 +48,7 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 class Trace:
-    """Lines in the order in which things happened."""
+    """Lines in order of the calls."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
@@ -61,12 +61,12 @@ class Trace:
         return (line.decode() for line in self._lines)
 
     def note(self, line: Line) -> None:
-        """Take note of a call."""
+        """Append a call."""
         self._lines.append(_encode(line))
 
 
 def observed(observation: Observation) -> dict[str, Any]:
-    """The fields of a line that tell an observation."""
+    """The fields of a line for an observation."""
     match observation:
         case Listed(kind=kind, objects=objects):
             name = kind.__name__
