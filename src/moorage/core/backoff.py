@@ -78,18 +78,11 @@ class BackoffQueue:
         heads = [self.until(heap.peek()) for heap in (self.rejected, self.failed) if heap]
         return min(heads) + 1 if heads else None
 
-    def get(self, key: str) -> QueuedPod | None:
-        """The pod of that name, if it backs off."""
-        return self.rejected.get(key) or self.failed.get(key)
-
     def discard(self, key: str) -> None:
         """Remove a pod, if it is here."""
         for heap in (self.rejected, self.failed):
             if key in heap:
                 heap.remove(key)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.rejected or key in self.failed
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.failed)

@@ -94,11 +94,6 @@ class Heap(Generic[T]):
             record[0] = key_of(record[3])
         self._line, self._records = deque(sorted(self._live.values())), []
 
-    def get(self, item_id: str) -> T | None:
-        """The item with that id, if it is in the heap."""
-        record = self._live.get(item_id)
-        return None if record is None else record[3]
-
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._live
 

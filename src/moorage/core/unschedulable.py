@@ -85,16 +85,9 @@ class UnschedulablePods:
             return []
         return [entry for entry in self if entry.unschedulable_since + max_seconds < now]
 
-    def get(self, key: str) -> QueuedPod | None:
-        """The pod of that name, if it is here."""
-        return self._entries.get(key)
-
     @property
     def gated_count(self) -> int:
         return sum(map(len, self._gated.values()))
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._entries
 
     def __len__(self) -> int:
         return len(self._entries)

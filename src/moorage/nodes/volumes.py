@@ -58,10 +58,6 @@ class VolumeUses:
         """The pods of a row with volumes that restrict the node, by UID."""
         return self._pods.get(row, {})
 
-    def all_rows(self) -> Collection[int]:
-        """All rows that have such pods."""
-        return self._pods.keys()
-
 
 def is_bare(volume: Volume) -> bool:
     """Whether a volume does not restrict the node."""
