@@ -68,7 +68,7 @@ class Change(NamedTuple):
         return self.stored.version
 
 
-class ChangeLog:
+class ResourceChangeLog:
     """The latest changes of one resource in order of version; the oldest are dropped."""
 
     def __init__(self, size: int, floor: int) -> None:
@@ -140,7 +140,7 @@ class Store:
         self.durable_version = 1
         self.failure: UnavailableError | None = None
         self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}  # by storage key
-        self._logs: dict[str, ChangeLog] = {}
+        self._logs: dict[str, ResourceChangeLog] = {}
         self._log_size = log_size
         self._floor = 1
         self._subscribers: list[Callable[[Change], None]] = []
@@ -236,12 +236,12 @@ class Store:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
-    def log(self, resource: Resource) -> ChangeLog:
+    def log(self, resource: Resource) -> ResourceChangeLog:
         """The latest changes of one resource."""
         key = resource.storage_key
         log = self._logs.get(key)
         if log is None:
-            log = self._logs[key] = ChangeLog(self._log_size, self._floor)
+            log = self._logs[key] = ResourceChangeLog(self._log_size, self._floor)
         return log
 
     def on_durable(self, callback: Callable[[], None]) -> Callable[[], None]:

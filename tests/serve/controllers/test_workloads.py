@@ -100,8 +100,8 @@ def test_failed_pod_creation_emits_an_event_and_is_retried(world):
     ("strategy", "most", "fewest"),
     [
         pytest.param({}, 5, 3, id="a quarter each way"),
-        pytest.param({"maxSurge": 0, "maxUnavailable": 1}, 4, 3, id="no more pods than asked"),
-        pytest.param({"maxSurge": 2, "maxUnavailable": 0}, 6, 4, id="never fewer than asked"),
+        pytest.param({"maxSurge": 0, "maxUnavailable": 1}, 4, 3, id="no surge"),
+        pytest.param({"maxSurge": 2, "maxUnavailable": 0}, 6, 4, id="no unavailable pods"),
         pytest.param({"maxSurge": "100%", "maxUnavailable": 0}, 8, 4, id="all at once"),
     ],
 )
@@ -164,7 +164,7 @@ def test_empty_fields_do_not_change_the_template_hash(world):
 @pytest.mark.parametrize(
     ("container", "pod", "sets"),
     [
-        pytest.param({"stdin": False, "tty": False}, {}, 1, id="false as protobuf says it"),
+        pytest.param({"stdin": False, "tty": False}, {}, 1, id="false as protobuf encodes it"),
         pytest.param({"env": [{"name": "A"}]}, {"hostNetwork": False}, 1, id="no value"),
         pytest.param({"env": [{"name": "A", "value": "1"}]}, {}, 2, id="another value"),
         pytest.param({}, {"enableServiceLinks": False}, 2, id="false that differs from nothing"),

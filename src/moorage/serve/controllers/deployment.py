@@ -234,8 +234,10 @@ def _scaled_sizes(deployment: Object, new: Object | None, old: Sequence[Object])
     if len(active) <= 1:
         only = active[0] if active else new
         return {} if only is None else {objects.name(only): limit.replicas}
-    if new is not None and _is_saturated(new, limit):
-        return {objects.name(each): 0 for each in old}
+    if new is not None:
+        available = objects.status_number(new, "availableReplicas")
+        if objects.replicas(new) == limit.replicas == available:
+            return {objects.name(each): 0 for each in old}
     if _is_recreate(deployment):
         return {}
     active.sort(key=lambda each: (-objects.replicas(each), -pods.created_at(each)))
@@ -243,11 +245,6 @@ def _scaled_sizes(deployment: Object, new: Object | None, old: Sequence[Object])
     annotated = [int(objects.annotations(each).get(MAX_REPLICAS, "0")) for each in active]
     after = rollout.proportional(limit, sizes, annotated, status_total(active, "replicas"))
     return {objects.name(each): size for each, size in zip(active, after, strict=True)}
-
-
-def _is_saturated(new: Object, limit: RolloutLimits) -> bool:
-    available = objects.status_number(new, "availableReplicas")
-    return objects.replicas(new) == limit.replicas == available
 
 
 # Status ----------------------------------------------------------------------------------------

@@ -81,11 +81,11 @@ def _tracked(owned: Sequence[Object]) -> list[Object]:
 
 def _to_count(owned: Sequence[Object]) -> list[Object]:
     """Pods that ended, or that were deleted before they had a node."""
-    return [pod for pod in _tracked(owned) if pods.is_ended(pod) or _never_started(pod)]
-
-
-def _never_started(pod: Object) -> bool:
-    return objects.is_terminating(pod) and not pods.node_name(pod)
+    return [
+        pod
+        for pod in _tracked(owned)
+        if pods.is_ended(pod) or (objects.is_terminating(pod) and not pods.node_name(pod))
+    ]
 
 
 def _count(job: Object, owned: Sequence[Object]) -> tuple[Object, list[Write]]:

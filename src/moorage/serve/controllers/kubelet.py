@@ -9,6 +9,7 @@ A node's annotation `moorage.dev/kubelet` sets the health of its kubelet: `not-r
 NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy kubelet.
 """
 
+import hashlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -117,7 +118,7 @@ def running_pod(pod: Object, node: Object, now: float) -> Object:
         else each
         for each in objects.status(pod)["conditions"]
     ]
-    address = pod_address(objects.uid(pod))
+    address = made_up_address("10.244", pod)
     return objects.with_status(
         pod,
         phase="Running",
@@ -166,10 +167,10 @@ def _container_statuses(pod: Object, state: Object, *, ready: bool) -> list[Obje
     ]
 
 
-def pod_address(uid: str) -> str:
-    """A made-up address of a pod; no process listens there."""
-    number = objects.uid_number(uid) % (256 * 256)
-    return f"10.244.{number >> 8}.{number & 255}"
+def made_up_address(network: str, obj: Object) -> str:
+    """An address that depends on the UID of a pod or node; no process listens there."""
+    digest = hashlib.blake2b(objects.uid(obj).encode(), digest_size=8).digest()
+    return f"{network}.{digest[-2]}.{digest[-1]}"
 
 
 # Nodes -----------------------------------------------------------------------------------------
@@ -241,8 +242,7 @@ def node_address(node: Object) -> str:
     for each in objects.status(node).get("addresses") or ():
         if each.get("type") == "InternalIP":
             return str(each.get("address", ""))
-    number = objects.uid_number(objects.uid(node)) % (256 * 256)
-    return f"172.18.{number >> 8}.{number & 255}"
+    return made_up_address("172.18", node)
 
 
 def _node_info(node: Object) -> Object:

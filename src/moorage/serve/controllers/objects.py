@@ -16,6 +16,17 @@ from moorage.api.selectors import Selector
 Object = dict[str, Any]
 Condition = dict[str, Any]
 
+# Metadata that only the server sets; it drops the values of requests.
+SERVER_METADATA = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+)
+
 # The letters of Kubernetes' generated names: without vowels they spell no words.
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 HASH_LETTERS = 10
@@ -38,11 +49,6 @@ def name(obj: Object) -> str:
 
 def uid(obj: Object) -> str:
     return str(obj["metadata"].get("uid", ""))
-
-
-def uid_number(uid: str) -> int:
-    """A number that depends on the UID only."""
-    return int.from_bytes(hashlib.blake2b(uid.encode(), digest_size=8).digest(), "big")
 
 
 def generation(obj: Object) -> int:

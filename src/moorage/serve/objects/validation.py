@@ -56,7 +56,12 @@ def validate(resource: Resource, obj: Object) -> KubeObject:
 
 def validate_name(resource: Resource, name: str) -> None:
     """Raise InvalidError for an invalid name."""
-    errors = _name_errors(resource, name)
+    if resource is NAMESPACES:
+        errors = _label_errors(name)
+    elif resource is SERVICES:
+        errors = _label_errors(name, _LABEL_1035, _LABEL_1035_RULE)
+    else:
+        errors = labels.subdomain_problems(name)
     if errors:
         raise invalid(resource, name, "metadata.name", name, "; ".join(errors))
 
@@ -143,14 +148,6 @@ _LABEL_1035_RULE = (
     f"regex used for validation is '{_LABEL_1035}')"
 )
 _MAX_LABEL = 63
-
-
-def _name_errors(resource: Resource, name: str) -> tuple[str, ...]:
-    if resource is NAMESPACES:
-        return _label_errors(name)
-    if resource is SERVICES:
-        return _label_errors(name, _LABEL_1035, _LABEL_1035_RULE)
-    return labels.subdomain_problems(name)
 
 
 def _label_errors(name: str, label: str = _LABEL, rule: str = _LABEL_RULE) -> tuple[str, ...]:

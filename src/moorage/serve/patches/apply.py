@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.objects import SERVER_METADATA, Object
 from moorage.serve.patches import list_rules
 from moorage.serve.patches.list_rules import KEY_DEFAULTS, ListRule
 from moorage.serve.status_errors import BadRequestError, ConflictError, StatusCause
@@ -181,19 +181,7 @@ def _step_text(step: str) -> str:
 # Sets of fields --------------------------------------------------------------------------------
 
 _SELF = "."
-# Metadata that only the server sets.
-_UNMANAGED = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-)
+_UNMANAGED = (*SERVER_METADATA, "name", "namespace", "generation")
 ABSENT = object()
 
 

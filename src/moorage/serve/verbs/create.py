@@ -33,16 +33,6 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 _ADDRESS_ATTEMPTS = 100
-# Metadata that only the server sets: the values of a request are dropped.
-_SERVER_FIELDS = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-)
 
 
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
@@ -93,7 +83,8 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
 
 
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
-    meta = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_FIELDS}
+    given = obj["metadata"].items()
+    meta = {key: value for key, value in given if key not in objects.SERVER_METADATA}
     if not meta.get("name"):
         raise validation.required(resource, "", "metadata.name", "name or generateName is required")
     if not resource.namespaced:
