@@ -39,10 +39,10 @@ from moorage.api.storage import (
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.errors import PluginFailure
 from moorage.framework.assumed import AssumeError
-from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
 from moorage.framework.declarations import Permission, Rejection
 from moorage.framework.effects import (
+    Awaiting,
     BindPod,
     DeletePod,
     PatchClaim,
@@ -50,9 +50,8 @@ from moorage.framework.effects import (
     PodRef,
     Request,
 )
-from moorage.framework.events import Action
+from moorage.framework.events import Action, Events, Hint
 from moorage.framework.events import ClusterEvent as ClusterEvent
-from moorage.framework.hints import Events, Hint
 from moorage.framework.normalizers import BEST, ByMax
 from moorage.framework.points import ALWAYS, Depends, Normalizer, RowArray
 from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer

@@ -13,8 +13,7 @@ from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
 from moorage.errors import InvariantError
 from moorage.framework import events
-from moorage.framework.events import ClusterEvent
-from moorage.framework.hints import Hint, HintMap
+from moorage.framework.events import ClusterEvent, Hint, HintMap
 from moorage.framework.status import unschedulable
 
 X = ClusterEvent.NODE_ADD

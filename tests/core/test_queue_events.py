@@ -6,8 +6,17 @@ from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.node import Node, NodeSpec, NodeStatus
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec
 from moorage.framework import events
-from moorage.framework.events import NODE, POD, UNSCHEDULABLE_POD, WILDCARD, Action, ClusterEvent
-from moorage.framework.hints import Hint, HintMap, always
+from moorage.framework.events import (
+    NODE,
+    POD,
+    UNSCHEDULABLE_POD,
+    WILDCARD,
+    Action,
+    ClusterEvent,
+    Hint,
+    HintMap,
+    always,
+)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
-from moorage.framework.events import ClusterEvent
-from moorage.framework.hints import Hint
+from moorage.framework.events import ClusterEvent, Hint
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SKIP, SUCCESS, pending, unschedulable, wait
 from moorage.testing import make_node, make_pod, strategies

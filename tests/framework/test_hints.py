@@ -3,8 +3,7 @@
 import pytest
 
 from moorage.framework import events
-from moorage.framework.events import Action, ClusterEvent
-from moorage.framework.hints import EVERYTHING, Hint, HintMap, always
+from moorage.framework.events import EVERYTHING, Action, ClusterEvent, Hint, HintMap, always
 
 
 def skip(pod, old, new):

@@ -7,7 +7,7 @@ from tests.saying import make
 
 from moorage.api import config
 from moorage.errors import ConfigError, PluginFailure
-from moorage.framework import hints, registry
+from moorage.framework import events, registry
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.events import ClusterEvent
@@ -146,7 +146,7 @@ def test_what_is_installed_and_not_named_may_be_broken(monkeypatch):
 
 def test_hints_are_those_of_plugins_that_can_refuse(bench):
     def hint(pod, old, new):
-        return hints.Hint.QUEUE
+        return events.Hint.QUEUE
 
     workbench = bench(
         [
@@ -156,7 +156,7 @@ def test_hints_are_those_of_plugins_that_can_refuse(bench):
         ]
     )
     found = workbench.profile.hints.covering(ClusterEvent.POD_DELETE)
-    assert [(r.plugin, r.hint) for r in found] == [("Told", hint), ("Untold", hints.always)]
+    assert [(r.plugin, r.hint) for r in found] == [("Told", hint), ("Untold", events.always)]
 
 
 # The queue's questions

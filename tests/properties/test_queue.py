@@ -25,8 +25,7 @@ from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.queue import SchedulingQueue
 from moorage.framework import events
-from moorage.framework.events import ClusterEvent
-from moorage.framework.hints import Hint, HintMap
+from moorage.framework.events import ClusterEvent, Hint, HintMap
 from moorage.framework.status import unschedulable
 
 X, Y, Z = ClusterEvent.NODE_ADD, ClusterEvent.UPDATE_NODE_LABEL, ClusterEvent.POD_DELETE

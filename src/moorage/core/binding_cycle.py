@@ -16,8 +16,7 @@ from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.transitions import TransitionTable
 from moorage.framework import points, summary
-from moorage.framework.awaiting import Awaiting
-from moorage.framework.effects import Request
+from moorage.framework.effects import Awaiting, Request
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error

@@ -25,7 +25,7 @@ from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import BindPod, PodRef
-from moorage.framework.hints import EVERYTHING
+from moorage.framework.events import EVERYTHING
 from moorage.framework.post_filter import Candidate, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState

@@ -13,8 +13,7 @@ from moorage.core.in_flight import InFlightEvent
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import PluginError
 from moorage.framework import invoke
-from moorage.framework.events import ClusterEvent
-from moorage.framework.hints import Hint, HintMap, Registration
+from moorage.framework.events import ClusterEvent, Hint, HintMap, Registration
 
 # The number of kept errors of hint functions; one bad function can cause thousands.
 KEPT_ERRORS = 100

@@ -29,7 +29,7 @@ from moorage.core.queued_pod import QueuedPod
 from moorage.core.unschedulable import UnschedulablePods
 from moorage.errors import InvariantError
 from moorage.framework import events, invoke, points
-from moorage.framework.hints import HintMap
+from moorage.framework.events import HintMap
 from moorage.framework.status import Status
 
 

@@ -1,8 +1,8 @@
-"""Requests to the API server. The core emits each under a ticket."""
+"""Requests to the API server, which the core emits under a ticket; and `Awaiting`."""
 
 from msgspec import UNSET, Struct, UnsetType
 
-from moorage.api.meta import Condition, NodeName
+from moorage.api.meta import Condition, KubeObject, NodeName
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
 
@@ -105,3 +105,13 @@ class PatchClaim(Struct, frozen=True, gc=False, tag_field="request", tag=True):
 
 
 Request = BindPod | PatchPodStatus | EmitEvent | DeletePod | LookUpPod | PatchVolume | PatchClaim
+
+
+class Awaiting(Struct, frozen=True, kw_only=True):
+    """Call pre_bind_next when one of these objects changes, or after so many seconds.
+
+    Objects are kinds with keys: `namespace/name`, or a bare name for a cluster-scoped one.
+    """
+
+    seconds: float
+    objects: tuple[tuple[type[KubeObject], str], ...] = ()

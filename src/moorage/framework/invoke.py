@@ -19,8 +19,7 @@ from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
 from moorage.framework import points
-from moorage.framework.awaiting import Awaiting
-from moorage.framework.effects import Request
+from moorage.framework.effects import Awaiting, Request
 from moorage.framework.status import (
     SKIP,
     SUCCESS,

@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 
     from moorage.api.meta import NodeName
     from moorage.api.pod import Pod
-    from moorage.framework.awaiting import Awaiting
     from moorage.framework.declarations import Rejection
-    from moorage.framework.effects import Request
-    from moorage.framework.hints import Events
+    from moorage.framework.effects import Awaiting, Request
+    from moorage.framework.events import Events
     from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
     from moorage.framework.state import CycleState
     from moorage.framework.status import (

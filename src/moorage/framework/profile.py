@@ -9,10 +9,9 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, post_filter, what_if
-from moorage.framework.awaiting import Awaiting
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import Request
-from moorage.framework.hints import EVERYTHING, Events, HintMap
+from moorage.framework.effects import Awaiting, Request
+from moorage.framework.events import EVERYTHING, Events, HintMap
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.framework import events, hints, points
-from moorage.framework.events import Action, ClusterEvent
-from moorage.framework.hints import Hint
+from moorage.framework import events, points
+from moorage.framework.events import Action, ClusterEvent, Hint
 from moorage.framework.points import Plugin
 from moorage.testing.builders import make_table
 from moorage.testing.checks import results
@@ -16,7 +15,7 @@ from moorage.testing.checks.examples import Example
 from moorage.testing.cycle import PluginCycle
 
 
-def registered(plugin: Plugin) -> hints.Events:
+def registered(plugin: Plugin) -> events.Events:
     """What the plugin wants to hear of; nothing if it does not say."""
     return plugin.events_to_register() if isinstance(plugin, points.EventsToRegister) else {}
 
@@ -49,7 +48,7 @@ def check_cures(plugin: Plugin, example: Example) -> None:
     """A change that makes a node fit must not be turned down: the pod would wait forever."""
     if not isinstance(plugin, points.EventsToRegister):
         return  # It is told of everything.
-    heard = hints.HintMap({plugin.name: plugin.events_to_register()})
+    heard = events.HintMap({plugin.name: plugin.events_to_register()})
     pod, (old, other) = example.pod, _two_versions(example)
     if _fits(plugin, pod, old):
         return
@@ -62,7 +61,7 @@ def check_cures(plugin: Plugin, example: Example) -> None:
 
 
 def _check_heard(
-    heard: hints.HintMap,
+    heard: events.HintMap,
     changed: list[ClusterEvent],
     versions: tuple[Pod, Node | None, Node],
     what: str,
