@@ -50,8 +50,7 @@ def key_problems(key: str) -> tuple[str, ...]:
     problems = _prefix_problems(prefix) if slash else []
     if not name:
         problems.append("name part must be non-empty")
-    elif _too_long(name, _LONGEST_NAME):
-        problems.append(f"name part must be no more than {_LONGEST_NAME} bytes")
+    problems += (f"name part {problem}" for problem in _length_problems(name, _LONGEST_NAME))
     if not _is_name(name):
         problems.append(f"name part {_NAME_RULE}")
     return tuple(problems)
@@ -60,22 +59,14 @@ def key_problems(key: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16384)
 def value_problems(value: str) -> tuple[str, ...]:
     """The errors of a label value; an empty one is valid."""
-    problems = []
-    if _too_long(value, _LONGEST_NAME):
-        problems.append(f"must be no more than {_LONGEST_NAME} bytes")
-    if not _is_value(value):
-        problems.append(_VALUE_RULE)
-    return tuple(problems)
+    too_long = _length_problems(value, _LONGEST_NAME)
+    return too_long if _is_value(value) else (*too_long, _VALUE_RULE)
 
 
 def subdomain_problems(name: str) -> tuple[str, ...]:
     """The errors of a DNS subdomain, the rule for most objects' names."""
-    problems = []
-    if _too_long(name, _LONGEST_SUBDOMAIN):
-        problems.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
-    if not _is_subdomain(name):
-        problems.append(_SUBDOMAIN_RULE)
-    return tuple(problems)
+    too_long = _length_problems(name, _LONGEST_SUBDOMAIN)
+    return too_long if _is_subdomain(name) else (*too_long, _SUBDOMAIN_RULE)
 
 
 def requirement_problems(
@@ -141,5 +132,6 @@ def _prefix_problems(prefix: str) -> list[str]:
     return [f"prefix part {problem}" for problem in subdomain_problems(prefix)]
 
 
-def _too_long(text: str, longest: int) -> bool:
-    return len(text.encode("utf-8", "surrogatepass")) > longest
+def _length_problems(text: str, longest: int) -> tuple[str, ...]:
+    is_too_long = len(text.encode("utf-8", "surrogatepass")) > longest
+    return (f"must be no more than {longest} bytes",) if is_too_long else ()
