@@ -73,7 +73,7 @@ def verdict(objects, pods, *volumes, pod=None):
         PluginMethod(NodeVolumeLimits(), "filter"), state, pod, cluster.table.info(row)
     )
     assert together.by(alone.plugin) == alone
-    assert (code in verdicts.troubles) == (alone.code is mp.Code.ERROR)
+    assert (code in verdicts.errors) == (alone.code is mp.Code.ERROR)
     return alone.message if alone.code is mp.Code.ERROR else alone
 
 
