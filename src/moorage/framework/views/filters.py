@@ -115,6 +115,10 @@ class PluginView(View):
         self._all = profile.method(plugin, f"{point}_all")
         self._loops = profile.loops
 
+    @property
+    def is_by_node(self) -> bool:
+        return self.depends is not Depends.USAGE
+
     def refresh(self, state: CycleState, pod: Pod) -> None:
         # As View.refresh, for a view with one cursor and no inputs.
         (cursor,) = self._cursors
@@ -185,6 +189,10 @@ class PlacementFilterView(FilterView):
         self._changes = profile.require(plugin, "filter_changes")
         # What the plugin's last report was paired with; None makes it report everything.
         self._since: Any = None
+
+    @property
+    def is_by_node(self) -> bool:
+        return False
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         self.state, self._pod = state, pod

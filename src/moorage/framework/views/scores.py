@@ -126,6 +126,10 @@ class NormalizedView(View):
         self._feasible = feasible
         self._version = -1
 
+    @property
+    def is_by_node(self) -> bool:
+        return self.raw.is_by_node and self.raw.ignores_feasible
+
     def refresh(self, state: CycleState, pod: Pod) -> None:
         raw, feasible = self.raw, self._feasible
         raw.refresh(state, pod)

@@ -132,6 +132,7 @@ class TotalView(View):
             totals += self._constant
         self.values = totals
         self.parts = Parts(parts, self._order)
+        self._split([view for _, view in self.columns])
 
     def check(self, fits: Mask) -> None:
         """Raise if a plugin raised for a row that fits, or gave it a score out of range."""

@@ -37,7 +37,11 @@ class View:
     ) -> None:
         self.table = table
         self.log: ChangeLog[int] = ChangeLog(LONGEST_LOG)
-        self._inputs = inputs
+        # Inputs that change only with node objects are refreshed after such a change only.
+        self._inputs: Sequence[View]
+        self._node_inputs: Sequence[View]
+        self._split(inputs)
+        self._node_changes, self._node_position = table.node_changes, -1
         self._cursors = [Cursor(log) for log in (*[view.log for view in inputs], *logs)]
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
@@ -47,18 +51,34 @@ class View:
         read them. If a plugin raises, the cursors start over, and the next refresh recomputes
         everything.
         """
+        position = self._node_changes.position
+        if position != self._node_position:
+            for view in self._node_inputs:
+                view.refresh(state, pod)
+            self._node_position = position
         for view in self._inputs:
             view.refresh(state, pod)
         rows: Changed = ()
+        behind: tuple[Cursor[int], ...] = ()
         for cursor in self._cursors:
             # As Cursor.is_current, without the call: this runs for every view and pod.
             if cursor.position != cursor.log.position:
                 changed = cursor.changed()
-                rows = rows_of_both(rows, changed) if rows != () else changed
-        if rows != ():
+                rows = rows_of_both(rows, changed) if behind else changed
+                behind = (*behind, cursor)
+        if behind:
             self.update(rows)
-            for cursor in self._cursors:
+            for cursor in behind:
                 cursor.commit()
+
+    @property
+    def is_by_node(self) -> bool:
+        """Whether the values change only with node objects, as things stand."""
+        return False
+
+    def _split(self, inputs: Sequence["View"]) -> None:
+        self._inputs = [view for view in inputs if not view.is_by_node]
+        self._node_inputs = [view for view in inputs if view.is_by_node]
 
     def read_cursors(self, rows: Changed = ()) -> Changed:
         """The rows that changed in any input since the last commit, and these."""
