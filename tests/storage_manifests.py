@@ -1,6 +1,6 @@
 """Storage as plain dicts, the way a user writes it: classes, claims, disks, what nodes can attach.
 
-Tests that want objects instead find them in `moorage.testing.storage`.
+Tests that want objects instead find them in `tests.storage_builders`.
 """
 
 DRIVER = "disk.example.com"

@@ -1,6 +1,7 @@
 """In-tree volumes as CSI volumes."""
 
 import pytest
+from tests.storage_builders import make_csi_node, make_volume, reaching
 
 from moorage.api import csi_migration
 from moorage.api.pod import AWSElasticBlockStore, AzureDisk, GCEPersistentDisk, Volume
@@ -11,7 +12,6 @@ from moorage.api.storage import (
     PersistentVolumeSpec,
     PortworxSource,
 )
-from moorage.testing.storage import make_csi_node, make_volume, reaching
 
 ZONE, BETA_ZONE = csi_migration.ZONE, csi_migration.BETA_ZONE
 REGION, BETA_REGION = csi_migration.REGION, csi_migration.BETA_REGION

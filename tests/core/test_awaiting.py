@@ -1,10 +1,11 @@
 """A pre_bind plugin with several rounds: more requests, then a wait for objects."""
 
+from tests.storage_builders import make_waiting_claim
+
 from moorage import plugin as mp
 from moorage.core.observations import Listed
 from moorage.framework.effects import BindPod, PatchClaim
 from moorage.testing import make_pod
-from moorage.testing.storage import make_waiting_claim
 
 POD = make_pod("p")
 CLAIM = make_waiting_claim()

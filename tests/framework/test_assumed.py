@@ -2,11 +2,11 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.storage_builders import make_free_volume
 
 from moorage.api.storage import PersistentVolume
 from moorage.framework.assumed import AssumeError
 from moorage.framework.cluster import Cluster
-from moorage.testing.storage import make_free_volume
 
 KNOWN = make_free_volume(version="4")
 FUTURE = make_free_volume(version="4", phase="Bound")

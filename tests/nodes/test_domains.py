@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_affinity, make_term
 
 from moorage.api import selectors
 from moorage.api.node import Taint
@@ -15,7 +16,6 @@ from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clause
 from moorage.nodes.usage import Usage
 from moorage.testing import make_node, make_pod, make_table
-from moorage.testing.neighbours import make_affinity, make_term
 
 FOO = (Clause(None, selectors.parse_label_selector("foo")),)
 NODES = [

@@ -2,6 +2,16 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.storage_builders import (
+    DRIVER,
+    claimed,
+    ephemeral,
+    make_attachment,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_volume,
+)
 
 from moorage import plugin as mp
 from moorage.api.pod import (
@@ -17,16 +27,6 @@ from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.plugins.node_volume_limits import NodeVolumeLimits, plugin
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.testing import check_plugin, make_cluster, make_node, make_pod, make_state
-from moorage.testing.storage import (
-    DRIVER,
-    claimed,
-    ephemeral,
-    make_attachment,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_volume,
-)
 
 EBS, GCE = "ebs.csi.aws.com", "pd.csi.storage.gke.io"
 QUEUE, QUEUE_SKIP = mp.Hint.QUEUE, mp.Hint.QUEUE_SKIP

@@ -1,6 +1,7 @@
 """Disks and claims that bear one pod only."""
 
 import pytest
+from tests.storage_builders import claimed, ephemeral, make_claim
 
 from moorage import plugin as mp
 from moorage.api.pod import ISCSI, RBD, AWSElasticBlockStore, GCEPersistentDisk, Volume
@@ -22,7 +23,6 @@ from moorage.testing import (
     make_state,
     run_plugin,
 )
-from moorage.testing.storage import claimed, ephemeral, make_claim
 
 QUEUE, QUEUE_SKIP = mp.Hint.QUEUE, mp.Hint.QUEUE_SKIP
 SECRET = Volume(name="secret")

@@ -1,6 +1,7 @@
 """A pod goes where its volumes are, as far as their labels say so."""
 
 import pytest
+from tests.storage_builders import claimed, ephemeral, make_claim, make_class, make_volume
 
 from moorage import plugin as mp
 from moorage.plugins import volume_zone
@@ -13,7 +14,6 @@ from moorage.testing import (
     make_pod,
     make_state,
 )
-from moorage.testing.storage import claimed, ephemeral, make_claim, make_class, make_volume
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"

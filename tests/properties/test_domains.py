@@ -7,29 +7,29 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.random_cluster import NAMESPACES, TOPOLOGY_KEYS, RandomCluster
 
 from moorage import plugin as mp
 from moorage.nodes import placements
-from moorage.testing.worlds import NAMESPACES, TOPOLOGY_KEYS, World
 
 SEEDS, STEPS = st.integers(0, 2**32 - 1), st.integers(1, 60)
 
 
-def random_clauses(world: World, rng: Random) -> tuple[mp.Clause, ...]:
+def random_clauses(world: RandomCluster, rng: Random) -> tuple[mp.Clause, ...]:
     scopes = (None, frozenset(), *(frozenset(rng.sample(NAMESPACES, n)) for n in (1, 1, 2)))
     return tuple(
         mp.Clause(rng.choice(scopes), random_selector(world)) for _ in range(rng.choice((1, 1, 2)))
     )
 
 
-def random_selector(world: World) -> mp.selectors.Selector:
+def random_selector(world: RandomCluster) -> mp.selectors.Selector:
     try:
         return mp.selectors.compile_label_selector(world.random_selector())
     except mp.selectors.SelectorError:
         return mp.selectors.NOTHING
 
 
-def random_inclusion(world: World, rng: Random) -> mp.Inclusion:
+def random_inclusion(world: RandomCluster, rng: Random) -> mp.Inclusion:
     return mp.Inclusion.of(
         world.incoming(),
         rng.sample(TOPOLOGY_KEYS, rng.randrange(3)),
@@ -38,7 +38,9 @@ def random_inclusion(world: World, rng: Random) -> mp.Inclusion:
     )
 
 
-def counted(world: World, clauses: tuple[mp.Clause, ...], *, terminating: bool) -> list[mp.Pod]:
+def counted(
+    world: RandomCluster, clauses: tuple[mp.Clause, ...], *, terminating: bool
+) -> list[mp.Pod]:
     """The pods that all clauses mean."""
     return [
         pod
@@ -60,7 +62,7 @@ def by_value(view: mp.DomainSums) -> dict[str | None, int]:
     return found
 
 
-def check_views(world: World, rng: Random, known: list[tuple[mp.Clause, ...]]) -> None:
+def check_views(world: RandomCluster, rng: Random, known: list[tuple[mp.Clause, ...]]) -> None:
     """Ask for something, old or new, and count it by hand."""
     clauses = rng.choice((*known, random_clauses(world, rng)))
     key = rng.choice(TOPOLOGY_KEYS)
@@ -82,7 +84,7 @@ def check_views(world: World, rng: Random, known: list[tuple[mp.Clause, ...]]) -
     )
 
 
-def check_eligibility(world: World, inclusion: mp.Inclusion, key: str) -> None:
+def check_eligibility(world: RandomCluster, inclusion: mp.Inclusion, key: str) -> None:
     kept = world.table.placements
     included = [node for node in world.nodes.values() if inclusion.includes(node)]
     mask = kept.eligibility(inclusion).mask
@@ -93,7 +95,7 @@ def check_eligibility(world: World, inclusion: mp.Inclusion, key: str) -> None:
     assert nodes.absent == len(included) - len(with_key)
 
 
-def check_terms(world: World) -> None:
+def check_terms(world: RandomCluster) -> None:
     """The book has every term of every pod, where and as often as it is stated."""
     book = world.table.placements.terms
     stated: dict[tuple[object, mp.AffinityTerm], Counter[int]] = {}
@@ -116,7 +118,7 @@ def check_terms(world: World) -> None:
         assert by_value(view) == expected
 
 
-def check_classes(world: World) -> None:
+def check_classes(world: RandomCluster) -> None:
     def content(pod: mp.Pod) -> tuple[str, tuple[tuple[str, str], ...]]:
         return pod.namespace, tuple(sorted(pod.labels.items()))
 
@@ -136,7 +138,7 @@ def check_classes(world: World) -> None:
 @given(SEEDS, STEPS)
 def test_views_equal_a_recount(seed, steps):
     rng = Random(seed)
-    world = World(rng, broken=True)
+    world = RandomCluster(rng, broken=True)
     known = [random_clauses(world, rng) for _ in range(3)]
     asked = [(random_inclusion(world, rng), rng.choice(TOPOLOGY_KEYS)) for _ in range(3)]
     for _ in range(steps):
@@ -158,7 +160,7 @@ def test_views_that_were_dropped_come_back(seed, steps):
         patch.setattr(placements, "MOST_ELIGIBILITIES", 4)
         patch.setattr("moorage.nodes.counters.MOST_UNUSED", 2)
         patch.setattr("moorage.nodes.counters.MOST_PARSED", 3)
-        world = World(rng)
+        world = RandomCluster(rng)
         known = [random_clauses(world, rng)]
         for _ in range(steps):
             world.step()

@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tests.random_cluster import HOSTNAME, ZONE, RandomCluster
 
 from moorage import plugin
 from moorage.core.cycle import SchedulingCycle
@@ -27,7 +28,6 @@ from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread import scoring as spread_scoring
 from moorage.testing import make_node
-from moorage.testing.worlds import HOSTNAME, ZONE, World
 
 from .forgetting import rebuild
 
@@ -93,14 +93,14 @@ def place_another(world, pod, node):
     world.table.add_pod(node, placed, Usage.of(placed))
 
 
-class Orderly(World):
+class Orderly(RandomCluster):
     """All nodes have a zone and a name of their own, as in most clusters."""
 
     def random_node(self, name):
         return make_node(name, labels={ZONE: self._rng.choice(("z1", "z2")), HOSTNAME: name})
 
 
-@pytest.mark.parametrize("kind", [World, Orderly])
+@pytest.mark.parametrize("kind", [RandomCluster, Orderly])
 @pytest.mark.parametrize(
     "limits",
     [

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.random_cluster import BROKEN, HOSTNAME, ZONE, RandomCluster
 
 from moorage import plugin as mp
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.pod_topology_spread import PodTopologySpread
-from moorage.testing.worlds import BROKEN, HOSTNAME, ZONE, World
 
 SEEDS, STEPS = st.integers(0, 2**32 - 1), st.integers(1, 40)
 
@@ -459,7 +459,7 @@ def test_views_that_are_dropped_do_not_matter(seed, steps):
 
 def run(seed, steps, check):
     rng = Random(seed)
-    world = World(rng)
+    world = RandomCluster(rng)
     # The same few pods come back, so that what is kept with their templates has to keep up.
     waiting = [world.incoming() for _ in range(3)]
     for _ in range(steps):
@@ -472,7 +472,7 @@ def run(seed, steps, check):
 @settings(max_examples=settings.default.max_examples // 4)
 def test_terms_that_do_not_parse_are_no_terms(seed):
     rng = Random(seed)
-    world = World(rng, broken=True)
+    world = RandomCluster(rng, broken=True)
     for _ in range(40):
         world.step()
     pod = world.incoming()

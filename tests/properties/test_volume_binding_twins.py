@@ -11,6 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.storage_builders import (
+    HOSTNAME,
+    claimed,
+    make_capacity,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_free_volume,
+    make_waiting_claim,
+    reaching,
+)
 
 from moorage.api import csi_migration
 from moorage.api.meta import LabelSelector, NodeSelector
@@ -29,18 +41,6 @@ from moorage.nodes.table import NodeTable
 from moorage.plugins.volume_binding import VolumeBinding, finding
 from moorage.plugins.volume_binding.plugin import CLAIMS
 from moorage.testing import check_twins, make_node, make_pod, make_state
-from moorage.testing.storage import (
-    HOSTNAME,
-    claimed,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_free_volume,
-    make_waiting_claim,
-    reaching,
-)
 
 NODES = tuple(f"n{i}" for i in range(6))
 CLAIM_NAMES = ("c0", "c1", "c2", "c3")

@@ -11,6 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage_builders import (
+    claimed,
+    ephemeral,
+    make_attachment,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_volume,
+)
 
 from moorage import plugin as mp
 from moorage.api.pod import (
@@ -35,15 +44,6 @@ from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.plugins.volume_restrictions import CLAIM_IN_USE, NO_DISK, VolumeRestrictions
 from moorage.plugins.volume_zone import ELSEWHERE, LABELS, VolumeZone
 from moorage.testing import make_node, make_pod
-from moorage.testing.storage import (
-    claimed,
-    ephemeral,
-    make_attachment,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_volume,
-)
 
 NODES = tuple(f"n{i}" for i in range(5))
 CLAIMS = ("c0", "c1", "c2", "c3")

@@ -1,5 +1,6 @@
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_affinity, make_term
 
 import moorage
 from moorage import plugin as mp
@@ -15,7 +16,6 @@ from moorage.plugins.inter_pod_affinity.filtering import (
 )
 from moorage.plugins.inter_pod_affinity.plugin import COUNTS
 from moorage.testing import check_plugin, make_node, make_pod, make_state, make_table
-from moorage.testing.neighbours import make_affinity, make_term
 
 OK = mp.SUCCESS
 TEAMS = [

@@ -1,12 +1,12 @@
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_affinity, make_term
 
 from moorage import plugin as mp
 from moorage.api.pod import PodStatus
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.inter_pod_affinity.plugin import node_change, pod_change
 from moorage.testing import make_node, make_pod
-from moorage.testing.neighbours import make_affinity, make_term
 
 QUEUE, SKIP = mp.Hint.QUEUE, mp.Hint.QUEUE_SKIP
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.affinity_builders import make_affinity, make_term
 
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta
@@ -9,7 +10,6 @@ from moorage.framework.cluster import Cluster
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.inter_pod_affinity.scoring import MinMax
 from moorage.testing import make_node, make_pod, make_state, make_table
-from moorage.testing.neighbours import make_affinity, make_term
 
 CHINA, INDIA, AZ = {"region": "China"}, {"region": "India"}, {"az": "az1"}
 S1, S2 = {"security": "S1"}, {"security": "S2"}

@@ -1,5 +1,6 @@
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_selector
 
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta, OwnerReference
@@ -7,7 +8,6 @@ from moorage.api.workloads import ReplicationControllerSpec, SelectedSpec, Servi
 from moorage.framework.cluster import Cluster
 from moorage.plugins.pod_topology_spread.constraints import DefaultSelector
 from moorage.testing import make_pod
-from moorage.testing.neighbours import make_selector
 
 META = ObjectMeta(name="w", namespace="default")
 

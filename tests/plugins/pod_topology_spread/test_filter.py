@@ -1,5 +1,6 @@
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_constraint
 
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta
@@ -11,7 +12,6 @@ from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread.filtering import MISSING_LABEL, SKEWED
 from moorage.plugins.pod_topology_spread.plugin import HARD_CONSTRAINTS
 from moorage.testing import check_plugin, make_node, make_pod, make_state, make_table
-from moorage.testing.neighbours import make_constraint
 
 OK = mp.SUCCESS
 FOO = {"foo": "x"}

@@ -1,11 +1,11 @@
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_constraint
 
 from moorage import plugin as mp
 from moorage.api.pod import PodStatus
 from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.testing import make_node, make_pod
-from moorage.testing.neighbours import make_constraint
 
 QUEUE, SKIP = mp.Hint.QUEUE, mp.Hint.QUEUE_SKIP
 EVENT = mp.ClusterEvent

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tests.affinity_builders import make_constraint
 
 from moorage import plugin as mp
 from moorage.api.meta import LabelSelector, ObjectMeta, OwnerReference
@@ -13,7 +14,6 @@ from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread.plugin import SCORES
 from moorage.plugins.pod_topology_spread.scoring import FewestBest
 from moorage.testing import make_node, make_pod, make_state, make_table
-from moorage.testing.neighbours import make_constraint
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 FOO, BAR = {"foo": "x"}, {"bar": "x"}

@@ -4,6 +4,14 @@ import pickle
 
 import pytest
 from msgspec.structs import replace
+from tests.storage_builders import (
+    HOSTNAME,
+    claimed,
+    make_class,
+    make_free_volume,
+    make_waiting_claim,
+    reaching,
+)
 
 from moorage.api import claims, config
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
@@ -12,14 +20,6 @@ from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.effects import BindPod, EmitEvent, PatchClaim, PatchVolume
 from moorage.testing import make_node, make_pod
-from moorage.testing.storage import (
-    HOSTNAME,
-    claimed,
-    make_class,
-    make_free_volume,
-    make_waiting_claim,
-    reaching,
-)
 
 BY_HAND = make_class(provisioner="kubernetes.io/no-provisioner")
 CLAIM, VOLUME = make_waiting_claim(), make_free_volume(on=["n1"])

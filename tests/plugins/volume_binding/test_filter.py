@@ -2,6 +2,20 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.storage_builders import (
+    HOSTNAME,
+    claimed,
+    ephemeral,
+    make_capacity,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_free_volume,
+    make_volume,
+    make_waiting_claim,
+    reaching,
+)
 
 from moorage import plugin as mp
 from moorage.api import csi_migration
@@ -16,20 +30,6 @@ from moorage.api.storage import (
 from moorage.plugins.volume_binding import VolumeBinding, finding
 from moorage.plugins.volume_binding.plugin import CLAIMS
 from moorage.testing import check_plugin, check_twins, make_cluster, make_node, make_pod, make_state
-from moorage.testing.storage import (
-    HOSTNAME,
-    claimed,
-    ephemeral,
-    make_capacity,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_free_volume,
-    make_volume,
-    make_waiting_claim,
-    reaching,
-)
 
 FAR, NOT_FOUND, NO_ROOM, LOST = finding.REASONS.values()
 BY_HAND = make_class(provisioner="kubernetes.io/no-provisioner")

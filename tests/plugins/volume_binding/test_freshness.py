@@ -2,13 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-
-from moorage.api import csi_migration
-from moorage.api.storage import GCEDiskSource, TopologySelectorLabel, TopologySelectorTerm
-from moorage.core.observations import Added, Deleted, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.testing import make_node, make_pod
-from moorage.testing.storage import (
+from tests.storage_builders import (
     HOSTNAME,
     claimed,
     make_capacity,
@@ -21,6 +15,12 @@ from moorage.testing.storage import (
     make_waiting_claim,
     reaching,
 )
+
+from moorage.api import csi_migration
+from moorage.api.storage import GCEDiskSource, TopologySelectorLabel, TopologySelectorTerm
+from moorage.core.observations import Added, Deleted, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.testing import make_node, make_pod
 
 BY_HAND = make_class(provisioner="kubernetes.io/no-provisioner")
 POD = make_pod(volumes=(claimed("data"),))

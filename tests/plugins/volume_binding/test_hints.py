@@ -2,14 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-
-from moorage import plugin as mp
-from moorage.api import csi_migration
-from moorage.api.pod import CSIVolume, Volume
-from moorage.api.storage import TopologySelectorTerm
-from moorage.plugins.volume_binding import VolumeBinding
-from moorage.testing import make_pod
-from moorage.testing.storage import (
+from tests.storage_builders import (
     DRIVER,
     claimed,
     ephemeral,
@@ -19,6 +12,13 @@ from moorage.testing.storage import (
     make_csi_node,
     make_driver,
 )
+
+from moorage import plugin as mp
+from moorage.api import csi_migration
+from moorage.api.pod import CSIVolume, Volume
+from moorage.api.storage import TopologySelectorTerm
+from moorage.plugins.volume_binding import VolumeBinding
+from moorage.testing import make_pod
 
 POD = make_pod(volumes=(claimed("data"), ephemeral("scratch")))
 INLINE = make_pod(volumes=(Volume(name="v", csi=CSIVolume(driver=DRIVER)),))

@@ -1,11 +1,7 @@
 """How full a node's storage would be, for those who want to be scored by it."""
 
 import pytest
-
-from moorage import plugin as mp
-from moorage.plugins.volume_binding import VolumeBinding
-from moorage.testing import make_cluster, make_node, make_pod, make_state
-from moorage.testing.storage import (
+from tests.storage_builders import (
     claimed,
     make_capacity,
     make_class,
@@ -13,6 +9,10 @@ from moorage.testing.storage import (
     make_free_volume,
     make_waiting_claim,
 )
+
+from moorage import plugin as mp
+from moorage.plugins.volume_binding import VolumeBinding
+from moorage.testing import make_cluster, make_node, make_pod, make_state
 
 RISING = (
     mp.UtilizationShapePoint(utilization=0, score=0),

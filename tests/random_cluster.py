@@ -1,6 +1,6 @@
-"""World: a small cluster that changes at random, step by step, as a real one does.
+"""RandomCluster: a small cluster that changes at random, step by step.
 
-    world = World(Random(7))
+    world = RandomCluster(Random(7))
     for _ in range(50):
         world.step()
         state = world.state(pod := world.incoming())
@@ -71,7 +71,7 @@ OWNERS = {
 BROKEN = LabelSelector(match_labels={"app": "{{.bad-value.}}"})
 
 
-class World:
+class RandomCluster:
     """See the module."""
 
     def __init__(self, rng: Random, *, broken: bool = False) -> None:
