@@ -59,8 +59,6 @@ class FeasibleView(View):
 
     def compute_row(self, row: int) -> bool:
         first = self._first_at(row)
-        if first != NO_FILTER and not self.has_errors:
-            self.has_errors = any(view.has_errors for _, view in self.filters)
         if self._first is not None:
             before = self._first.item(row)
             self._first[row] = first
@@ -85,6 +83,7 @@ class FeasibleView(View):
             return NO_NODE
         for index, view in self.filters:
             if view.codes is not None and view.codes.item(row):
+                self.has_errors = self.has_errors or view.has_errors
                 return index
         return NO_FILTER
 

@@ -133,10 +133,11 @@ class PreFilterStage:
         can_reuse = self._retains
         for name, run, is_cached in steps:
             result = run(state, pod)
+            if result is SUCCESS:
+                can_reuse = can_reuse and is_cached
+                continue
             if can_reuse and not is_cached:
                 can_reuse = self.skips_again(name, result)
-            if result is SUCCESS:
-                continue
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
                 return combined
@@ -203,4 +204,4 @@ def _combine(plugin: str, result: Result, combined: PreFiltered) -> Status | Non
 
 def is_skip(result: Result) -> bool:
     """Whether a plugin skips the pod."""
-    return isinstance(result, Status) and result.code is Code.SKIP
+    return result is SKIP or (isinstance(result, Status) and result.code is Code.SKIP)
