@@ -5,7 +5,7 @@ HypotheticalNode   one node, on a copy of the node and of the cycle's state: any
 HypotheticalVerdicts   many nodes in a few array operations: filters that read nodes and usage only
 """
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from moorage.framework.points import Depends, depends_of
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
 from moorage.framework.views.feasible import NO_FILTER, Filtered
-from moorage.framework.views.filters import FITS
+from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.policy import BY_NODE
 from moorage.framework.views.pre_filters import PreFiltered
@@ -219,23 +219,24 @@ class HypotheticalNode:
 
 
 class HypotheticalVerdicts:
-    """Many nodes as they would be with pods added or removed; some have nominated pods."""
+    """Many nodes as they would be with pods added or removed; some have nominated pods.
+
+    Rows are given back as positions among those that were asked for.
+    """
 
     def __init__(self, what_if: WhatIf, filtered: Filtered, rows: RowArray) -> None:
         plan, nominated = what_if.plan, what_if.nominated
-        self._profile = what_if.profile
-        self._state = what_if.state
-        self._pod = what_if.pod
-        self._filtered = filtered
+        self._what_if = what_if
         self._filters = plan.filters
         self._rows = HypotheticalRows(what_if.state.table, rows)
-        # The pod has to fit beside these, too: a list of numbers in a book for every row.
-        numbers = nominated.numbers(self._pod, rows)
+        # The pod has to fit beside these, too: a list of numbers for every row.
+        numbers = nominated.numbers(what_if.pod, rows)
         self._nominated = (numbers, nominated.book) if numbers.any() else None
-        # The first settled filter that rejects each row.
-        self._settled: FilterIndexes = np.full(len(rows), NO_FILTER, dtype=np.int64)
-        for index in reversed(plan.settled):
-            self._settled[filtered.statuses_at(index).all_codes()[rows] != FITS] = index
+        # The verdicts of settled filters, and the first of them that rejects each row.
+        self._settled = {i: filtered.statuses_at(i).at(rows) for i in plan.settled}
+        self._first: FilterIndexes = np.full(len(rows), NO_FILTER, dtype=np.int64)
+        for index, statuses in reversed(self._settled.items()):
+            self._first[statuses.rejects] = index
 
     def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """As if pods had come (1) or gone (-1), one or a list for every row."""
@@ -249,23 +250,22 @@ class HypotheticalVerdicts:
         return fits
 
     def rejections(self) -> list[tuple[Status, RowArray]]:
-        """Why the pod would not fit, with the positions of the rows that have that reason."""
-        plain = self._first_rejections(self._rows)
+        """The distinct statuses of rows that the pod would not fit, with those rows."""
+        first, statuses = self._run_filters(self._rows)
         if self._nominated is None:
-            return plain.by_status()
-        beside = self._first_rejections(self._beside_nominated())
+            return _by_status(first, statuses)
+        beside, beside_statuses = self._run_filters(self._beside_nominated())
         # What nominated pods lead to comes first.
-        plain.first[beside.first != NO_FILTER] = NO_FILTER
-        return beside.by_status() + plain.by_status()
+        first[beside != NO_FILTER] = NO_FILTER
+        return _by_status(beside, beside_statuses) + _by_status(first, statuses)
 
     def rejections_beside_nominated(self) -> list[tuple[Status, RowArray]]:
         """The same as far as it follows from nominated pods."""
         if self._nominated is None:
             return []
-        beside = self._first_rejections(self._beside_nominated())
-        numbers, _ = self._nominated
-        beside.first[~numbers.any(axis=1)] = NO_FILTER
-        return beside.by_status()
+        beside, statuses = self._run_filters(self._beside_nominated())
+        beside[~self._nominated[0].any(axis=1)] = NO_FILTER
+        return _by_status(beside, statuses)
 
     def _beside_nominated(self) -> HypotheticalRows:
         assert self._nominated is not None
@@ -274,52 +274,28 @@ class HypotheticalVerdicts:
         return rows
 
     def _fit(self, rows: HypotheticalRows) -> Mask:
-        fits: Mask = self._settled == NO_FILTER
+        fits: Mask = self._first == NO_FILTER
         for _, plugin in self._filters:
             fits &= self._verdicts(plugin, rows).codes == FITS
         return fits
 
-    def _first_rejections(self, rows: HypotheticalRows) -> "_FirstRejections":
-        first = self._settled.copy()
-        verdicts: dict[int, Verdicts] = {}
+    def _run_filters(self, rows: HypotheticalRows) -> tuple[FilterIndexes, dict[int, RowStatuses]]:
+        """The first filter that rejects each row, and the verdicts of all filters."""
+        first, found = self._first.copy(), dict(self._settled)
         for index, plugin in self._filters:
-            verdicts[index] = self._verdicts(plugin, rows)
-            np.minimum(first, index, out=first, where=verdicts[index].codes != FITS)
-        return _FirstRejections(first, verdicts, self._filtered, rows.rows)
+            statuses = found[index] = RowStatuses(plugin.name, len(first))
+            statuses.take(self._verdicts(plugin, rows))
+            np.minimum(first, index, out=first, where=statuses.rejects)
+        return first, found
 
     def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
-        method = self._profile.require(plugin, "filter_all")
-        return invoke.filter_rows(method, self._state, self._pod, rows)
+        method = self._what_if.profile.require(plugin, "filter_all")
+        return invoke.filter_rows(method, self._what_if.state, self._what_if.pod, rows)
 
 
-@dataclass(slots=True)
-class _FirstRejections:
-    """The first filter that rejects each row, and the verdicts of filters that ran again."""
-
-    first: FilterIndexes
-    verdicts: dict[int, Verdicts]
-    filtered: Filtered
-    rows: RowArray
-
-    def by_status(self) -> list[tuple[Status, RowArray]]:
-        """The distinct statuses, with the positions of the rows that have each."""
-        found = []
-        for index in np.unique(self.first).tolist():
-            if index == NO_FILTER:
-                continue
-            here = np.flatnonzero(self.first == index)
-            again = self.verdicts.get(index)
-            settled = self.filtered.statuses_at(index).all_codes()
-            codes = settled[self.rows] if again is None else again.codes
-            distinct, at = np.unique(codes[here], return_inverse=True)
-            for number in range(len(distinct)):
-                positions = here[at == number]
-                found.append((self._status(index, int(positions[0])), positions))
-        return found
-
-    def _status(self, index: int, position: int) -> Status:
-        again = self.verdicts.get(index)
-        if again is None:
-            return self.filtered.statuses_at(index).status(int(self.rows[position]))
-        status = again.status_of(int(again.codes[position]))
-        return status.by(self.filtered.plugin_at(index))
+def _by_status(
+    first: FilterIndexes, statuses: Mapping[int, RowStatuses]
+) -> list[tuple[Status, RowArray]]:
+    indexes = [index for index in np.unique(first).tolist() if index != NO_FILTER]
+    found = [statuses[index].by_status(np.flatnonzero(first == index)) for index in indexes]
+    return [each for by_status in found for each in by_status]

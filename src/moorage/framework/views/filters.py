@@ -3,6 +3,7 @@ part of a pod; shared by all templates that agree in what the plugin reads of it
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.points import Depends, depends_of
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Codes, Mask, Status
+from moorage.framework.status import SUCCESS, Code, Codes, Mask, Status, Verdicts
 from moorage.framework.views.view import RowArray, View
 from moorage.nodes.info import NodeInfo
 
@@ -88,6 +89,20 @@ class RowStatuses:
             assert self.status_of is not None
             status = self.status_of(code)
         return status.by(self.name) if self.name else status
+
+    def take(self, verdicts: Verdicts) -> None:
+        """Replace all rows by the result of a whole-cluster form."""
+        # Copied because single rows are written to it, and a plugin may keep its own array.
+        self.codes = verdicts.codes.copy() if verdicts.rejects else None
+        self.status_of = verdicts.status_of
+        self.has_errors = self.has_errors or bool(verdicts.errors)
+
+    def at(self, rows: RowArray) -> "RowStatuses":
+        """The statuses of some rows, by their position among these."""
+        found = copy(self)
+        found.codes = None if self.codes is None else self.codes[rows]
+        found._capacity = len(rows)
+        return found
 
     def by_status(self, rows: RowArray) -> list[tuple[Status, RowArray]]:
         """The distinct statuses of rows that do not fit, each with its rows."""
@@ -167,12 +182,7 @@ class FilterView(PluginView, RowStatuses):
         if self._all is None:
             self.compute_each(np.flatnonzero(self.table.active_rows))
             return
-        verdicts = invoke.filter_rows(self._all, self.state, self._pod, self.table)
-        if verdicts.rejects:
-            # Copied because single rows are written to it, and a plugin may keep its own array.
-            self.codes = verdicts.codes.copy()
-        self.status_of = verdicts.status_of
-        self.has_errors = self.has_errors or bool(verdicts.errors)
+        self.take(invoke.filter_rows(self._all, self.state, self._pod, self.table))
 
     def _clear(self) -> None:
         self.codes, self._capacity = None, self.table.capacity
