@@ -89,7 +89,7 @@ def test_shared_views_are_dropped_when_unused(bench):
     workbench = bench([reading])
     for i in range(100):
         assert workbench.ask(like(i)).fits == ["n1", "n2", "n3"]
-    assert len(workbench.profile.views._shared) < 100
+    assert len(workbench.profile.views._plugin_views["Reading"]) < 100
 
 
 class Choosy:

@@ -8,13 +8,14 @@ as long as a template uses them.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
 from moorage.framework.points import Depends
 from moorage.framework.template import PodTemplate
-from moorage.framework.views.template import PluginViews, SharedViews, TemplateViews
+from moorage.framework.views.template import PluginViews, TemplateViews
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 << 20
 BYTES_PER_ROW = 72
 FEWEST_TEMPLATES = 32
-MOST_SHARED = 32
+MOST_SEEN_ONCE = 32
 
 
 class ViewCache:
@@ -35,9 +36,8 @@ class ViewCache:
         # By the template's serial number, the one used last at the end.
         self._templates: OrderedDict[int, TemplateViews] = OrderedDict()
         self._latest: TemplateViews | None = None
-        # For templates that are seen once, by the key of the shared views.
+        # For templates that are seen once, by what plugins that read node objects read of them.
         self._seen_once: OrderedDict[Hashable, TemplateViews] = OrderedDict()
-        self._shared: WeakValueDictionary[Hashable, SharedViews] = WeakValueDictionary()
         # By plugin, and by what it reads of a pod.
         self._plugin_views: dict[str, WeakValueDictionary[Hashable, PluginViews]] = {
             plugin.name: WeakValueDictionary() for plugin in profile.cached
@@ -63,47 +63,43 @@ class ViewCache:
         while len(self._templates) >= max(most, FEWEST_TEMPLATES):
             self._templates.popitem(last=False)
         own = self._find(self._by_usage, self._reads(self._by_usage, template), template)
-        views = TemplateViews(self._profile, template, self.shared(template), own)
+        views = TemplateViews(self._profile, template, self.by_node(template), own)
         self._templates[serial] = self._latest = views
         return views
 
     def _for_once(self, template: PodTemplate) -> TemplateViews:
-        shared = self.shared(template)
-        views = self._seen_once.get(shared.key)
+        key = (self._nodes, self._node_reads(template))
+        try:
+            views = self._seen_once.get(key)
+        except TypeError:  # Unhashable: finding the views names the plugin.
+            views = None
         if views is None:
-            while len(self._seen_once) >= MOST_SHARED:
+            views = TemplateViews(self._profile, template, self.by_node(template), None)
+            while len(self._seen_once) >= MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)
-            views = TemplateViews(self._profile, template, shared, None)
-            self._seen_once[shared.key] = views
+            self._seen_once[key] = views
         else:
-            self._seen_once.move_to_end(shared.key)
+            self._seen_once.move_to_end(key)
         return views
 
-    def shared(self, template: PodTemplate) -> SharedViews:
+    def by_node(self, template: PodTemplate) -> dict[str, PluginViews]:
         """The views of plugins that read node objects only."""
-        profile = self._profile
-        reads = template.compiled.get(self._slot)
-        if reads is None:
-            reads = self._reads(self._by_node, template)
-        # What is computed over all nodes together holds until one of them changes.
-        nodes = profile.cluster.table.node_changes.position if profile.reads_all_nodes else 0
-        key = (nodes, reads)
-        try:
-            shared = self._shared.get(key)
-        except TypeError:  # Unhashable: the plugin is named below.
-            shared = None
-        if shared is None:
-            shared = SharedViews(profile, template, key)
-            shared.views = self._find(self._by_node, reads, template, nodes)
-            self._shared[key] = shared
-        return shared
+        return self._find(self._by_node, self._node_reads(template), template)
 
     def prepare(self, template: PodTemplate) -> None:
         """Compute what plugins read of a template, before its first cycle."""
-        try:
+        with suppress(PluginError):  # Raised again in the cycle of the pod.
             template.compiled[self._slot] = self._reads(self._by_node, template)
-        except PluginError:
-            return  # Raised again in the cycle of the pod.
+
+    @property
+    def _nodes(self) -> int:
+        """What is computed over all nodes together holds until one of them changes."""
+        profile = self._profile
+        return profile.cluster.table.node_changes.position if profile.reads_all_nodes else 0
+
+    def _node_reads(self, template: PodTemplate) -> tuple[Hashable, ...]:
+        reads: tuple[Hashable, ...] | None = template.compiled.get(self._slot)
+        return self._reads(self._by_node, template) if reads is None else reads
 
     def _reads(self, plugins: Sequence[Any], template: PodTemplate) -> tuple[Hashable, ...]:
         """What plugins read of a template; without `reads`, all of it."""
@@ -111,17 +107,13 @@ class ViewCache:
         return tuple([template.serial if m is None else m(template.exemplar) for m in methods])
 
     def _find(
-        self,
-        plugins: Sequence[Any],
-        reads: Sequence[Hashable],
-        template: PodTemplate,
-        nodes: int = 0,
+        self, plugins: Sequence[Any], reads: Sequence[Hashable], template: PodTemplate
     ) -> dict[str, PluginViews]:
         """The views of plugins, by name; new ones where none is known for what they read."""
         found = {}
         for plugin, read in zip(plugins, reads, strict=True):
             known = self._plugin_views[plugin.name]
-            key = (read, nodes) if plugin.depends is Depends.NODES else read
+            key = (read, self._nodes) if plugin.depends is Depends.NODES else read
             try:
                 views = known.get(key)
             except TypeError as unhashable:

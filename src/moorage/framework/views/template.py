@@ -16,7 +16,7 @@ Plugins that cannot be cached run in every cycle, unless they skip the pod and t
 unchanged.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class PluginViews:
         self.state = CycleState(profile.cluster, template, 0.0)
         self._profile = profile
         self._plugin = plugin
-        self._pre_scored: Status | None = None
+        self._skips_score: bool | None = None
 
     @cached_property
     def pre_filtered(self) -> Status | Narrowed:
@@ -68,13 +68,13 @@ class PluginViews:
 
     def skips_score(self, fits: Mask) -> bool:
         """Whether pre_score skips the pod, which must not depend on the feasible rows."""
-        if self._pre_scored is None:
-            profile, plugin, self._pre_scored = self._profile, self._plugin, SUCCESS
+        if self._skips_score is None:
+            status, profile, plugin = SUCCESS, self._profile, self._plugin
             if profile.has_pre_score(plugin):
                 method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
-                self._pre_scored = None
-                self._pre_scored = invoke.pre_score(method, self.state, pod, fits)
-        return is_skip(self._pre_scored)
+                status = invoke.pre_score(method, self.state, pod, fits)
+            self._skips_score = is_skip(status)
+        return self._skips_score
 
     @cached_property
     def filter_view(self) -> FilterView:
@@ -87,32 +87,19 @@ class PluginViews:
         return ScoreView(self._profile, self._plugin, self.state)
 
 
-class SharedViews:
-    """The views of plugins that read node objects only, for templates in which they read the same.
-
-    Pods that differ in requests or labels most often have all else in common. `state` has what
-    these plugins wrote in pre_filter and pre_score.
-    """
-
-    def __init__(self, profile: "Profile", template: PodTemplate, key: Hashable) -> None:
-        self.state = CycleState(profile.cluster, template, 0.0)
-        self.key = key
-        self.views: Mapping[str, PluginViews] = {}
-
-
 class TemplateViews:
     """See the module.
 
-    Without `own` views nothing is retained for the template: it is the mode in which all templates
-    that are seen once are evaluated on the views that they share. Plugins that read more than node
-    objects then run in every cycle.
+    `by_node` are the views of plugins that read node objects only, `own` those of plugins that read
+    usage. Without `own` views nothing is retained for the template: it is the mode in which
+    templates that are seen once are evaluated, all that agree in `by_node` on the same graph.
     """
 
     def __init__(
         self,
         profile: "Profile",
         template: PodTemplate,
-        shared: SharedViews,
+        by_node: Mapping[str, PluginViews],
         own: Mapping[str, PluginViews] | None,
     ) -> None:
         self.profile = profile
@@ -121,15 +108,13 @@ class TemplateViews:
         self.retains = own is not None
         self._own = own or {}
         self._policy = profile.by_row if self.retains else profile.by_node
-        self._use(shared)
+        self._use(by_node)
 
-    def _use(self, shared: SharedViews) -> None:
+    def _use(self, by_node: Mapping[str, PluginViews]) -> None:
         """Build the graph on the views of plugins that read node objects only."""
         profile = self.profile
-        # Held here, so that the cache keeps them for as long as a template uses them.
-        self._shared = shared
-        self._views = {**shared.views, **self._own}
-        self.state = CycleState(profile.cluster, self.template, 0.0, below=shared.state)
+        self._views = {**by_node, **self._own}
+        self.state = CycleState(profile.cluster, self.template, 0.0)
         self._position = self.state.table.node_changes.position
         self._pre_filters = PreFilterStage(
             profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
@@ -166,7 +151,7 @@ class TemplateViews:
             self._check = self._rejections = None  # They belong to another template.
         elif profile.reads_all_nodes and self._position != state.table.node_changes.position:
             # What a plugin computed over all nodes together holds until one of them changes.
-            self._use(profile.views.shared(self.template))
+            self._use(profile.views.by_node(self.template))
             state.stand_on(self.state)
         return self._pre_filters.run(state, pod)
 
