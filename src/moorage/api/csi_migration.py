@@ -11,12 +11,7 @@ from msgspec import structs
 
 from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.pod import Volume
-from moorage.api.storage import (
-    CSINode,
-    PersistentVolume,
-    PersistentVolumeSpec,
-    VolumeNodeAffinity,
-)
+from moorage.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 

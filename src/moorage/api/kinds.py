@@ -5,39 +5,20 @@ In the order in which a starting scheduler should observe them: referenced objec
 
 from typing import NamedTuple
 
+from moorage.api import policy, storage, workloads
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
-from moorage.api.policy import Namespace, PodDisruptionBudget, PriorityClass
-from moorage.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from moorage.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 
 
 class Kind(NamedTuple):
-    """One kind: its struct, group, version, plural, and whether it is namespaced."""
+    """One kind: its struct, group, plural, whether it is namespaced, and version."""
 
     struct: type[KubeObject]
     group: str
-    version: str
     plural: str
     namespaced: bool
+    version: str = "v1"
 
     @property
     def name(self) -> str:
@@ -51,22 +32,22 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind(Namespace, "", "v1", "namespaces", namespaced=False),
-        Kind(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-        Kind(StorageClass, "storage.k8s.io", "v1", "storageclasses", namespaced=False),
-        Kind(CSIDriver, "storage.k8s.io", "v1", "csidrivers", namespaced=False),
-        Kind(PersistentVolume, "", "v1", "persistentvolumes", namespaced=False),
-        Kind(PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", namespaced=True),
-        Kind(Service, "", "v1", "services", namespaced=True),
-        Kind(ReplicationController, "", "v1", "replicationcontrollers", namespaced=True),
-        Kind(ReplicaSet, "apps", "v1", "replicasets", namespaced=True),
-        Kind(StatefulSet, "apps", "v1", "statefulsets", namespaced=True),
-        Kind(PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", namespaced=True),
-        Kind(CSINode, "storage.k8s.io", "v1", "csinodes", namespaced=False),
-        Kind(CSIStorageCapacity, "storage.k8s.io", "v1", "csistoragecapacities", namespaced=True),
-        Kind(VolumeAttachment, "storage.k8s.io", "v1", "volumeattachments", namespaced=False),
-        Kind(Node, "", "v1", "nodes", namespaced=False),
-        Kind(Pod, "", "v1", "pods", namespaced=True),
+        Kind(policy.Namespace, "", "namespaces", namespaced=False),
+        Kind(policy.PriorityClass, "scheduling.k8s.io", "priorityclasses", namespaced=False),
+        Kind(storage.StorageClass, "storage.k8s.io", "storageclasses", namespaced=False),
+        Kind(storage.CSIDriver, "storage.k8s.io", "csidrivers", namespaced=False),
+        Kind(storage.PersistentVolume, "", "persistentvolumes", namespaced=False),
+        Kind(storage.PersistentVolumeClaim, "", "persistentvolumeclaims", namespaced=True),
+        Kind(workloads.Service, "", "services", namespaced=True),
+        Kind(workloads.ReplicationController, "", "replicationcontrollers", namespaced=True),
+        Kind(workloads.ReplicaSet, "apps", "replicasets", namespaced=True),
+        Kind(workloads.StatefulSet, "apps", "statefulsets", namespaced=True),
+        Kind(policy.PodDisruptionBudget, "policy", "poddisruptionbudgets", namespaced=True),
+        Kind(storage.CSINode, "storage.k8s.io", "csinodes", namespaced=False),
+        Kind(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
+        Kind(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments", namespaced=False),
+        Kind(Node, "", "nodes", namespaced=False),
+        Kind(Pod, "", "pods", namespaced=True),
     )
 }
 
@@ -74,11 +55,11 @@ KINDS: dict[str, Kind] = {
 WORKLOADS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind(Deployment, "apps", "v1", "deployments", namespaced=True),
-        Kind(DaemonSet, "apps", "v1", "daemonsets", namespaced=True),
-        Kind(Job, "batch", "v1", "jobs", namespaced=True),
-        Kind(CronJob, "batch", "v1", "cronjobs", namespaced=True),
-        Kind(NodePool, "moorage.dev", "v1", "nodepools", namespaced=False),
+        Kind(workloads.Deployment, "apps", "deployments", namespaced=True),
+        Kind(workloads.DaemonSet, "apps", "daemonsets", namespaced=True),
+        Kind(workloads.Job, "batch", "jobs", namespaced=True),
+        Kind(workloads.CronJob, "batch", "cronjobs", namespaced=True),
+        Kind(NodePool, "moorage.dev", "nodepools", namespaced=False),
     )
 }
 

@@ -2,6 +2,7 @@
 
 from msgspec import field
 
+from moorage.api import storage
 from moorage.api.meta import (
     Condition,
     Data,
@@ -13,13 +14,6 @@ from moorage.api.meta import (
     NodeSelectorTerm,
 )
 from moorage.api.quantity import Quantity
-from moorage.api.storage import (
-    AzureFileSource,
-    CinderSource,
-    PersistentVolumeClaimSpec,
-    PortworxSource,
-    VsphereSource,
-)
 
 Resources = dict[str, Quantity]
 
@@ -169,7 +163,7 @@ class ClaimVolume(Data):
 class EphemeralClaimTemplate(Data):
     """The claim that a generic ephemeral volume creates."""
 
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    spec: storage.PersistentVolumeClaimSpec = storage.PersistentVolumeClaimSpec()
 
 
 class EphemeralVolume(Data):
@@ -229,10 +223,10 @@ class Volume(Data):
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
-    azure_file: AzureFileSource | None = None
-    cinder: CinderSource | None = None
-    portworx_volume: PortworxSource | None = None
-    vsphere_volume: VsphereSource | None = None
+    azure_file: storage.AzureFileSource | None = None
+    cinder: storage.CinderSource | None = None
+    portworx_volume: storage.PortworxSource | None = None
+    vsphere_volume: storage.VsphereSource | None = None
     iscsi: ISCSI | None = None
     rbd: RBD | None = None
     csi: CSIVolume | None = None

@@ -2,14 +2,7 @@
 
 from msgspec import field
 
-from moorage.api.meta import (
-    Condition,
-    Data,
-    Int32,
-    KubeObject,
-    LabelSelector,
-    NodeSelector,
-)
+from moorage.api.meta import Condition, Data, Int32, KubeObject, LabelSelector, NodeSelector
 from moorage.api.quantity import Quantity
 
 

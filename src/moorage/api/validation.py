@@ -10,34 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from moorage.api import quantity, workloads
+from moorage.api import quantity, storage, workloads
 from moorage.api.meta import KubeObject, LabelSelector, NodeSelectorTerm
 from moorage.api.node import Node, NodePool, Taint
-from moorage.api.pod import (
-    Affinity,
-    Pod,
-    PodAffinity,
-    PodSpec,
-    ResourceRequirements,
-    Toleration,
-)
+from moorage.api.pod import Affinity, Pod, PodAffinity, PodSpec, ResourceRequirements, Toleration
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.quantity import Quantity
-from moorage.api.storage import (
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
-from moorage.api.workloads import (
-    CronJob,
-    Deployment,
-    Job,
-    JobSpec,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+from moorage.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -107,14 +86,14 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
                 ("status.allocatable", 0, obj.status.allocatable),
                 ("status.capacity", 0, obj.status.capacity),
             ]
-        case PersistentVolume():
+        case storage.PersistentVolume():
             return [("spec.capacity", 0, obj.spec.capacity)]
-        case PersistentVolumeClaim():
+        case storage.PersistentVolumeClaim():
             return [
                 ("spec.resources.requests", 0, obj.spec.resources.requests),
                 ("status.capacity", 0, obj.status.capacity),
             ]
-        case CSIStorageCapacity():
+        case storage.CSIStorageCapacity():
             sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
             return [("", 0, {name: size for name, size in sizes.items() if size is not None})]
         case NodePool():
@@ -193,7 +172,7 @@ def _enum_fields(obj: KubeObject) -> Iterable[EnumField]:
             return _taint_fields(obj.spec.taints, "spec.taints")
         case NodePool():
             return _taint_fields(obj.spec.template.spec.taints, "spec.template.spec.taints")
-        case StorageClass():
+        case storage.StorageClass():
             modes = ("Immediate", "WaitForFirstConsumer")
             return [("volumeBindingMode", obj.volume_binding_mode, modes)]
     if (found := _pod_spec(obj)) is None:
@@ -302,9 +281,9 @@ def _value_errors(obj: KubeObject) -> Iterator[FieldError]:
     match obj:
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             yield from _negative("spec.replicas", obj.spec.replicas)
-        case Job():
+        case workloads.Job():
             yield from _job_errors(obj.spec, "spec")
-        case CronJob():
+        case workloads.CronJob():
             if (run := obj.spec.job_template) is None:
                 yield "spec.jobTemplate", "is missing"
             else:
@@ -318,7 +297,7 @@ def _value_errors(obj: KubeObject) -> Iterator[FieldError]:
         yield place[0], "is missing"
 
 
-def _job_errors(spec: JobSpec, path: str) -> Iterator[FieldError]:
+def _job_errors(spec: workloads.JobSpec, path: str) -> Iterator[FieldError]:
     yield from _negative(f"{path}.parallelism", spec.parallelism)
     yield from _negative(f"{path}.completions", spec.completions)
     if spec.completion_mode == "Indexed" and spec.completions is None:

@@ -10,13 +10,7 @@ from msgspec.structs import replace
 from moorage.api import selectors
 from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.node import Node
-from moorage.api.pod import (
-    Affinity,
-    NodeAffinity,
-    Pod,
-    PodSpec,
-    Toleration,
-)
+from moorage.api.pod import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from moorage.api.workloads import DaemonSet
 from moorage.expansion import templates
 from moorage.expansion.children import Children, ControllerActions, live

@@ -8,22 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.core import diagnosis
-from moorage.core.journal import (
-    Bound,
-    Confirmed,
-    Decided,
-    Erred,
-    Fact,
-    Gone,
-    Journal,
-    Permitted,
-    Popped,
-    Preempting,
-    Queued,
-    Refused,
-    Waiting,
-)
+from moorage.core import diagnosis, journal
+from moorage.core.journal import Fact, Journal
 from moorage.framework import events
 from moorage.metrics.families import Families
 
@@ -60,17 +46,17 @@ class Tracks:
         self._tracks: dict[str, Track] = {}
         # What to do with a fact, by its type; others say nothing that is counted.
         self.takers: dict[type[Fact], Callable[[Any], None]] = {
-            Queued: self._queued,
-            Popped: self._popped,
-            Decided: self._decided,
-            Refused: self._refused,
-            Erred: self._erred,
-            Waiting: self._waiting,
-            Permitted: self._permitted,
-            Bound: self._bound,
-            Confirmed: self._confirmed,
-            Preempting: self._preempting,
-            Gone: self._gone,
+            journal.Queued: self._queued,
+            journal.Popped: self._popped,
+            journal.Decided: self._decided,
+            journal.Refused: self._refused,
+            journal.Erred: self._erred,
+            journal.Waiting: self._waiting,
+            journal.Permitted: self._permitted,
+            journal.Bound: self._bound,
+            journal.Confirmed: self._confirmed,
+            journal.Preempting: self._preempting,
+            journal.Gone: self._gone,
         }
 
     def __len__(self) -> int:
@@ -82,7 +68,7 @@ class Tracks:
             track = self._tracks[fact.uid] = Track(self._profile_of(fact.pod))
         return track
 
-    def _queued(self, fact: Queued) -> None:
+    def _queued(self, fact: journal.Queued) -> None:
         self._families.queue_incoming.add(fact.queue, fact.event)
         track = self._track(fact)
         if fact.queue == "active" and track.active_at is None:
@@ -90,38 +76,38 @@ class Tracks:
         if fact.event == FLUSHED:
             track.was_flushed = True
 
-    def _popped(self, fact: Popped) -> None:
+    def _popped(self, fact: journal.Popped) -> None:
         track = self._track(fact)
         track.attempt = fact.attempt
         track.began_at = self._clock()
         track.is_decided = False
 
-    def _decided(self, fact: Decided) -> None:
+    def _decided(self, fact: journal.Decided) -> None:
         track = self._track(fact)
         track.is_decided = True
         if track.began_at is not None:
             self._families.algorithm_duration.observe(self._clock() - track.began_at)
 
-    def _refused(self, fact: Refused) -> None:
+    def _refused(self, fact: journal.Refused) -> None:
         track = self._track(fact)
         # Preemption is tried whenever no node fits; a pod that had one was refused later on.
         if not track.is_decided and fact.message != diagnosis.NO_NODES:
             self._families.preemption_attempts.add()
         self._ended(track, "unschedulable")
 
-    def _erred(self, fact: Erred) -> None:
+    def _erred(self, fact: journal.Erred) -> None:
         track = self._tracks.get(fact.uid)
         if track is not None:  # Else it is trouble of a pod that is bound already.
             self._ended(track, "error")
 
-    def _waiting(self, fact: Waiting) -> None:
+    def _waiting(self, fact: journal.Waiting) -> None:
         self._track(fact).waiting_at = fact.at
 
-    def _permitted(self, fact: Permitted) -> None:
+    def _permitted(self, fact: journal.Permitted) -> None:
         waited = fact.at - self._track(fact).waiting_at
         self._families.permit_wait.observe(waited, fact.result)
 
-    def _bound(self, fact: Bound) -> None:
+    def _bound(self, fact: journal.Bound) -> None:
         track = self._track(fact)
         del self._tracks[fact.uid]
         self._ended(track, "scheduled")
@@ -133,16 +119,16 @@ class Tracks:
         if track.was_flushed:
             self._families.after_flush.add()
 
-    def _preempting(self, fact: Preempting) -> None:
+    def _preempting(self, fact: journal.Preempting) -> None:
         self._families.preemption_victims.observe(len(fact.victims))
 
-    def _confirmed(self, fact: Confirmed) -> None:
+    def _confirmed(self, fact: journal.Confirmed) -> None:
         """A pod is on a node; if no attempt of ours is under way, somebody else put it there."""
         track = self._tracks.get(fact.uid)
         if track is not None and track.began_at is None:
             del self._tracks[fact.uid]
 
-    def _gone(self, fact: Gone) -> None:
+    def _gone(self, fact: journal.Gone) -> None:
         self._tracks.pop(fact.uid, None)
 
     def _ended(self, track: Track, result: str) -> None:

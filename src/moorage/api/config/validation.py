@@ -8,27 +8,7 @@ from itertools import chain
 from typing import Any
 
 from moorage.api import labels, selectors
-from moorage.api.config import durations, errors, plugin_sets, wire
-from moorage.api.config.structs import (
-    API_VERSION,
-    ARGS,
-    KIND,
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
-    Extender,
-    InterPodAffinityArgs,
-    KubeSchedulerProfile,
-    LeaderElection,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PluginConfig,
-    PodTopologySpreadArgs,
-    SchedulerConfiguration,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
-)
+from moorage.api.config import durations, errors, plugin_sets, structs, wire
 from moorage.api.pod import TopologySpreadConstraint
 
 # Plugins that Kubernetes has removed, and their replacements.
@@ -43,7 +23,7 @@ REPLACEMENTS = {
 LEASE_JITTER = 1.2  # The longest time between two retries, in retryPeriods.
 
 
-def problems(configuration: SchedulerConfiguration) -> list[str]:
+def problems(configuration: structs.SchedulerConfiguration) -> list[str]:
     """All errors of a configuration."""
     found = chain(
         _connection(configuration),
@@ -57,13 +37,13 @@ def problems(configuration: SchedulerConfiguration) -> list[str]:
     return list(found)
 
 
-def _connection(configuration: SchedulerConfiguration) -> Iterator[str]:
+def _connection(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
     burst = configuration.client_connection.burst
     if burst < 0:
         yield errors.invalid("clientConnection.burst", burst, "must be non-negative")
 
 
-def _leader_election(election: LeaderElection) -> Iterator[str]:
+def _leader_election(election: structs.LeaderElection) -> Iterator[str]:
     if not election.leader_elect:
         return
     lease, renew = election.lease_duration_seconds, election.renew_deadline_seconds
@@ -87,7 +67,7 @@ def _leader_election(election: LeaderElection) -> Iterator[str]:
         yield errors.invalid("leaderElection.resourceLock", lock, rule)
 
 
-def _parallelism(configuration: SchedulerConfiguration) -> Iterator[str]:
+def _parallelism(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
     if configuration.parallelism <= 0:
         rule = "should be an integer value greater than zero"
         yield errors.invalid("parallelism", configuration.parallelism, rule)
@@ -98,7 +78,7 @@ def _percentage(percentage: int | None, path: str) -> Iterator[str]:
         yield errors.invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _backoff(configuration: SchedulerConfiguration) -> Iterator[str]:
+def _backoff(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
     initial, longest = (
         configuration.pod_initial_backoff_seconds,
         configuration.pod_max_backoff_seconds,
@@ -110,7 +90,7 @@ def _backoff(configuration: SchedulerConfiguration) -> Iterator[str]:
         yield errors.invalid("podMaxBackoffSeconds", longest, rule)
 
 
-def _profiles(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
+def _profiles(profiles: Sequence[structs.KubeSchedulerProfile]) -> Iterator[str]:
     if not profiles:
         yield errors.required("profiles")
         return
@@ -124,7 +104,7 @@ def _profiles(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
     yield from _common_queue_sort(profiles)
 
 
-def _profile(profile: KubeSchedulerProfile, path: str) -> Iterator[str]:
+def _profile(profile: structs.KubeSchedulerProfile, path: str) -> Iterator[str]:
     if not profile.scheduler_name:
         yield errors.required(f"{path}.schedulerName")
     here = f"{path}.percentageOfNodesToScore"
@@ -146,12 +126,14 @@ def _profile(profile: KubeSchedulerProfile, path: str) -> Iterator[str]:
 
 def _removed(name: str, path: str) -> Iterator[str]:
     if replacement := REPLACEMENTS.get(name):
-        rule = f'was invalid in version "v1" ({KIND} is version "{API_VERSION}")'
+        rule = f'was invalid in version "v1" ({structs.KIND} is version "{structs.API_VERSION}")'
         yield errors.invalid(path, name, f"{rule}, use {replacement} instead")
 
 
-def _args(config: PluginConfig, profile: KubeSchedulerProfile, path: str) -> Iterator[str]:
-    kind = ARGS.get(config.name)
+def _args(
+    config: structs.PluginConfig, profile: structs.KubeSchedulerProfile, path: str
+) -> Iterator[str]:
+    kind = structs.ARGS.get(config.name)
     if kind is None:
         return
     if not isinstance(config.args, kind):
@@ -165,7 +147,7 @@ def _args(config: PluginConfig, profile: KubeSchedulerProfile, path: str) -> Ite
             yield f'{plugin_sets.building(profile)}: initializing plugin "{config.name}": {problem}'
 
 
-def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
+def _common_queue_sort(profiles: Sequence[structs.KubeSchedulerProfile]) -> Iterator[str]:
     """All profiles share one queue, so they must sort it equally."""
     common = profiles[0].plugins.queue_sort
     if (number := len(common.enabled)) > 1:
@@ -181,7 +163,7 @@ def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str
             yield errors.invalid(f"profiles[{i}].pluginConfig.args", wire.write(args), rule)
 
 
-def _extenders(extenders: Sequence[Extender]) -> Iterator[str]:
+def _extenders(extenders: Sequence[structs.Extender]) -> Iterator[str]:
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
         path = f"extenders[{i}]"
@@ -202,7 +184,7 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[str]:
         yield errors.invalid("extenders", value, "only one extender can implement bind")
 
 
-def _tls(extender: Extender, path: str) -> Iterator[str]:
+def _tls(extender: structs.Extender, path: str) -> Iterator[str]:
     tls = extender.tls_config
     if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
         rule = "specifying a root certificates file with the insecure flag is not allowed"
@@ -240,7 +222,7 @@ def label_name_problems(path: str, name: str) -> Iterator[str]:
         yield errors.invalid(path, name, problem)
 
 
-def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[str]:
+def _default_preemption(args: structs.DefaultPreemptionArgs, path: str) -> Iterator[str]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     percentage_path = errors.at(path, "minCandidateNodesPercentage")
     absolute_path = errors.at(path, "minCandidateNodesAbsolute")
@@ -254,7 +236,7 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[str]
         yield errors.invalid(absolute_path, absolute, f"{rule} minCandidateNodesPercentage")
 
 
-def _dynamic_resources(args: DynamicResourcesArgs, path: str) -> Iterator[str]:
+def _dynamic_resources(args: structs.DynamicResourcesArgs, path: str) -> Iterator[str]:
     if (seconds := args.filter_timeout_seconds) < 0:
         here = errors.at(path, "filterTimeout")
         yield errors.invalid(here, durations.text(seconds), "must be zero or positive")
@@ -263,13 +245,13 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str) -> Iterator[str]:
         yield errors.invalid(here, durations.text(seconds), "must be at least 1 second")
 
 
-def _inter_pod_affinity(args: InterPodAffinityArgs, path: str) -> Iterator[str]:
+def _inter_pod_affinity(args: structs.InterPodAffinityArgs, path: str) -> Iterator[str]:
     weight = args.hard_pod_affinity_weight
     if not 0 <= weight <= 100:
         yield errors.invalid(errors.at(path, "hardPodAffinityWeight"), weight, PERCENTAGE)
 
 
-def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[str]:
+def _node_affinity(args: structs.NodeAffinityArgs, path: str) -> Iterator[str]:
     if args.added_affinity is None:
         return
     required, preferred = args.added_affinity.required, args.added_affinity.preferred
@@ -287,7 +269,9 @@ def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[str]:
         yield from error.problems
 
 
-def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -> Iterator[str]:
+def _balanced_allocation(
+    args: structs.NodeResourcesBalancedAllocationArgs, path: str
+) -> Iterator[str]:
     seen: set[str] = set()
     for i, resource in enumerate(args.resources):
         here = f"{errors.at(path, 'resources')}[{i}]"
@@ -298,7 +282,7 @@ def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -
         seen.add(resource.name)
 
 
-def _fit(args: NodeResourcesFitArgs, path: str) -> Iterator[str]:
+def _fit(args: structs.NodeResourcesFitArgs, path: str) -> Iterator[str]:
     for i, resource in enumerate(args.ignored_resources):
         yield from label_name_problems(f"{errors.at(path, 'ignoredResources')}[{i}]", resource)
     for i, group in enumerate(args.ignored_resource_groups):
@@ -309,7 +293,7 @@ def _fit(args: NodeResourcesFitArgs, path: str) -> Iterator[str]:
     yield from _strategy(args.scoring_strategy, errors.at(path, "scoringStrategy"))
 
 
-def _strategy(strategy: ScoringStrategy, path: str) -> Iterator[str]:
+def _strategy(strategy: structs.ScoringStrategy, path: str) -> Iterator[str]:
     if strategy.type not in STRATEGIES:
         yield errors.unsupported(f"{path}.type", strategy.type, STRATEGIES)
     for i, resource in enumerate(strategy.resources):
@@ -325,7 +309,7 @@ def _strategy(strategy: ScoringStrategy, path: str) -> Iterator[str]:
         yield errors.forbidden(here, f"must be nil when type is not {RATIO}")
 
 
-def _shape(shape: Sequence[UtilizationShapePoint], path: str) -> Iterator[str]:
+def _shape(shape: Sequence[structs.UtilizationShapePoint], path: str) -> Iterator[str]:
     if not shape:
         yield errors.required(path, "at least one point must be specified")
     for i in range(1, len(shape)):
@@ -340,7 +324,7 @@ def _shape(shape: Sequence[UtilizationShapePoint], path: str) -> Iterator[str]:
             yield errors.invalid(f"{path}[{i}].score", point.score, "not in valid range [0, 10]")
 
 
-def _spread(args: PodTopologySpreadArgs, path: str) -> Iterator[str]:
+def _spread(args: structs.PodTopologySpreadArgs, path: str) -> Iterator[str]:
     here, defaulting = errors.at(path, "defaultingType"), args.defaulting_type
     if defaulting not in ("System", "List"):
         yield errors.unsupported(here, defaulting, ("System", "List"))
@@ -375,7 +359,7 @@ def _constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[str
         yield errors.forbidden(f"{path}.labelSelector", rule)
 
 
-def _volume_binding(args: VolumeBindingArgs, path: str) -> Iterator[str]:
+def _volume_binding(args: structs.VolumeBindingArgs, path: str) -> Iterator[str]:
     if args.bind_timeout_seconds < 0:
         rule = "invalid BindTimeoutSeconds, should not be a negative value"
         yield errors.invalid(errors.at(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, rule)
@@ -386,12 +370,12 @@ def _volume_binding(args: VolumeBindingArgs, path: str) -> Iterator[str]:
 
 
 ARGS_CHECKS: dict[type, Callable[[Any, str], Iterator[str]]] = {
-    DefaultPreemptionArgs: _default_preemption,
-    DynamicResourcesArgs: _dynamic_resources,
-    InterPodAffinityArgs: _inter_pod_affinity,
-    NodeAffinityArgs: _node_affinity,
-    NodeResourcesBalancedAllocationArgs: _balanced_allocation,
-    NodeResourcesFitArgs: _fit,
-    PodTopologySpreadArgs: _spread,
-    VolumeBindingArgs: _volume_binding,
+    structs.DefaultPreemptionArgs: _default_preemption,
+    structs.DynamicResourcesArgs: _dynamic_resources,
+    structs.InterPodAffinityArgs: _inter_pod_affinity,
+    structs.NodeAffinityArgs: _node_affinity,
+    structs.NodeResourcesBalancedAllocationArgs: _balanced_allocation,
+    structs.NodeResourcesFitArgs: _fit,
+    structs.PodTopologySpreadArgs: _spread,
+    structs.VolumeBindingArgs: _volume_binding,
 }
