@@ -19,7 +19,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, structs
@@ -181,94 +181,65 @@ def _merged(waiting: Effect, newer: Effect) -> Effect | None:
 
 async def carry_out(client: Client, request: Request, fence: Fence) -> Outcome:
     """Make the API call for a request; every call that changes something checks the fence."""
+    if isinstance(request, LookUpPod):
+        return await _look_up(client, request.pod)
+    method, path, body, options = _call(request)
     try:
-        match request:
-            case BindPod():
-                return await _bind(client, request, fence)
-            case PatchPodStatus():
-                return await _patch_status(client, request, fence)
-            case DeletePod():
-                return await _delete(client, request.pod, fence)
-            case LookUpPod():
-                return await _look_up(client, request.pod)
-            case EmitEvent():
-                raise AssertionError("Events go to the event recorder")
-            case PatchVolume():
-                path = paths.volume(request.name)
-                spec = {"claimRef": msgspec.to_builtins(request.claim)}
-                return await _patch_version(client, path, request, {"spec": spec}, fence)
-            case PatchClaim():
-                path = paths.claim(request.namespace, request.name)
-                return await _patch_version(client, path, request, {}, fence)
-            case _:
-                assert_never(request)
+        await client.request(method, path, msgspec.json.encode(body), fence=fence, **options)
     except ApiError as error:
         return _outcome(error)
-
-
-async def _bind(client: Client, request: BindPod, fence: Fence) -> Outcome:
-    ref = request.pod
-    body = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
-        "target": {"kind": "Node", "name": request.node},
-    }
-    # The server gives up when we do: it must not bind the pod after it was looked up.
-    path = f"{paths.pod(ref.namespace, ref.name, 'binding')}?timeout={BIND_SECONDS}s"
-    await client.request("POST", path, _encoded(body), seconds=BIND_SECONDS, fence=fence)
     return Done()
 
 
-async def _patch_status(client: Client, request: PatchPodStatus, fence: Fence) -> Outcome:
+def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+    """The method, path, body and options of the API call for a request that changes something."""
     ref = request.pod
+    path = paths.pod(ref.namespace, ref.name)
+    repeated = {"tries": REPEATED_TRIES, "repeatable": True}
+    match request:
+        case BindPod():
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
+                "target": {"kind": "Node", "name": request.node},
+            }
+            # The server gives up when we do: it must not bind the pod after it was looked up.
+            path = f"{path}/binding?timeout={BIND_SECONDS}s"
+            return "POST", path, body, {"seconds": BIND_SECONDS}
+        case PatchPodStatus():
+            # With the UID, the server refuses to patch another pod of the same name.
+            body = {"metadata": {"uid": ref.uid}, "status": _status(request)}
+            options = {**repeated, "content_type": STRATEGIC_MERGE_PATCH}
+            return "PATCH", f"{path}/status", body, options
+        case DeletePod():
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": ref.uid}}
+            return "DELETE", path, body, repeated
+        case PatchVolume():
+            spec = {"claimRef": msgspec.to_builtins(request.claim)}
+            body = {"metadata": _unchanged(request), "spec": spec}
+            return "PATCH", paths.volume(request.name), body, {"content_type": MERGE_PATCH}
+        case PatchClaim():
+            path = paths.claim(request.namespace, request.name)
+            body = {"metadata": _unchanged(request)}
+            return "PATCH", path, body, {"content_type": MERGE_PATCH}
+        case _:
+            raise AssertionError(f"{type(request).__name__} is no API call that changes something")
+
+
+def _status(request: PatchPodStatus) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if request.condition is not None:
         status["conditions"] = [_condition(request.condition)]
     if request.nominated_node_name is not UNSET:
         status["nominatedNodeName"] = request.nominated_node_name or None
-    await client.request(
-        "PATCH",
-        paths.pod(ref.namespace, ref.name, "status"),
-        # With the UID, the server refuses to patch another pod of the same name.
-        _encoded({"metadata": {"uid": ref.uid}, "status": status}),
-        content_type=STRATEGIC_MERGE_PATCH,
-        tries=REPEATED_TRIES,
-        repeatable=True,
-        fence=fence,
-    )
-    return Done()
+    return status
 
 
-async def _patch_version(
-    client: Client,
-    path: str,
-    request: PatchVolume | PatchClaim,
-    change: dict[str, Any],
-    fence: Fence,
-) -> Outcome:
-    """Patch an object, unless its UID or its resourceVersion has changed."""
-    meta = {
-        "uid": request.uid,
-        "resourceVersion": request.version,
-        "annotations": request.annotations,
-    }
-    body = _encoded({"metadata": meta, **change})
-    await client.request("PATCH", path, body, content_type=MERGE_PATCH, fence=fence)
-    return Done()
-
-
-async def _delete(client: Client, ref: PodRef, fence: Fence) -> Outcome:
-    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": ref.uid}}
-    await client.request(
-        "DELETE",
-        paths.pod(ref.namespace, ref.name),
-        _encoded(body),
-        tries=REPEATED_TRIES,
-        repeatable=True,
-        fence=fence,
-    )
-    return Done()
+def _unchanged(request: PatchVolume | PatchClaim) -> dict[str, Any]:
+    """Metadata of a patch that is refused if the UID or the resourceVersion has changed."""
+    version = request.version
+    return {"uid": request.uid, "resourceVersion": version, "annotations": request.annotations}
 
 
 async def _look_up(client: Client, ref: PodRef) -> Outcome:
@@ -307,6 +278,3 @@ def _condition(condition: Condition) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-_encoded = msgspec.json.encode
