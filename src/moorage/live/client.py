@@ -6,6 +6,7 @@ with 429 always is; any other only if sending it twice has the effect of sending
 """
 
 import asyncio
+import copy
 import random
 import socket
 import time
@@ -128,18 +129,10 @@ class Client:
             self._session = None
         self._pool.close()
 
-    def with_own_bucket(self) -> "Client":
-        """A client with the same connections and a rate limit of its own, as for Events."""
-        return self._with_bucket(TokenBucket(self._per_second, self._burst))
-
-    def without_bucket(self) -> "Client":
-        """A client with the same connections and no rate limit, for the lease."""
-        return self._with_bucket(TokenBucket(0, 1))
-
-    def _with_bucket(self, bucket: TokenBucket) -> "Client":
-        other = object.__new__(Client)
-        other.__dict__.update(self.__dict__)
-        other._bucket = bucket
+    def with_own_bucket(self, *, is_limited: bool = True) -> "Client":
+        """A client with the same connections and a rate limit of its own, or none."""
+        other = copy.copy(self)
+        other._bucket = TokenBucket(self._per_second if is_limited else 0, self._burst)
         return other
 
     async def check(self) -> None:
@@ -233,11 +226,26 @@ class Client:
         if body is None or self._connection.proxy:
             if body is not None:
                 headers = {**headers, "Content-Type": content_type}
-            response = await self._send_aiohttp(method, path, body, headers, seconds)
-            return await response.read()
-        # The pool checks the fence again once it has a connection: connecting may take long.
-        encoded = self._encode_headers(headers, content_type)
-        return await self._send_pooled(method, path, body, encoded, seconds, check_fence)
+            found = await self._send_aiohttp(method, path, body, headers, seconds)
+            return await found.read()
+        began, code = time.perf_counter(), 0
+        try:
+            response = await self._pool.request(
+                method,
+                path,
+                self._encode_headers(headers, content_type),
+                body,
+                seconds=seconds,
+                ssl_context=self._credentials.ssl,
+                before_sending=check_fence,  # Again: connecting may take long.
+            )
+            code = response.status
+        finally:
+            self._observe(method, code, began)
+        if not 200 <= code < 300:
+            retry_after = header(response.head, b"retry-after")
+            raise api_errors.from_response(code, response.body, retry_after)
+        return response.body
 
     async def _take_token(self) -> None:
         if seconds := self._bucket.reserve():
@@ -258,34 +266,6 @@ class Client:
             everything = {**self._common_headers, **headers, "Content-Type": content_type}
             encoded = self._encoded[content_type] = self._pool.encode_headers(everything)
         return encoded
-
-    async def _send_pooled(
-        self,
-        method: str,
-        path: str,
-        body: bytes,
-        headers: str,
-        seconds: float,
-        check_fence: Callable[[], None],
-    ) -> bytes:
-        began, code = time.perf_counter(), 0
-        try:
-            response = await self._pool.request(
-                method,
-                path,
-                headers,
-                body,
-                seconds=seconds,
-                ssl_context=self._credentials.ssl,
-                before_sending=check_fence,
-            )
-            code = response.status
-        finally:
-            self._observe(method, code, began)
-        if not 200 <= code < 300:
-            retry_after = header(response.head, b"retry-after")
-            raise api_errors.from_response(code, response.body, retry_after)
-        return response.body
 
     async def _send_aiohttp(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float

@@ -97,25 +97,19 @@ class ConnectionPool:
             self._pending.add(connection)
             if connection.ends_at < self._timer_at:
                 self._set_timer(connection.ends_at)
-            response = await connection.response()
+            return await connection.response()
         except TimeoutError:
-            connection.close()
             raise NoResponseError(f"{where}: no answer within {seconds:g} s") from None
         except ConnectionError as error:
-            connection.close()
             why = " ".join(str(error).split()) or "Server disconnected"
             raise NoResponseError(f"{where}: the connection broke: {why}") from None
-        except BaseException:
-            connection.close()
-            raise
         finally:
             self._pending.discard(connection)
-        if connection.is_reusable:
-            connection.idle_since = time.monotonic()
-            self._idle.append(connection)
-        else:
-            connection.close()
-        return response
+            if connection.is_reusable:
+                connection.idle_since = time.monotonic()
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def close(self) -> None:
         """Close the idle connections."""

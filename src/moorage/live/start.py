@@ -54,7 +54,8 @@ def _live(
     election = configuration.leader_election
     elector = None
     if election.leader_elect:
-        elector = LeaderElector(client.without_bucket(), election, f"{host}_{uuid.uuid4()}")
+        unlimited = client.with_own_bucket(is_limited=False)
+        elector = LeaderElector(unlimited, election, f"{host}_{uuid.uuid4()}")
     return LiveScheduler(
         scheduler,
         client,
