@@ -230,12 +230,12 @@ def test_measuring_changes_no_decision():
 def test_nothing_is_remembered_of_pods_that_are_done_with():
     made = Measured().schedule(POD, HUGE)
     bound_elsewhere = make_pod("huge", uid="huge", requests={"cpu": "99"}, node="n1")
-    assert len(made.meter.journal.tracks) == 1
+    assert len(made.meter.tracks) == 1
     made.observe(Updated(bound_elsewhere))
-    assert len(made.meter.journal.tracks) == 0
+    assert len(made.meter.tracks) == 0
     made.schedule(make_pod("gone", uid="gone", requests={"cpu": "99"}))
     made.observe(Deleted(make_pod("gone", uid="gone")))
-    assert len(made.meter.journal.tracks) == 0
+    assert len(made.meter.tracks) == 0
 
 
 def test_requests_to_the_api_server():

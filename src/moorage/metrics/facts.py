@@ -146,17 +146,11 @@ class MeteredJournal(Journal):
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(limit)
-        self._tracks: Tracks | None = None
         self._takers: dict[type[Fact], Callable[[Any], None]] = {}
 
-    @property
-    def tracks(self) -> Tracks | None:
-        """Who counts them."""
-        return self._tracks
-
-    @tracks.setter
-    def tracks(self, tracks: Tracks) -> None:
-        self._tracks, self._takers = tracks, tracks.takers
+    def count_with(self, tracks: Tracks) -> None:
+        """Count the facts that follow."""
+        self._takers = tracks.takers
 
     def add(self, fact: Fact) -> None:
         super().add(fact)

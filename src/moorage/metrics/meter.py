@@ -48,7 +48,8 @@ class Meter:
             known = scheduler.known_pod(key) if len(profiles) > 1 else None
             return profiles[0] if known is None else known.spec.scheduler_name
 
-        self.journal.tracks = Tracks(self.families, self._clock, profile_of)
+        self.tracks = Tracks(self.families, self._clock, profile_of)
+        self.journal.count_with(self.tracks)
         for profile in scheduler.profiles.values():
             timing = ProfileTiming(profile, self.families, self._clock, self._chance)
             profile.measure(timing)
