@@ -64,11 +64,7 @@ class EventRecorder:
     """See the module."""
 
     def __init__(
-        self,
-        client: Client,
-        host: str,
-        *,
-        wall_clock: Callable[[], float] = time.time,
+        self, client: Client, host: str, *, wall_clock: Callable[[], float] = time.time
     ) -> None:
         self.dropped = 0
         self._client = client

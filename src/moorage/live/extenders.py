@@ -126,7 +126,7 @@ class HttpExtender:
         """Bind a pod; without a response the outcome is unknown."""
         verb = self.settings.bind_verb
         try:
-            check_binding_result(await self._post(verb, encode_binding(request)))
+            _decode(await self._post(verb, encode_binding(request)), _BindingResult)
         except ExtenderError as error:
             return Failed(self._log(error))
         except aiohttp.ClientConnectorError as error:  # The request was not sent.
@@ -323,8 +323,6 @@ class _BindingResult(Struct, frozen=True):
 def decode_filter_result(body: bytes, *, names: bool) -> FilterResult:
     """The response to filter."""
     result = _decode(body, _FilterResult)
-    if result.error:
-        raise ExtenderError(result.error)
     nodes: list[str] = []
     if names and result.nodenames is not None:
         nodes = result.nodenames
@@ -354,20 +352,17 @@ def decode_victims(body: bytes) -> dict[str, ExtenderVictims]:
     }
 
 
-def check_binding_result(body: bytes) -> None:
-    """Raise the error in the response to bind, if there is one."""
-    result = _decode(body, _BindingResult)
-    if result.error:
-        raise ExtenderError(result.error)
-
-
 # Maps whose keys are names of nodes, which keep their case.
 _BY_NAME = ("failednodes", "failedandunresolvablenodes", "nodenametometavictims")
 
 
 def _decode(body: bytes, struct: type[S]) -> S:
+    """A response; raises the error that it contains, if any."""
     plain = _decode_json(body)
-    return _convert(_fold_keys({} if plain is None else plain), struct)
+    result = _convert(_fold_keys({} if plain is None else plain), struct)
+    if error := getattr(result, "error", None):
+        raise ExtenderError(error)
+    return result
 
 
 def _decode_json(body: bytes) -> Any:

@@ -14,14 +14,11 @@ def watched(plugins: Mapping[str, type[Any]]) -> list[tuple[Kind, tuple[str, ...
 
     A plugin that does not declare `reads_kinds` may read any kind.
     """
+    declarations = {name: getattr(cls, "reads_kinds", None) for name, cls in plugins.items()}
+    undeclared = [name for name, read in declarations.items() if read is None]
     found = []
     for kind in KINDS.values():
-        declared = [name for name, cls in plugins.items() if kind.name in _reads_kinds(cls)]
-        undeclared = [name for name, cls in plugins.items() if not hasattr(cls, "reads_kinds")]
+        declared = [name for name, read in declarations.items() if kind.name in (read or ())]
         if declared or undeclared or kind.name in INDISPENSABLE:
             found.append((kind, (*declared, *undeclared)))
     return found
-
-
-def _reads_kinds(plugin: type[Any]) -> tuple[str, ...]:
-    return getattr(plugin, "reads_kinds", ())

@@ -78,8 +78,16 @@ def find(
     """The connection from the file `path`, else from the pod we run in, else from $KUBECONFIG."""
     if path:
         return load([Path(path).expanduser()], context=context)
-    if environment.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
-        return in_cluster(environment, service_account)
+    host, token = environment.get("KUBERNETES_SERVICE_HOST"), service_account / "token"
+    if host and token.exists():
+        port = environment.get("KUBERNETES_SERVICE_PORT", "443")
+        authority = _read(service_account / "ca.crt", "the cluster's certificate authority")
+        return Connection(
+            server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+            trust=ServerTrust(authority=authority),
+            identity=Identity(token_file=token),
+            source=str(service_account),
+        )
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     home = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
     existing = [each for each in named or [home] if each.exists()]
@@ -89,24 +97,6 @@ def find(
             "KUBECONFIG, or run in a pod with a service account"
         )
     return load(existing, context=context)
-
-
-def in_cluster(
-    environment: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
-) -> Connection:
-    """The connection from the service account of the pod we run in."""
-    host = environment.get("KUBERNETES_SERVICE_HOST", "")
-    port = environment.get("KUBERNETES_SERVICE_PORT", "443")
-    token = service_account / "token"
-    if not host or not token.exists():
-        raise KubeconfigError(f"not in a pod with a service account: {token} is not there")
-    authority = _read(service_account / "ca.crt", "the cluster's certificate authority")
-    return Connection(
-        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
-        trust=ServerTrust(authority=authority),
-        identity=Identity(token_file=token),
-        source=str(service_account),
-    )
 
 
 def load(paths: list[Path], *, context: str | None = None) -> Connection:

@@ -1,6 +1,7 @@
 """TimedScheduler: a scheduler whose calls are timed for metrics; the core has no clock."""
 
 import time
+from typing import Any
 
 from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
@@ -21,16 +22,10 @@ class TimedScheduler(Scheduler):
         seed: int = 0,
         extenders: HttpExtenders | None = None,
     ) -> None:
-        if extenders is None:
-            super().__init__(configuration, seed=seed, journal=meter.journal)
-        else:
-            super().__init__(
-                configuration,
-                seed=seed,
-                journal=meter.journal,
-                extenders=extenders.extenders,
-                at_once=extenders.at_once,
-            )
+        calls: dict[str, Any] = {}
+        if extenders is not None:
+            calls = {"extenders": extenders.extenders, "at_once": extenders.at_once}
+        super().__init__(configuration, seed=seed, journal=meter.journal, **calls)
         self.metrics = meter
         meter.attach(self)
 

@@ -5,7 +5,7 @@ other events (BOOKMARK, ERROR) are decoded in two steps: the type, then the obje
 """
 
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -56,25 +56,14 @@ _RAW_PAGE = msgspec.json.Decoder(ObjectPage[Raw])
 
 
 @cache
-def _page_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(ObjectPage[struct])  # type: ignore[valid-type]  # a type as a value
-
-
-@cache
-def _event_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_WatchEvent[struct])  # type: ignore[valid-type]  # as above
-
-
-@cache
-def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(struct)
+def _decoder(struct: type[KubeObject], inside: Any = None) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(struct if inside is None else inside[struct])
 
 
 def decode_page(body: bytes, kind: Kind, log: Logger) -> ObjectPage[Any]:
     """Decode one page of a list; invalid objects are skipped and logged."""
     try:
-        found: ObjectPage[Any] = _page_decoder(kind.struct).decode(body)
-        return found
+        return cast(ObjectPage[Any], _decoder(kind.struct, ObjectPage).decode(body))
     except msgspec.ValidationError:
         pass  # At least one object is invalid: decode each by itself.
     except msgspec.DecodeError as error:
@@ -116,7 +105,7 @@ def decode_event(line: bytes, kind: Kind, log: Logger) -> tuple[str, Any, str]:
     An ERROR event is raised as ApiStatusError.
     """
     try:
-        change = _event_decoder(kind.struct).decode(line)
+        change = _decoder(kind.struct, _WatchEvent).decode(line)
         if change.type in CHANGES:
             return change.type, change.object, ""
     except msgspec.MsgspecError:
