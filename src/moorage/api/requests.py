@@ -23,10 +23,7 @@ ANY_IP = "0.0.0.0"
 
 NO_DEFAULTS: Mapping[str, int] = {}
 # The requests of a container without requests, when nodes are scored.
-DEFAULT_REQUESTS: Mapping[str, int] = {
-    CPU: quantity.nano("100m"),
-    MEMORY: quantity.nano("200Mi"),
-}
+DEFAULT_REQUESTS: Mapping[str, int] = {CPU: quantity.nano("100m"), MEMORY: quantity.nano("200Mi")}
 
 
 def is_native(resource: str) -> bool:

@@ -59,11 +59,7 @@ def _free_indices(completions: int, pods: list[Pod]) -> list[int]:
 
 
 def _pod(
-    owner: Job,
-    template: PodTemplateSpec,
-    names: NameGenerator,
-    taken: set[str],
-    index: int | None,
+    owner: Job, template: PodTemplateSpec, names: NameGenerator, taken: set[str], index: int | None
 ) -> Pod:
     prefix = f"{owner.name}-" if index is None else f"{owner.name}-{index}-"
     name = names.fresh_of(owner, prefix, taken)

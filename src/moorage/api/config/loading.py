@@ -8,24 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec.structs import replace
 
-from moorage.api.config import plugin_sets, sources, validation, wire
+from moorage.api.config import plugin_sets, sources, structs, validation, wire
 from moorage.api.config.errors import shown
 from moorage.api.config.structs import (
     API_VERSION,
     ARGS,
-    CPU_AND_MEMORY,
     KIND,
-    ClientConnection,
-    Extender,
     KubeSchedulerProfile,
-    LeaderElection,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
     PluginConfig,
-    PodTopologySpreadArgs,
-    ResourceSpec,
     SchedulerConfiguration,
 )
 from moorage.api.config.wire import S
@@ -94,7 +86,7 @@ def _build(plain: Any, base_dir: Path) -> SchedulerConfiguration:
     )
     if reader.errors:
         raise ConfigError(reader.errors)
-    complete = _complete(structs.replace(configuration, profiles=profiles, base_dir=base_dir))
+    complete = _complete(replace(configuration, profiles=profiles, base_dir=base_dir))
     if problems := validation.problems(complete):
         raise ConfigError(problems)
     return complete
@@ -130,8 +122,8 @@ def _read_args(profile: KubeSchedulerProfile, i: int, errors: list[str]) -> Kube
     configs = []
     for j, config in enumerate(profile.plugin_config):
         prefix = f"decoding .profiles[{i}].pluginConfig[{j}]: "
-        configs.append(structs.replace(config, args=_typed_args(config, prefix, errors)))
-    return structs.replace(profile, plugin_config=tuple(configs))
+        configs.append(replace(config, args=_typed_args(config, prefix, errors)))
+    return replace(profile, plugin_config=tuple(configs))
 
 
 def _typed_args(config: PluginConfig, prefix: str, errors: list[str]) -> Any:
@@ -174,10 +166,10 @@ def _complete(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
         for resource in extender.managed_resources
         if resource.ignored_by_scheduler
     )
-    return structs.replace(
+    return replace(
         configuration,
-        leader_election=_or_default(configuration.leader_election, LeaderElection()),
-        client_connection=_or_default(configuration.client_connection, ClientConnection()),
+        leader_election=_or_default(configuration.leader_election, structs.LeaderElection()),
+        client_connection=_or_default(configuration.client_connection, structs.ClientConnection()),
         profiles=tuple(_profile(profile, ignored) for profile in configuration.profiles),
         extenders=tuple(_extender(extender) for extender in configuration.extenders),
     )
@@ -190,12 +182,12 @@ def _or_default(given: S, default: S) -> S:
         for name in given.__struct_fields__
         if not (value := getattr(given, name)) and value is not False
     }
-    return structs.replace(given, **unset)
+    return replace(given, **unset)
 
 
-def _extender(extender: Extender) -> Extender:
-    seconds = extender.http_timeout_seconds or Extender().http_timeout_seconds
-    return structs.replace(extender, http_timeout_seconds=seconds)
+def _extender(extender: structs.Extender) -> structs.Extender:
+    seconds = extender.http_timeout_seconds or structs.Extender().http_timeout_seconds
+    return replace(extender, http_timeout_seconds=seconds)
 
 
 def _profile(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSchedulerProfile:
@@ -206,36 +198,34 @@ def _profile(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSch
         *profile.plugin_config,
         *(PluginConfig(name=name, args=ARGS[name]()) for name in missing),
     )
-    return structs.replace(
+    return replace(
         profile,
         plugins=plugins,
         plugin_config=tuple(
-            structs.replace(config, args=_args(config.args, ignored)) for config in configs
+            replace(config, args=_args(config.args, ignored)) for config in configs
         ),
     )
 
 
 def _args(args: object, ignored: tuple[str, ...]) -> object:
     match args:
-        case NodeResourcesFitArgs(scoring_strategy=strategy):
+        case structs.NodeResourcesFitArgs(scoring_strategy=strategy):
             # Resources of extenders replace the list, as in kube-scheduler.
-            return structs.replace(
+            return replace(
                 args,
                 ignored_resources=ignored or args.ignored_resources,
-                scoring_strategy=structs.replace(
-                    strategy, resources=_with_weights(strategy.resources)
-                ),
+                scoring_strategy=replace(strategy, resources=_with_weights(strategy.resources)),
             )
-        case NodeResourcesBalancedAllocationArgs(resources=resources):
-            return structs.replace(args, resources=_with_weights(resources))
-        case PodTopologySpreadArgs(defaulting_type=""):
-            return structs.replace(args, defaulting_type="System")
+        case structs.NodeResourcesBalancedAllocationArgs(resources=resources):
+            return replace(args, resources=_with_weights(resources))
+        case structs.PodTopologySpreadArgs(defaulting_type=""):
+            return replace(args, defaulting_type="System")
         case _:
             return args
 
 
-def _with_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+def _with_weights(resources: tuple[structs.ResourceSpec, ...]) -> tuple[structs.ResourceSpec, ...]:
     return (
-        tuple(structs.replace(resource, weight=resource.weight or 1) for resource in resources)
-        or CPU_AND_MEMORY
+        tuple(replace(resource, weight=resource.weight or 1) for resource in resources)
+        or structs.CPU_AND_MEMORY
     )
