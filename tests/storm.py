@@ -12,6 +12,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from random_faults import random_faults
+
 from moorage.api import config as configuration
 from moorage.sim.faults import Faults
 from moorage.sim.refusals import RequestRefused
@@ -38,7 +40,7 @@ def run(
         cluster.objects(),
         config,
         seed,
-        faults=Faults.some(seed) if faults is None else faults,
+        faults=random_faults(seed) if faults is None else faults,
         check=True,
         trace=True,
     )

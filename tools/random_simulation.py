@@ -15,11 +15,11 @@ from random import Random
 from typing import Any
 
 import msgspec
+from random_faults import random_faults
 
 from moorage import Simulation
 from moorage import plugin as mp
 from moorage.errors import InputError
-from moorage.sim.faults import Faults
 
 Manifest = dict[str, Any]
 
@@ -460,7 +460,7 @@ def claim(name: str, storage_class: str, size: str, mode: str) -> Manifest:
 def record(seed: int) -> Iterator[bytes]:
     """Run one random simulation; yields one JSON line per fact, call and final state."""
     cluster = RandomCluster(seed)
-    faults = Faults.some(seed) if seed % 4 == 3 else None
+    faults = random_faults(seed) if seed % 4 == 3 else None
     sim = Simulation(cluster.objects(), cluster.config(), seed, faults=faults, trace=True)
     for at, change in cluster.script():
         sim.run(until=at)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from moorage.bench import commits
 from moorage.bench.shapes import SHAPES
+from moorage.cli import bench
 
 SMALL = ("--nodes", "20", "--repeat", "1")
 
@@ -84,11 +84,12 @@ def test_what_a_plugin_costs(run, tmp_path):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A git checkout of its own, with these sources as its only commit."""
-    shutil.copytree(commits.HERE / "moorage", tmp_path / "src" / "moorage")
+    for folder in ("src", "tools"):
+        shutil.copytree(bench.SOURCES.parent / folder, tmp_path / folder)
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
     for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True, capture_output=True)
-    monkeypatch.setattr(commits, "HERE", tmp_path / "src")
+    monkeypatch.setattr(bench, "SOURCES", tmp_path / "src")
     return tmp_path
 
 
@@ -108,7 +109,7 @@ def test_two_commits(run, checkout):
 
 
 def test_not_a_checkout(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(commits, "HERE", tmp_path)
+    monkeypatch.setattr(bench, "SOURCES", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     got = run("bench", "basic", "--compare", "HEAD", *SMALL)
     assert (got.exit_code, got.stdout) == (2, "")

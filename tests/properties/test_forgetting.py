@@ -11,6 +11,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from random_faults import random_faults
 from tests import storm
 from tests.storm import LASTS_SECONDS, ZONES, _spec
 from tests.storm_seeds import seeds
@@ -18,7 +19,6 @@ from tests.volume_storm import HOSTNAME, RandomVolumeCluster
 
 from moorage import Simulation
 from moorage.core.journal import Bound, Preempting, Refused
-from moorage.sim.faults import Faults
 
 from .forgetting import forgetful
 
@@ -167,7 +167,7 @@ def assert_same(kept, anew):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_storms(seed, monkeypatch):
-    faults = Faults.some(seed) if seed % 2 else None
+    faults = random_faults(seed) if seed % 2 else None
     kept = lived(seed, faults)
     with forgetful(monkeypatch):
         anew = lived(seed, faults)

@@ -113,4 +113,4 @@ def small(name: str) -> Node:
 def test_the_story_is_told(monkeypatch):
     monkeypatch.setattr("moorage.sim.replica.Scheduler", AsksTwice)
     with pytest.raises(InvariantError, match=r"as scheduler 0 tells it:\n +Queued\("):
-        live(Faults.none())
+        live(Faults())

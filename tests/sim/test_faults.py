@@ -1,6 +1,7 @@
 import pickle
 
 import pytest
+from random_faults import random_faults
 
 from moorage.api.meta import NodeName
 from moorage.framework.effects import (
@@ -18,7 +19,7 @@ BIND = BindPod(REF, NodeName("n1"))
 
 
 def test_no_faults_no_trouble():
-    fault_plan = FaultPlan(7, Faults.none())
+    fault_plan = FaultPlan(7, Faults())
     assert fault_plan.decide(BIND, 0) == NO_FAULT
     assert not fault_plan.is_enabled
     assert fault_plan.restarts() == []
@@ -57,13 +58,13 @@ def test_trouble_ends():
 
 
 def test_mixtures_follow_from_the_seed():
-    mixtures = [Faults.some(seed) for seed in range(20)]
-    assert mixtures == [Faults.some(seed) for seed in range(20)]
+    mixtures = [random_faults(seed) for seed in range(20)]
+    assert mixtures == [random_faults(seed) for seed in range(20)]
     assert len(set(map(repr, mixtures))) == 20
 
 
 def test_a_copy_has_the_same_dice():
-    fault_plan = FaultPlan(7, Faults.some(7))
+    fault_plan = FaultPlan(7, random_faults(7))
     copy = pickle.loads(pickle.dumps(fault_plan))
     assert [fault_plan.decide(BIND, 0) for _ in range(9)] == [
         copy.decide(BIND, 0) for _ in range(9)

@@ -44,7 +44,7 @@ def _version(obj) -> str:
 
 
 def test_good_news_arrives_at_once_and_in_order():
-    harness = Harness(Faults.none())
+    harness = Harness(Faults())
     harness.change(3)
     assert harness.delivered() == ["1", "2", "3"]
     assert harness.clock.now == 0
@@ -83,7 +83,7 @@ def test_each_kind_has_its_own_watch():
 
 
 def test_a_scheduler_that_starts_is_told_everything_there_is():
-    harness = Harness(Faults.none())
+    harness = Harness(Faults())
     harness.cluster.create(Pod(metadata=ObjectMeta(name="web")), 0)
     harness.change(1)
     listings = harness.watch.initial_lists()

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,8 @@ from moorage.cli import options
 if TYPE_CHECKING:
     from moorage.bench.measuring import Size
     from moorage.bench.shapes import Shape
+
+SOURCES = Path(__file__).resolve().parents[2]
 
 
 @click.command(short_help="Measure how many pods per second are decided on.")
@@ -116,7 +119,7 @@ def _measure(
     """Measure the shapes, or what a plugin costs in them, or this checkout against a commit."""
     import time
 
-    from moorage.bench import commits, measuring, plugin_cost
+    from moorage.bench import measuring, plugin_cost
     from moorage.bench.timing import Clocks
     from moorage.cli import bench_tables, documents
     from moorage.cli.progress import ProgressBar
@@ -131,10 +134,8 @@ def _measure(
             show = partial(bench_tables.show_costs, costs, plugin, size.nodes)
         elif compare is not None:
             names = [shape.name for shape in shapes]
-            compared, absent = commits.compare(compare, names, size, repeat, progress.update)
-            figures = {each.name: each.to_dict() for each in compared}
-            plain = {"commit": compare, "shapes": figures, "absent": absent}
-            show = partial(bench_tables.show_compared, compared, absent, compare, size.nodes)
+            compare_commits = _tool("compare_commits")["compare"]
+            plain, show = compare_commits(compare, names, size, repeat, progress.update)
         else:
             measured = measuring.measure(shapes, size, repeat, clocks, progress.update)
             plain = measuring.to_dict(measured)
@@ -143,3 +144,15 @@ def _measure(
         documents.write(plain, output)
     else:
         show()
+
+
+def _tool(name: str) -> dict[str, Any]:
+    """What a developers' tool of this checkout defines; installed packages have none."""
+    import runpy
+
+    from moorage.errors import InputError
+
+    file = SOURCES.parent / "tools" / f"{name}.py"
+    if not file.is_file():
+        raise InputError(f"{SOURCES} is not in a git checkout; only there commits can be compared")
+    return runpy.run_path(str(file))

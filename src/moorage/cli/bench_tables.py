@@ -6,7 +6,6 @@ from rich.table import Table
 from rich.text import Text
 
 from moorage.api import texts
-from moorage.bench.commits import Compared
 from moorage.bench.measuring import Measured, describe_machine
 from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
@@ -83,28 +82,3 @@ def show_costs(costs: list[Cost], plugin: str, nodes: int) -> None:
     page.put(table)
     if any(cost.bound != cost.without[0].bound for cost in costs):
         page.note("With the plugin not as many pods were bound; a refusal costs what it costs.")
-
-
-def show_compared(compared: list[Compared], absent: list[str], commit: str, nodes: int) -> None:
-    """Print two commits' figures side by side."""
-    page = ConsolePage()
-    if compared:
-        runs = texts.count(len(compared[0].here), "pair")
-        page.put(
-            Text(f"This checkout against {commit} on {texts.count(nodes, 'node')}; {runs} of runs.")
-        )
-        page.section()
-        heads = (f"us CPU {commit[:12]}", "here", "times as fast", "min", "max")
-        table = output.table("shape", numbers=heads)
-        for each in compared:
-            table.add_row(
-                each.name,
-                f"{median(each.there):,.1f}",
-                f"{median(each.here):,.1f}",
-                Text(f"{median(each.ratios):.2f}", output.HEAD),
-                f"{min(each.ratios):.2f}",
-                f"{max(each.ratios):.2f}",
-            )
-        page.put(table)
-    for name in absent:
-        page.note(f"{name}: {commit} has no such shape")

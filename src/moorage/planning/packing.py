@@ -256,7 +256,7 @@ class InstantStorage:
         self._cluster = MemoryCluster()
         self._cluster.version = version  # Newer than all objects that the scheduler knows.
         self._clock: Clock[object] = Clock()
-        fault_plan = FaultPlan(0, Faults.none())
+        fault_plan = FaultPlan(0, Faults())
         self._controller = VolumeController(self._cluster, self._clock, fault_plan)
         self._changes: list[Observation] = []
         self._cluster.watch(self._on_change)

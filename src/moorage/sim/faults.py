@@ -57,50 +57,6 @@ class Faults(Struct, frozen=True, kw_only=True):
     # How long a scheduler that was replaced goes on while its successor runs.
     overlap_seconds: float = 0.0
 
-    @classmethod
-    def none(cls) -> "Faults":
-        """No faults."""
-        return cls()
-
-    @classmethod
-    def some(cls, seed: int) -> "Faults":
-        """A random mixture: about half of the faults, each with a random probability."""
-
-        def draw(name: str) -> Random:
-            # A source for each, so that a new fault does not change what an old seed means.
-            return Random(f"{name} {seed}")
-
-        def perhaps(name: str, most: float) -> float:
-            die = draw(name)
-            return round(die.uniform(0, most), 3) if die.random() < 0.5 else 0.0
-
-        # Some observations are so late that a binding is looked up before it is confirmed.
-        latest = draw("latest").choice((6.0, 6.0, 90.0))
-        return cls(
-            until_seconds=40.0,
-            bind_fails=perhaps("bind_fails", 0.4),
-            bind_conflicts=perhaps("bind_conflicts", 0.3),
-            bind_unknown=perhaps("bind_unknown", 0.4),
-            patch_fails=perhaps("patch_fails", 0.6),
-            event_lost=perhaps("event_lost", 0.6),
-            delete_fails=perhaps("delete_fails", 0.4),
-            look_up_fails=perhaps("look_up_fails", 0.5),
-            volume_write_fails=perhaps("volume_write_fails", 0.4),
-            volume_write_unknown=perhaps("volume_write_unknown", 0.3),
-            provision_fails=perhaps("provision_fails", 0.5),
-            provision_hangs=perhaps("provision_hangs", 0.3),
-            provision_seconds=perhaps("provision_seconds", 20.0),
-            answer_seconds=perhaps("answer_seconds", 6.0),
-            late_seconds=perhaps("late_seconds", latest),
-            duplicated=perhaps("duplicated", 0.4),
-            stale=perhaps("stale", 0.3),
-            watch_lost=perhaps("watch_lost", 0.1),
-            relist_seconds=perhaps("relist_seconds", 10.0),
-            cycle_seconds=perhaps("cycle_seconds", 0.5),
-            restarts=draw("restarts").choice((0, 0, 1, 2, 3)),
-            overlap_seconds=perhaps("overlap_seconds", 15.0),
-        )
-
 
 class FaultDecision(Struct, frozen=True):
     """How a request ends: duration of each way, whether it is performed, and the response."""
@@ -127,7 +83,7 @@ class FaultPlan:
 
     def __init__(self, seed: int, faults: Faults) -> None:
         self.faults = faults
-        self.is_enabled = faults != Faults.none()
+        self.is_enabled = faults != Faults()
         self._random = Random(f"trouble {seed}")
 
     def is_over(self, now: float) -> bool:
@@ -147,10 +103,8 @@ class FaultPlan:
         """How a request ends."""
         if self.is_over(now):
             return NO_FAULT
-        there, back = (
-            self._up_to(self.faults.answer_seconds),
-            self._up_to(self.faults.answer_seconds),
-        )
+        longest = self.faults.answer_seconds
+        there, back = self._up_to(longest), self._up_to(longest)
         failed, unknown = self._response(request)
         performed = not failed and not (unknown and self._happens(0.5))
         return FaultDecision(there, back, performed, failed, unknown)
@@ -179,7 +133,7 @@ class FaultPlan:
                 fails = faults.volume_write_fails
         return (REFUSED if self._happens(fails) else ""), ""
 
-    def provisioning(self, now: float) -> "ProvisioningFault":
+    def provisioning(self, now: float) -> ProvisioningFault:
         """How the provisioning of a volume ends."""
         if self.is_over(now):
             return ProvisioningFault()

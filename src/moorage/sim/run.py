@@ -86,7 +86,7 @@ class Simulation:
         self.trace = Trace() if trace else None
         self._clock: Clock[object] = Clock()
         self._kubelet = Kubelet(self.cluster, self._clock, start_seconds=start_seconds)
-        self._fault_plan = FaultPlan(seed, faults or Faults.none())
+        self._fault_plan = FaultPlan(seed, faults or Faults())
         self._volumes = VolumeController(self.cluster, self._clock, self._fault_plan)
         make_scheduler = SchedulerFactory(self.config, extenders)
         self._checks = (

@@ -1,8 +1,8 @@
 """Two commits measured by turns, so that a busy machine affects both alike.
 
-The sources of the other commit are unpacked into a temporary directory and run by this interpreter
-with the installed packages. Each commit runs its own `moorage bench`; compared is CPU time per pod,
-run by run.
+`moorage bench --compare COMMIT` runs this, in a git checkout. The sources of the other commit are
+unpacked into a temporary directory and run by this interpreter with the installed packages. Each
+commit runs its own `moorage bench`; compared is CPU time per pod, run by run.
 """
 
 import io
@@ -15,14 +15,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rich.text import Text
+
+from moorage.api import texts
 from moorage.bench.measuring import Size
+from moorage.cli import output
+from moorage.cli.output import ConsolePage
 from moorage.errors import InputError
 
-HERE = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parents[1] / "src"
 RUN = "from moorage.cli.main import main; main()"
 
 
@@ -61,8 +67,8 @@ def compare(
     size: Size,
     repeat: int,
     on_progress: Callable[[int, int], None],
-) -> tuple[list[Compared], list[str]]:
-    """Measure shapes of both commits; also returns the shapes that the other one lacks."""
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Measure shapes of both commits; returns plain data, and a function that prints a table."""
     with unpacked(commit) as folder:
         known = {line.split()[0] for line in _bench(folder, "--list").splitlines()}
         absent = [name for name in names if name not in known]
@@ -75,7 +81,9 @@ def compare(
                     figures.append(_microseconds(source, each.name, size))
                 done += 1
                 on_progress(done, repeat * len(compared))
-    return compared, absent
+    figures = {each.name: each.to_dict() for each in compared}
+    plain = {"commit": commit, "shapes": figures, "absent": absent}
+    return plain, partial(show, compared, absent, commit, size.nodes)
 
 
 @contextmanager
@@ -97,6 +105,31 @@ def unpacked(commit: str) -> Iterator[Path]:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder, filter="data")
         yield Path(folder) / source
+
+
+def show(compared: list[Compared], absent: list[str], commit: str, nodes: int) -> None:
+    """Print two commits' figures side by side."""
+    page = ConsolePage()
+    if compared:
+        runs = texts.count(len(compared[0].here), "pair")
+        page.put(
+            Text(f"This checkout against {commit} on {texts.count(nodes, 'node')}; {runs} of runs.")
+        )
+        page.section()
+        heads = (f"us CPU {commit[:12]}", "here", "times as fast", "min", "max")
+        table = output.table("shape", numbers=heads)
+        for each in compared:
+            table.add_row(
+                each.name,
+                f"{median(each.there):,.1f}",
+                f"{median(each.here):,.1f}",
+                Text(f"{median(each.ratios):.2f}", output.HEAD),
+                f"{min(each.ratios):.2f}",
+                f"{max(each.ratios):.2f}",
+            )
+        page.put(table)
+    for name in absent:
+        page.note(f"{name}: {commit} has no such shape")
 
 
 def _git(*arguments: str) -> bytes:
