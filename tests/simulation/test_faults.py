@@ -31,7 +31,7 @@ def test_storm(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_script_without_faults(seed):
-    storm.run(seed, faults=Faults.none())
+    storm.run(seed, faults=Faults())
 
 
 @pytest.mark.parametrize(

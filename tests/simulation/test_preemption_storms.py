@@ -8,6 +8,7 @@ MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 from random import Random
 
 import pytest
+from random_faults import random_faults
 from tests import storm
 from tests.storm_seeds import seeds
 
@@ -125,7 +126,7 @@ def check(sim):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_storm(seed):
-    check(live_through(seed, Faults.some(seed)))
+    check(live_through(seed, random_faults(seed)))
 
 
 @pytest.mark.parametrize(
