@@ -28,7 +28,7 @@ from moorage.core.observations import Observation
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
-from moorage.framework.invoke import CallMeter, measured
+from moorage.framework.invoke import measured
 from moorage.framework.registry import Registry
 
 CONFIRM_SECONDS = 30.0
@@ -38,9 +38,6 @@ BEST_KEPT = 3
 
 class Scheduler:
     """See the module."""
-
-    # Measures the calls of the verbs below; see `moorage simulate --profile`.
-    meter: CallMeter | None = None
 
     def __init__(
         self,
@@ -83,7 +80,7 @@ class Scheduler:
         self._outbox = state.outbox
         self._now = 0.0
 
-    # The verbs
+    # The verbs, measured by `moorage simulate --profile`
 
     @measured("observe")
     def observe(self, observation: Observation, now: float) -> list[Effect]:

@@ -28,6 +28,9 @@ LONGEST_WAIT_SECONDS = 15 * 60.0
 class Profile:
     """See the module."""
 
+    # Measures the profile's calls, in this process; see `measure`.
+    meter: CallMeter | None = None
+
     def __init__(
         self,
         name: str,
@@ -38,7 +41,6 @@ class Profile:
         self.name = name
         self.cluster = cluster
         self.percentage = percentage
-        self.meter: CallMeter | None = None
         self.loops = invoke.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
@@ -82,10 +84,10 @@ class Profile:
         self.views = ViewCache(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Views are rebuilt, and what plugins put into them need not pickle. A meter belongs to the
-        # process.
-        state = {name: value for name, value in self.__dict__.items() if name != "views"}
-        return state | {"meter": None}
+        # Views are rebuilt, and what plugins put into them need not pickle. A meter and what
+        # measures for it hide attributes of the class.
+        left = {"views", *dir(Profile)}
+        return {name: value for name, value in self.__dict__.items() if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -113,6 +115,7 @@ class Profile:
     def measure(self, meter: CallMeter) -> None:
         """Report all calls of plugins and of extension points to a meter from now on."""
         self.meter = meter
+        invoke.measure(self, meter)
         self.views = ViewCache(self)
         for method in self.called_methods():
             method.meter = meter
@@ -128,21 +131,14 @@ class Profile:
 
     # Queue
 
-    # What runs for every pod calls its meter itself, if there is one: `measured` costs a call.
-
+    @measured("PreEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first status that keeps the pod out of the queue, or None."""
-        meter = self.meter
-        began = 0.0 if meter is None else meter.begin()
-        rejected = None
         for method in self._chain["pre_enqueue"]:
             status = invoke.status_of(method, pod)
             if not status.is_success:
-                rejected = status
-                break
-        if meter is not None:
-            meter.end_point("PreEnqueue", began, rejected)
-        return rejected
+                return status
+        return None
 
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The sort key of a pod in the active queue; the smallest is scheduled first."""
@@ -210,25 +206,20 @@ class Profile:
 
     # Reserve and permit
 
+    @measured("Reserve")
     def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
         """Reserve with every plugin, in order, until one rejects the pod."""
-        meter = self.meter
-        began = 0.0 if meter is None else meter.begin()
-        status = SUCCESS
         for method in self._chain["reserve"]:
             if method.name not in state.idle:
                 status = invoke.status_of(method, state, pod, node)
                 if not status.is_success:
-                    break
-        else:
-            status = SUCCESS  # Without a plugin's name.
-        if meter is not None:
-            meter.end_point("Reserve", began, status)
-        return status
+                    return status
+        return SUCCESS
 
+    @measured("Unreserve")
     def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Undo with every plugin, in reverse order; returns the failures."""
-        return self._run_all("unreserve", state, pod, node)
+        return _run_all(self._chain["unreserve"], state, pod, node)
 
     @measured("Permit")
     def run_permit(
@@ -292,36 +283,29 @@ class Profile:
     def binds(self) -> list[Any]:
         return self._at["bind"]
 
+    @measured("Bind")
     def run_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
         """The result of one bind plugin, which may also be an extender."""
-        method = self._methods.get((plugin.name, "bind")) or self.require(plugin, "bind")
-        meter = self.meter
-        began = 0.0 if meter is None else meter.begin()
-        result = invoke.bind(method, state, pod, node)
-        if meter is not None:
-            meter.end_point("Bind", began, result)
-        return result
+        return invoke.bind(self.require(plugin, "bind"), state, pod, node)
 
+    @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Call every plugin after the pod is bound; returns the failures."""
-        return self._run_all("post_bind", state, pod, node)
+        return _run_all(self._chain["post_bind"], state, pod, node)
 
-    def _run_all(self, name: str, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-        """Call a method of every plugin, also after one failed; returns the failures."""
-        meter = self.meter
-        began = 0.0 if meter is None else meter.begin()
-        failures: list[str] = []
-        for method in self._chain[name]:
-            if method.name not in state.idle:
-                try:
-                    method(state, pod, node)
-                except PluginError as failure:
-                    failures.append(str(failure))
-        if meter is not None:
-            meter.end_point(points.METHODS[name].label, began, failures)
-        return failures
+
+def _run_all(methods: list[PluginMethod], state: CycleState, pod: Pod, node: NodeName) -> list[str]:
+    """Call a method of every plugin, also after one failed; returns the failures."""
+    failures: list[str] = []
+    for method in methods:
+        if method.name not in state.idle:
+            try:
+                method(state, pod, node)
+            except PluginError as failure:
+                failures.append(str(failure))
+    return failures
 
 
 def _post_filter(

@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.core.cycle import DECIDE
 from moorage.core.scheduler import Scheduler
-from moorage.framework.invoke import CachedViews, PluginMethod
+from moorage.framework.invoke import CachedViews, PluginMethod, measure
 from moorage.metrics.facts import Clock
 
 # What is measured, and its name in the table that is printed.
@@ -52,7 +52,8 @@ class Stopwatches:
 
     def attach(self, scheduler: Scheduler) -> None:
         """Measure a scheduler from now on."""
-        scheduler.meter = scheduler.cycle.meter = self
+        measure(scheduler, self)
+        measure(scheduler.cycle, self)
         for profile in scheduler.profiles.values():
             profile.measure(self)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework import invoke
-from moorage.framework.invoke import CallMeter, measured
+from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
 from moorage.framework.template import PodTemplate
@@ -104,7 +104,8 @@ class TemplateViews:
     ) -> None:
         self.profile = profile
         self.template = template
-        self.meter: CallMeter | None = profile.meter
+        if profile.meter is not None:
+            invoke.measure(self, profile.meter)
         self.retains = own is not None
         self._own = own or {}
         self._policy = profile.by_row if self.retains else profile.by_node
