@@ -38,22 +38,20 @@ from moorage.api.storage import (
 )
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.errors import PluginFailure
-from moorage.framework.assumed import AssumeError
-from moorage.framework.cluster import Cluster
-from moorage.framework.declarations import Permission, Rejection
+from moorage.framework.cluster import AssumeError, Cluster, Rejection
 from moorage.framework.effects import (
     Awaiting,
     BindPod,
     DeletePod,
     PatchClaim,
     PatchVolume,
+    Permission,
     PodRef,
     Request,
 )
 from moorage.framework.events import Action, Events, Hint
 from moorage.framework.events import ClusterEvent as ClusterEvent
-from moorage.framework.normalizers import BEST, ByMax
-from moorage.framework.points import ALWAYS, Depends, Normalizer, RowArray
+from moorage.framework.points import ALWAYS, BEST, ByMax, Depends, Normalizer, RowArray
 from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (
@@ -69,11 +67,11 @@ from moorage.framework.status import (
     Verdicts,
     only_nodes,
     pending,
+    summarize,
     unresolvable,
     unschedulable,
     wait,
 )
-from moorage.framework.summary import summarize
 from moorage.framework.template import PodTemplate
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.what_if import HypotheticalNode, HypotheticalVerdicts, WhatIf

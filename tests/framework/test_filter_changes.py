@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from moorage.errors import PluginError
-from moorage.framework.normalizers import ByMax
-from moorage.framework.points import Depends
+from moorage.framework.points import ByMax, Depends
 from moorage.framework.status import SKIP, SUCCESS, ScoresByGroup, SparseScores, unschedulable
 from moorage.testing import make_pod
 

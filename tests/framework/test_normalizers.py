@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moorage.framework.normalizers import ByMax
+from moorage.framework.points import ByMax
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from moorage.framework.status import unresolvable, unschedulable
-from moorage.framework.summary import summarize
+from moorage.framework.status import summarize, unresolvable, unschedulable
 
 CPU, MEMORY = unschedulable("Insufficient cpu"), unschedulable("Insufficient memory")
 BOTH = unschedulable("Insufficient cpu", "Insufficient memory")

@@ -6,8 +6,7 @@ from tests.saying import saying
 
 from moorage.api.pod import Toleration
 from moorage.errors import PluginError, PluginFailure
-from moorage.framework.normalizers import ByMax
-from moorage.framework.points import Depends
+from moorage.framework.points import ByMax, Depends
 from moorage.framework.state import StateKey
 from moorage.framework.status import (
     SKIP,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from moorage.framework.cluster import WaitingPod
 from moorage.framework.status import SUCCESS, Code, unschedulable
-from moorage.framework.waiting import WaitingPod
 from moorage.testing import make_pod
 
 

@@ -20,8 +20,7 @@ from moorage.core import sampling
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework import points
 from moorage.framework.cluster import Cluster
-from moorage.framework.normalizers import ByMax
-from moorage.framework.points import Depends
+from moorage.framework.points import ByMax, Depends
 from moorage.framework.profile import Profile
 from moorage.framework.state import StateKey
 from moorage.framework.status import (

@@ -34,8 +34,7 @@ from moorage.api.storage import (
     TypedReference,
     VolumeNodeAffinity,
 )
-from moorage.framework.assumed import AssumeError
-from moorage.framework.cluster import Cluster
+from moorage.framework.cluster import AssumeError, Cluster
 from moorage.nodes import changes
 from moorage.nodes.table import NodeTable
 from moorage.plugins.volume_binding import VolumeBinding, finding

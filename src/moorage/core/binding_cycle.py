@@ -15,11 +15,11 @@ from moorage.core.effects import Done, Outcome
 from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.transitions import TransitionTable
-from moorage.framework import points, summary
+from moorage.framework import points
 from moorage.framework.effects import Awaiting, Request
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.framework.status import SUCCESS, Code, Status, error, summarize
 from moorage.framework.template import PodTemplate
 
 RESERVE = "reserve"
@@ -90,7 +90,7 @@ class BindingCycle(Struct, gc=False):
         status = self.status
         if not status.is_rejected or self.failed_in not in (RESERVE, PERMIT):
             return status, None
-        found = Diagnosis(summary.summarize(1, rejected=[(status, 1)]))
+        found = Diagnosis(summarize(1, rejected=[(status, 1)]))
         found.blame(status)
         return structs.replace(status, reasons=(found.message,)), found
 

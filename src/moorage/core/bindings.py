@@ -27,9 +27,9 @@ from moorage.core.observations import Listed, Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.framework import events
+from moorage.framework.cluster import WaitingPod
 from moorage.framework.effects import Awaiting, PatchPodStatus, PodRef
 from moorage.framework.status import SKIP, SUCCESS, error
-from moorage.framework.waiting import WaitingPod
 
 NO_WAITS: dict[str, float] = {}
 

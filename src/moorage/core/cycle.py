@@ -15,7 +15,6 @@ from moorage.core import diagnosis, sampling
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
-from moorage.framework import summary
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import measured
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered, Reviewer
@@ -28,6 +27,7 @@ from moorage.framework.status import (
     Scores,
     Status,
     error,
+    summarize,
     unresolvable,
     unschedulable,
 )
@@ -279,7 +279,7 @@ class SchedulingCycle:
         """A pre_filter plugin rejected the pod for all nodes."""
         status = decision.pre.rejected
         assert status is not None
-        message = summary.summarize(decision.nodes, pre_filter=status.message)
+        message = summarize(decision.nodes, pre_filter=status.message)
         decision.diagnosis = Diagnosis(message)
         decision.diagnosis.blame(status)
         if not status.plugin or status.code is Code.UNSCHEDULABLE:
@@ -316,7 +316,7 @@ class SchedulingCycle:
         others = rows if check is None else rows[~check.rejects[rows]]
         by_status = filtered.by_status(others) + beside
         rejected = [(status, len(same)) for status, same in by_status]
-        message = summary.summarize(decision.nodes, rejected=rejected, absent=pre.absent)
+        message = summarize(decision.nodes, rejected=rejected, absent=pre.absent)
         found = Diagnosis(message, set(pre.narrowed_by))
         for status, _ in rejected:
             found.blame(status)

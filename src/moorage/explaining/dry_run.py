@@ -21,7 +21,7 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
 from moorage.expansion import expand
 from moorage.explaining.explanation import Explanation
-from moorage.framework.declarations import Rejection
+from moorage.framework.cluster import Rejection
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status
 

@@ -1,22 +1,96 @@
 """Cluster: everything that a decision may look at: the node table and the other objects.
 
 The core writes it as observations come in; plugins read it through their CycleState.
+
+Between the decision to give a volume to a claim and the confirmation, all others have to see the
+volume as taken. So an object's future version can be assumed: it hides the known one for as long as
+that is the version from which it was made.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
+from moorage.api.config import durations
+from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
-from moorage.framework.assumed import Assumption, Assumptions
-from moorage.framework.waiting import WaitingPod
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.errors import MoorageError
+from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.nodes.changes import KeyLog, RowLog
+from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
 
 T = TypeVar("T", bound=KubeObject)
 D = TypeVar("D")
+
+
+class AssumeError(MoorageError):
+    """An object that is not there, or not in the version from which its future was made."""
+
+
+@dataclass(slots=True)
+class Assumption:
+    """An object's future, and the pod for which it is assumed; empty once it was carried out."""
+
+    obj: KubeObject
+    holder: str
+
+
+@dataclass(slots=True)
+class WaitingPod:
+    """A pod for which permit plugins returned `wait`, with the deadline of each of them.
+
+    Plugins allow or reject it; the first signal wins, and the core acts on it in its next step.
+    """
+
+    pod: Pod
+    node: str
+    until: dict[str, float]
+    signal: Status | None = None
+
+    @property
+    def plugins(self) -> list[str]:
+        """The plugins that have not allowed it yet."""
+        return list(self.until)
+
+    @property
+    def deadline(self) -> float:
+        """When the first of them times out."""
+        return min(self.until.values())
+
+    def allow(self, plugin: str) -> None:
+        """One plugin allows the pod; binding continues when all have."""
+        if self.signal is None:
+            self.until.pop(plugin, None)
+            if not self.until:
+                self.signal = SUCCESS
+
+    def reject(self, plugin: str, reason: str) -> bool:
+        """Reject the pod; False if it was already allowed or rejected."""
+        return self._signal(unschedulable(reason).by(plugin))
+
+    def preempt(self, reason: str) -> bool:
+        """Reject the pod for a preempting one; False if it was already allowed or rejected."""
+        return self._signal(error(f"waiting on permit for pod: {reason}"))
+
+    def expire(self, now: float, started_at: float) -> None:
+        """Reject the pod if a plugin's timeout is over."""
+        plugin, until = min(self.until.items(), key=lambda item: item[1], default=("", now))
+        if plugin and until <= now:
+            # Whole microseconds: the resolution of a float clock that counts from 1970.
+            waited = durations.text(round(until - started_at, 6))
+            reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+            self.reject(plugin, reason)
+
+    def _signal(self, status: Status) -> bool:
+        if self.signal is not None:
+            return False
+        self.signal = status
+        return True
 
 
 @dataclass(slots=True)
@@ -35,7 +109,7 @@ class Cluster:
     # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _derived: dict[Any, Any] = field(default_factory=dict)
-    _assumed: Assumptions = field(default_factory=Assumptions)
+    _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
     # By namespace, for the kinds that somebody asked for in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
@@ -48,8 +122,8 @@ class Cluster:
 
     def latest(self, kind: type[T], key: str) -> T | None:
         """One object as it will be once what was decided is done, or else as it is."""
-        future = self._assumed.get(kind, key)
-        return future if isinstance(future, kind) else self.get(kind, key)
+        future = self._assumed.get((kind, key))
+        return future.obj if future is not None else self.get(kind, key)  # type: ignore[return-value]
 
     def all(self, kind: type[T]) -> Iterable[T]:
         """All objects of a kind."""
@@ -82,30 +156,46 @@ class Cluster:
             found = self._derived[make] = make(self)
         return found
 
-    # What is decided and not done yet
+    # Decided and not done yet
 
     def assume(self, obj: KubeObject, holder: str) -> None:
-        """Let everybody see an object as it will be, for the sake of a pod (its UID).
+        """Show an object as it will be, on behalf of a pod (its UID).
 
-        Raises AssumeError unless it was made from the very version that is known. Any news of the
-        object ends it.
+        Raises AssumeError unless it was made from the version that is known. A newer version of the
+        object ends the assumption.
         """
-        self._assumed.add(self.get(type(obj), obj.key), obj, holder)
-        self._changed(type(obj), obj.key)
+        kind = type(obj)
+        known = self.get(kind, obj.key)
+        if known is None:
+            raise AssumeError(f'{KINDS[kind.__name__].plural} "{obj.key}" not found')
+        stored, assumed = _version(known), _version(obj)
+        if stored != assumed:
+            text = f'"{obj.key}" is out of sync (stored: {stored}, assume: {assumed})'
+            raise AssumeError(text)
+        self._assumed[kind, obj.key] = Assumption(obj, holder)
+        self._changed(kind, obj.key)
 
     def restore(self, obj: KubeObject) -> None:
-        """Let everybody see an object as it is; a future made from another version stays."""
-        if self._assumed.restore(obj):
+        """Show an object as it is; what is assumed from another version stays."""
+        if self._assumption(obj) is not None:
+            del self._assumed[type(obj), obj.key]
             self._changed(type(obj), obj.key)
 
     def settle(self, obj: KubeObject) -> None:
-        """What was assumed has been carried out: it stays until the news of it comes."""
-        self._assumed.settle(obj)
+        """What was assumed has been carried out: it stays until the object's new version comes."""
+        found = self._assumption(obj)
+        if found is not None:
+            found.holder = ""
+
+    def _assumption(self, obj: KubeObject) -> Assumption | None:
+        """What is assumed of an object, if it was made from the same version."""
+        found = self._assumed.get((type(obj), obj.key))
+        return found if found is not None and _version(found.obj) == _version(obj) else None
 
     @property
     def assumed(self) -> Iterable[Assumption]:
-        """All objects that are seen as they will be."""
-        return self._assumed
+        """All objects that are shown as they will be."""
+        return self._assumed.values()
 
     # For the core
 
@@ -113,8 +203,11 @@ class Cluster:
         """Add or replace an object."""
         kind = type(obj)
         objects = self._objects.setdefault(kind, {})
-        ended = self._assumed.news(obj)
-        if ended or not _is_same(objects.get(obj.key), obj):
+        ended = None
+        # Without versions an update cannot be told from a repetition.
+        if self._assumption(obj) is None or not _version(obj):
+            ended = self._assumed.pop((kind, obj.key), None)
+        if ended is not None or not _is_same(objects.get(obj.key), obj):
             self._changed(kind, obj.key)
         else:
             self.version += 1
@@ -125,7 +218,7 @@ class Cluster:
     def drop(self, obj: KubeObject) -> None:
         """Remove an object."""
         kind = type(obj)
-        self._assumed.news(obj, gone=True)
+        self._assumed.pop((kind, obj.key), None)
         self._changed(kind, obj.key)
         self._objects.get(kind, {}).pop(obj.key, None)
         self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
@@ -135,6 +228,10 @@ class Cluster:
         self._versions[kind] = self.version_of(kind) + 1
         if kind in self._logs:
             self._logs[kind].add(key)
+
+
+def _version(obj: KubeObject) -> str:
+    return obj.metadata.resource_version
 
 
 def _is_same(old: KubeObject | None, new: KubeObject) -> bool:
@@ -147,3 +244,24 @@ def _is_same(old: KubeObject | None, new: KubeObject) -> bool:
         generation=new.metadata.generation,
     )
     return structs.replace(old, metadata=before) == new
+
+
+class Rejection(NamedTuple):
+    """A reason that a plugin gave, the pod, and the nodes that it was given for."""
+
+    reason: str
+    pod: Pod
+    nodes: list[NodeInfo]
+    cluster: Cluster
+
+    @property
+    def all_nodes(self) -> list[Node]:
+        """Every node of the cluster, whether it was rejected or not."""
+        return [node for node in self.cluster.table.nodes if node is not None]
+
+    def placed(self) -> Iterator[tuple[str, Pod]]:
+        """Every pod that is on a node, with the node's name."""
+        table = self.cluster.table
+        for node in self.all_nodes:
+            for placed in table.info(table.row_of[node.name]).placed().values():
+                yield node.name, placed.pod

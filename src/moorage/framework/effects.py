@@ -1,4 +1,6 @@
-"""Requests to the API server, which the core emits under a ticket; and `Awaiting`."""
+"""Requests to the API server, which the core emits under a ticket; `Awaiting`, `Permission`."""
+
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -24,26 +26,29 @@ class PodRef(Struct, frozen=True, gc=False):
         return cls(meta.namespace, meta.name, meta.uid)
 
 
-class BindPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
-    """Bind a pod to a node; by way of an extender, if one is named."""
+class PodRequest(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+    """A request on behalf of a pod."""
 
     pod: PodRef
+
+
+class BindPod(PodRequest, frozen=True):
+    """Bind a pod to a node; by way of an extender, if one is named."""
+
     node: NodeName
     extender: str = ""
 
 
-class PatchPodStatus(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class PatchPodStatus(PodRequest, frozen=True):
     """Set a condition of a pod, its nominated node (empty clears it), or both."""
 
-    pod: PodRef
     condition: Condition | None = None
     nominated_node_name: str | UnsetType = UNSET
 
 
-class EmitEvent(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class EmitEvent(PodRequest, frozen=True):
     """Write an Event; its outcome is ignored."""
 
-    pod: PodRef
     type: str
     reason: str
     action: str
@@ -51,22 +56,17 @@ class EmitEvent(Struct, frozen=True, gc=False, tag_field="request", tag=True):
     reporter: str
 
 
-class DeletePod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class DeletePod(PodRequest, frozen=True):
     """Delete a pod, with its own grace period."""
 
-    pod: PodRef
 
-
-class LookUpPod(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class LookUpPod(PodRequest, frozen=True):
     """Get the pod from the API server."""
 
-    pod: PodRef
 
-
-class PatchVolume(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class PatchVolume(PodRequest, frozen=True):
     """Bind a persistent volume to a claim of a pod, if its version is unchanged."""
 
-    pod: PodRef
     name: str
     uid: str
     version: str
@@ -82,10 +82,9 @@ class PatchVolume(Struct, frozen=True, gc=False, tag_field="request", tag=True):
         return cls(PodRef.of(pod), meta.name, meta.uid, version, claim, meta.annotations)
 
 
-class PatchClaim(Struct, frozen=True, gc=False, tag_field="request", tag=True):
+class PatchClaim(PodRequest, frozen=True):
     """Set annotations of a claim of a pod, if its version is unchanged."""
 
-    pod: PodRef
     namespace: str
     name: str
     uid: str
@@ -115,3 +114,12 @@ class Awaiting(Struct, frozen=True, kw_only=True):
 
     seconds: float
     objects: tuple[tuple[type[KubeObject], str], ...] = ()
+
+
+class Permission(NamedTuple):
+    """API access that requests of a plugin need: verbs on a resource, for all or some names."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""The plugin contract: the extension points as Protocols, in the order in which a pod meets them.
+"""The plugin contract: the methods of plugins, in the order in which a pod meets them.
 
-This is the only definition of the contract. The checks at start-up (`registry`), `check_plugin`,
-the configuration's points, metrics and `--profile` are derived from `METHODS` and `POINTS` below,
-which are read off the Protocols.
+`Contract` is the only definition. The checks at start-up (`registry`), `check_plugin`, the
+configuration's points, metrics and `--profile` are derived from `METHODS` and `POINTS`, which are
+read off it.
 
 A plugin is any class with a `name` and the methods of the points that it takes part in; there is
 no base class. Every point that looks at nodes has two forms: a per-node form, which always works,
@@ -25,20 +25,21 @@ A plugin may also have these attributes:
 from __future__ import annotations  # The framework's modules import this one.
 
 import inspect
+from collections.abc import Callable, Hashable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from moorage.api.config import structs
 from moorage.framework.status import REJECTED, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
     from moorage.api.meta import NodeName
     from moorage.api.pod import Pod
-    from moorage.framework.declarations import Rejection
+    from moorage.framework.cluster import Rejection
     from moorage.framework.effects import Awaiting, Request
     from moorage.framework.events import Events
     from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
@@ -95,63 +96,40 @@ class Method(NamedTuple):
     label: str
     # How an error is worded, with {plugin} and {reason}.
     error: str
-    # The per-node method that returns the same for one node, if this is a whole-cluster form.
-    twin: str
     # The status codes that the method may return; empty if it does not return a Status.
     codes: tuple[Code, ...]
 
-
-class Point(NamedTuple):
-    """One extension point of the configuration."""
-
-    name: str
-    # A plugin takes part in the point if it has one of these methods.
-    methods: tuple[str, ...]
-    # Whether a plugin of the point can reject a pod, so that a cluster event may make it fit.
-    rejects: bool
+    @property
+    def twin(self) -> str:
+        """The per-node method that returns the same for one node, of a whole-cluster form."""
+        return self.name.removesuffix("_all") if self.name.endswith("_all") else ""
 
 
 METHODS: dict[str, Method] = {}
-POINTS: dict[str, Point] = {}
 
+SUCCESS_OR_SKIP = (Code.SUCCESS, Code.SKIP)
 SUCCESS_OR_REJECTED = (Code.SUCCESS, *REJECTED)
+PRE_FILTER_CODES = (*SUCCESS_OR_SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 FILTER_ERROR = 'running "{plugin}" filter plugin: {reason}'
 SCORE_ERROR = 'running Score plugins: plugin "{plugin}" failed with: {reason}'
 NORMALIZE_ERROR = 'running Normalize on Score plugins: plugin "{plugin}" failed with: {reason}'
-# For methods that Kubernetes does not have.
-OTHER_ERROR = 'plugin "{plugin}": {method}: {reason}'
 
-AnyProtocol = TypeVar("AnyProtocol", bound=type)
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
-def part_of(
-    point: str = "",
-    *,
-    label: str = "",
-    error: str = "",
-    twin: str = "",
-    codes: tuple[Code, ...] = (),
-    rejects: bool = False,
-) -> Callable[[AnyProtocol], AnyProtocol]:
-    """Register the methods of a Protocol; with `point` they make a plugin take part in it.
+def method(
+    label: str = "", error: str = "", codes: tuple[Code, ...] = ()
+) -> Callable[[AnyFunction], AnyFunction]:
+    """Register a method of the contract."""
 
-    `label` may contain {method}, the method's name in CamelCase.
-    """
-
-    def register(protocol: AnyProtocol) -> AnyProtocol:
-        own = [name for name in vars(protocol) if not name.startswith("_")]
-        for name in own:
-            camel = "".join(word.capitalize() for word in name.split("_"))
-            _, *arguments = inspect.signature(getattr(protocol, name)).parameters
-            spelt = label.format(method=camel)
-            wording = error or (f'running {spelt} plugin "{{plugin}}": {{reason}}' if spelt else "")
-            wording = (wording or OTHER_ERROR).replace("{method}", camel if error else name)
-            METHODS[name] = Method(name, tuple(arguments), spelt, wording, twin, codes)
-        if point:
-            known = POINTS.get(point, Point(point, (), rejects))
-            POINTS[point] = known._replace(methods=(*known.methods, own[0]))
-        return protocol
+    def register(function: AnyFunction) -> AnyFunction:
+        name = function.__name__
+        _, *arguments = inspect.signature(function).parameters
+        usual = f'running {label} plugin "{{plugin}}"' if label else f'plugin "{{plugin}}": {name}'
+        wording = error or usual + ": {reason}"
+        METHODS[name] = Method(name, tuple(arguments), label, wording, codes)
+        return function
 
     return register
 
@@ -162,160 +140,217 @@ class Plugin(Protocol):
     name: str
 
 
-@part_of("pre_enqueue", label="{method}", rejects=True, codes=SUCCESS_OR_REJECTED)
-@runtime_checkable
-class PreEnqueue(Protocol):
-    """May this pod enter the queue? Anything but SUCCESS keeps it gated."""
+class Contract(Protocol):
+    """All methods that a plugin may have."""
 
-    def pre_enqueue(self, pod: Pod) -> Status: ...
+    @method("PreEnqueue", codes=SUCCESS_OR_REJECTED)
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """May this pod enter the queue? Anything but SUCCESS keeps it gated."""
 
+    @method(error='running QueueSort plugin "{plugin}": {reason}')
+    def queue_sort(self, pod: Pod, queued_at: float) -> Any:
+        """The order of the active queue, as a sort key: the smallest key is scheduled first.
 
-@part_of("queue_sort", error='running QueueSort plugin "{plugin}": {reason}')
-@runtime_checkable
-class QueueSort(Protocol):
-    """The order of the active queue, as a sort key: the smallest key is scheduled first.
+        `queued_at` is when the pod entered the queue, the last time.
+        """
 
-    `queued_at` is when the pod entered the queue, the last time.
-    """
+    @method(
+        "PreFilter",
+        codes=(*SUCCESS_OR_SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+    )
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | Narrowed:
+        """Called once per pod, before any node; stores what filter needs in the state.
 
-    def queue_sort(self, pod: Pod, queued_at: float) -> Any: ...
+        SKIP omits the plugin's filter in this cycle; `only_nodes(names)` restricts the search.
+        """
 
+    @method("PreFilterExtensionAddPod", 'running AddPod on PreFilter plugin "{plugin}": {reason}')
+    def add_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None:
+        """Update the stored state as if a pod were added to a node."""
 
-@part_of(
-    "pre_filter",
-    label="{method}",
-    rejects=True,
-    codes=(
-        Code.SUCCESS,
-        Code.SKIP,
-        Code.UNSCHEDULABLE,
-        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-    ),
-)
-@runtime_checkable
-class PreFilter(Protocol):
-    """Called once per pod, before any node; stores what filter needs in the state.
+    @method(
+        "PreFilterExtensionRemovePod", 'running RemovePod on PreFilter plugin "{plugin}": {reason}'
+    )
+    def remove_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None:
+        """Update the stored state as if a pod were removed from a node."""
 
-    SKIP omits the plugin's filter in this cycle; `only_nodes(names)` restricts the search.
-    """
+    @method("Filter", FILTER_ERROR, SUCCESS_OR_REJECTED)
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Does the pod fit this node?"""
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> Status | Narrowed: ...
+    @method("Filter", FILTER_ERROR, REJECTED)
+    def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts:
+        """The same for many rows; the entries of rows without a node are ignored.
 
+        A plugin that depends on usage must read it from `table`: the rows may be hypothetical, with
+        pods added or removed.
+        """
 
-@part_of(
-    label="PreFilterExtension{method}",
-    error='running {method} on PreFilter plugin "{plugin}": {reason}',
-)
-@runtime_checkable
-class PreFilterExtensions(Protocol):
-    """Update the stored state as if a pod were added to a node, or removed from it."""
-
-    def add_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
-
-    def remove_pod(self, state: CycleState, pod: Pod, other: Placed, node: NodeInfo) -> None: ...
-
-
-@part_of("filter", label="Filter", error=FILTER_ERROR, rejects=True, codes=SUCCESS_OR_REJECTED)
-@runtime_checkable
-class Filter(Protocol):
-    """Does the pod fit this node?"""
-
-    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status: ...
-
-
-@part_of("filter", label="Filter", error=FILTER_ERROR, twin="filter", codes=REJECTED)
-@runtime_checkable
-class FilterAll(Protocol):
-    """The same for many rows; the entries of rows without a node are ignored.
-
-    A plugin that depends on usage must read it from `table`: the rows may be hypothetical, with
-    pods added or removed.
-    """
-
-    def filter_all(self, state: CycleState, pod: Pod, table: Rows) -> Verdicts: ...
-
-
-@part_of(label="Filter", error=FILTER_ERROR)
-@runtime_checkable
-class FilterChanges(Protocol):
-    """Which rows may have another verdict than at the last call?
-
-    For a filter that depends on PLACEMENTS: with this method its verdicts are cached per template.
-    Called in every cycle, after a pre_filter that did not return SKIP. Returns a pair: any value,
-    which is passed as `since` to the next call for the template (None at first), and the rows to
-    filter again, None for all. Rows whose node object changed need not be among them.
-    """
-
+    @method("Filter", FILTER_ERROR)
     def filter_changes(
         self, state: CycleState, pod: Pod, since: Any
-    ) -> tuple[Any, RowArray | None]: ...
+    ) -> tuple[Any, RowArray | None]:
+        """Which rows may have another verdict than at the last call?
 
+        For a filter that depends on PLACEMENTS: with this method its verdicts are cached per
+        template. Called in every cycle, after a pre_filter that did not return SKIP. Returns a
+        pair: any value, which is passed as `since` to the next call for the template (None at
+        first), and the rows to filter again, None for all. Rows whose node object changed need not
+        be among them.
+        """
 
-@part_of("post_filter", label="{method}")
-@runtime_checkable
-class PostFilter(Protocol):
-    """No node fits: can something be done? Preemption is the usual answer.
-
-    The refusal says why, and answers what would happen if pods left a node. The core evicts the
-    pods that the result names as victims.
-    """
-
+    @method("PostFilter")
     def post_filter(
         self, state: CycleState, pod: Pod, failure: NoFeasibleNode
-    ) -> PostFiltered | Status: ...
+    ) -> PostFiltered | Status:
+        """No node fits: can something be done? Preemption is the usual answer.
+
+        The failure says why, and what would happen if pods left a node. The core evicts the pods
+        that the result names as victims.
+        """
+
+    @method()
+    def preemption_started(self, pod: Pod) -> None:
+        """The eviction of the victims of a post_filter plugin starts, in the same cycle.
+
+        A plugin that also has pre_enqueue can keep the pod gated until it is finished.
+        """
+
+    @method()
+    def preemption_finished(self, pod: Pod) -> None:
+        """The last victim is being deleted, or a deletion failed."""
+
+    @method("PreScore", codes=SUCCESS_OR_SKIP)
+    def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status:
+        """Called once per pod, when the feasible rows are known.
+
+        SKIP omits the plugin's score in this cycle. If results are cached (`depends` is NODE, USAGE
+        or NODES) they must not depend on `feasible`.
+        """
+
+    @method("Score", SCORE_ERROR)
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """How good is this node? 0..100, or any integer if the plugin normalises."""
+
+    @method("Score", SCORE_ERROR)
+    def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores:
+        """The same for many rows."""
+
+    @method("Score", SCORE_ERROR)
+    def score_compact(self, state: CycleState, pod: Pod) -> ScoresByGroup | SparseScores | None:
+        """The same for the whole cluster in a compact form; None: call `score_all`.
+
+        For a plugin with a normalizer that depends on PLACEMENTS.
+        """
+
+    @method("ScoreExtensionNormalize", NORMALIZE_ERROR)
+    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
+        """The raw scores of all feasible nodes to 0..100."""
+
+    @method("Reserve", codes=SUCCESS_OR_REJECTED)
+    def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
+        """The pod is about to be bound to the node: reserve what it needs, or reject it."""
+
+    @method("Unreserve")
+    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None:
+        """Undo reserve, as the pod is not bound; must not fail."""
+
+    @method("Permit", codes=(*SUCCESS_OR_REJECTED, Code.WAIT))
+    def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
+        """The last decision before binding: SUCCESS, a rejection, or `wait(seconds)`."""
+
+    @method("PreBind")
+    def pre_bind(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Awaiting | tuple[Request, ...]:
+        """What has to happen before the pod is bound: a Status, or requests to the API server.
+
+        Binding continues when all requests succeeded; one that fails fails the attempt.
+        """
+
+    @method("PreBind")
+    def pre_bind_next(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> Status | Awaiting | tuple[Request, ...]:
+        """The next step, after the requests of pre_bind succeeded.
+
+        SUCCESS ends pre_bind, further requests are performed first, and `Awaiting` waits for
+        changes of objects; then this method is called again. `state.now` is the time of the call,
+        so that a plugin can implement a timeout. A plugin with this method may return `Awaiting`
+        from pre_bind.
+        """
+
+    @method("PreBindPreFlight", 'running PreBindPreFlight "{plugin}": {reason}', SUCCESS_OR_SKIP)
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
+        """Will pre_bind have anything to do? SUCCESS or SKIP."""
+
+    @method("Bind", codes=(*SUCCESS_OR_REJECTED, Code.SKIP))
+    def bind(self, state: CycleState, pod: Pod, node: NodeName) -> Status | Request:
+        """Bind the pod: a request to the API server, a Status, or SKIP for the next plugin."""
+
+    @method("PostBind")
+    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None:
+        """The pod is bound; for information."""
+
+    @method(error='initializing plugin "{plugin}": events_to_register: {reason}')
+    def events_to_register(self) -> Events:
+        """The cluster events that may make a rejected pod schedulable, with hint functions."""
+
+    @method()
+    def explain_rejection(self, rejection: Rejection) -> str:
+        """The details behind a reason that this plugin gave, as a sentence; empty if it has none.
+
+        A reason is counted across nodes, so it has no names and numbers. `moorage explain` shows
+        this sentence below the reasons. It is not part of a decision.
+        """
+
+    @method()
+    def reads(self, pod: Pod) -> Hashable:
+        """The part of the pod that filter and score results depend on, as a hashable value.
+
+        Pods with equal values share cached results. Without this method results depend on
+        everything but name, UID, status and the names of claims. A plugin that reads claims depends
+        on objects outside the node: declare `Depends.PLACEMENTS`.
+        """
+
+    @method()
+    def prepare(self, template: PodTemplate) -> None:
+        """Called when the first pod of a template arrives, outside its scheduling cycle.
+
+        The plugin computes what follows from the pod alone and stores it in `template.compiled`
+        under a name of its own. It is an optimisation: a cycle may run without it.
+        """
+
+    @method()
+    def skip_key(self, state: CycleState, pod: Pod) -> Hashable:
+        """For a plugin whose results are not cached: how long it would skip pods of a template.
+
+        While the returned hashable value stays equal, the plugin would return SKIP from pre_filter
+        and pre_score again, so it is not called. None: call it every time. ALWAYS: the plugin does
+        nothing for such pods and is called at no point but bind. The value may depend on the pod,
+        on nodes and other objects, and on affinity terms of placed pods; it is requested again when
+        one of these changes.
+        """
 
 
-@part_of()
-@runtime_checkable
-class PreemptionProgress(Protocol):
-    """For a post_filter plugin: how far the eviction of its victims is.
-
-    It starts in the same cycle, and is finished when the last victim is being deleted, or when a
-    deletion failed. A plugin that is also a PreEnqueue can keep the pod gated in between.
-    """
-
-    def preemption_started(self, pod: Pod) -> None: ...
-
-    def preemption_finished(self, pod: Pod) -> None: ...
+# The extension points of the configuration, with the methods by which a plugin takes part.
+POINTS = {
+    point: [name for name in (point, f"{point}_all") if name in METHODS]
+    for point in structs.POINTS
+    if point in METHODS
+}
+# Those whose plugins can reject a pod, so that a cluster event may make it fit.
+REJECTING = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
 
 
-@part_of("pre_score", label="{method}", codes=(Code.SUCCESS, Code.SKIP))
-@runtime_checkable
-class PreScore(Protocol):
-    """Called once per pod, when the feasible rows are known.
-
-    SKIP omits the plugin's score in this cycle. If results are cached (`depends` is NODE, USAGE or
-    NODES) they must not depend on `feasible`.
-    """
-
-    def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status: ...
+def implements(plugin: object, point: str) -> bool:
+    """Whether a plugin takes part in an extension point."""
+    return any(callable(getattr(plugin, name, None)) for name in POINTS.get(point, ()))
 
 
-@part_of("score", label="Score", error=SCORE_ERROR)
-@runtime_checkable
-class Score(Protocol):
-    """How good is this node? 0..100, or any integer if the plugin normalises."""
-
-    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int: ...
-
-
-@part_of("score", label="Score", error=SCORE_ERROR, twin="score")
-@runtime_checkable
-class ScoreAll(Protocol):
-    """The same for many rows."""
-
-    def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores: ...
-
-
-@part_of(label="Score", error=SCORE_ERROR)
-@runtime_checkable
-class ScoreCompact(Protocol):
-    """The same for the whole cluster as `ScoresByGroup` or `SparseScores`; None: call `score_all`.
-
-    For a plugin with a normalizer that depends on PLACEMENTS.
-    """
-
-    def score_compact(self, state: CycleState, pod: Pod) -> ScoresByGroup | SparseScores | None: ...
+def follows_up(plugin: object) -> bool:
+    """Whether a pre_bind plugin has another step after its requests were performed."""
+    return callable(getattr(plugin, "pre_bind_next", None))
 
 
 class Normalizer(Protocol):
@@ -330,159 +365,26 @@ class Normalizer(Protocol):
     def apply(self, raw: Any, summary: Any) -> Any: ...
 
 
-@part_of(label="ScoreExtensionNormalize", error=NORMALIZE_ERROR)
-@runtime_checkable
-class NormalizeScore(Protocol):
-    """The raw scores of all feasible nodes to 0..100."""
-
-    def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores: ...
+BEST = 100
 
 
-@part_of("reserve", label="{method}", rejects=True, codes=SUCCESS_OR_REJECTED)
-@runtime_checkable
-class Reserve(Protocol):
-    """The pod is about to be bound to the node: reserve what it needs, or reject it.
+class ByMax(Struct, frozen=True):
+    """In proportion to the largest raw score; reversed, the largest gets 0.
 
-    `unreserve` undoes it if the pod is not bound; it must not fail.
+    Where all raw scores are 0 they stay 0, or all become 100 when reversed.
     """
 
-    def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
+    reverse: bool = False
 
-    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
+    def summarize(self, feasible: Scores) -> int:
+        """The largest raw score, at least 0."""
+        return max(int(feasible.max(initial=0)), 0)
 
-
-@part_of("permit", label="{method}", rejects=True, codes=(*SUCCESS_OR_REJECTED, Code.WAIT))
-@runtime_checkable
-class Permit(Protocol):
-    """The last decision before binding: SUCCESS, a rejection, or `wait(seconds)`."""
-
-    def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
-
-
-@part_of("pre_bind", label="{method}")
-@runtime_checkable
-class PreBind(Protocol):
-    """What has to happen before the pod is bound: a Status, or requests to the API server.
-
-    Binding continues when all requests succeeded; one that fails fails the attempt.
-    """
-
-    def pre_bind(
-        self, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | Awaiting | tuple[Request, ...]: ...
-
-
-@part_of(label="PreBind")
-@runtime_checkable
-class PreBindNext(Protocol):
-    """The next step, after the requests of pre_bind succeeded.
-
-    SUCCESS ends pre_bind, further requests are performed first, and `Awaiting` waits for changes
-    of objects; then this method is called again. `state.now` is the time of the call, so that a
-    plugin can implement a timeout. A plugin with this method may return `Awaiting` from pre_bind.
-    """
-
-    def pre_bind_next(
-        self, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | Awaiting | tuple[Request, ...]: ...
-
-
-@part_of(
-    label="{method}",
-    error='running PreBindPreFlight "{plugin}": {reason}',
-    codes=(Code.SUCCESS, Code.SKIP),
-)
-@runtime_checkable
-class PreBindPreFlight(Protocol):
-    """Will pre_bind have anything to do? SUCCESS or SKIP."""
-
-    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node: NodeName) -> Status: ...
-
-
-@part_of("bind", label="{method}", codes=(*SUCCESS_OR_REJECTED, Code.SKIP))
-@runtime_checkable
-class Bind(Protocol):
-    """Bind the pod: a request to the API server, a Status, or SKIP for the next plugin."""
-
-    def bind(self, state: CycleState, pod: Pod, node: NodeName) -> Status | Request: ...
-
-
-@part_of("post_bind", label="{method}")
-@runtime_checkable
-class PostBind(Protocol):
-    """The pod is bound; for information."""
-
-    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
-
-
-@part_of(error='initializing plugin "{plugin}": events_to_register: {reason}')
-@runtime_checkable
-class EventsToRegister(Protocol):
-    """The cluster events that may make a rejected pod schedulable, with a hint function each."""
-
-    def events_to_register(self) -> Events: ...
-
-
-@part_of()
-@runtime_checkable
-class ExplainRejection(Protocol):
-    """The details behind a reason that this plugin gave, as a sentence; empty if it has none.
-
-    A reason is counted across nodes, so it has no names and numbers. `moorage explain` shows this
-    sentence below the reasons. It is not part of a decision.
-    """
-
-    def explain_rejection(self, rejection: Rejection) -> str: ...
-
-
-@part_of()
-@runtime_checkable
-class Reads(Protocol):
-    """The part of the pod that filter and score results depend on, as a hashable value.
-
-    Pods with equal values share cached results. Without this method results depend on everything
-    but name, UID, status and the names of claims. A plugin that reads claims depends on objects
-    outside the node: declare `Depends.PLACEMENTS`.
-    """
-
-    def reads(self, pod: Pod) -> Hashable: ...
-
-
-@part_of()
-@runtime_checkable
-class Prepare(Protocol):
-    """Called when the first pod of a template arrives, outside its scheduling cycle.
-
-    The plugin computes what follows from the pod alone and stores it in `template.compiled` under
-    a name of its own. It is an optimisation: a cycle may run without it.
-    """
-
-    def prepare(self, template: PodTemplate) -> None: ...
-
-
-@part_of()
-@runtime_checkable
-class SkipKey(Protocol):
-    """For a plugin whose results are not cached: how long it would skip pods of a template.
-
-    While the returned hashable value stays equal, the plugin would return SKIP from pre_filter and
-    pre_score again, so it is not called. None: call it every time. ALWAYS: the plugin does nothing
-    for such pods and is called at no point but bind. The value may depend on the pod, on nodes and
-    other objects, and on affinity terms of placed pods; it is requested again when one of these
-    changes.
-    """
-
-    def skip_key(self, state: CycleState, pod: Pod) -> Hashable: ...
-
-
-def implements(plugin: object, point: str) -> bool:
-    """Whether a plugin takes part in an extension point."""
-    known = POINTS.get(point)
-    return known is not None and any(
-        callable(getattr(plugin, method, None)) for method in known.methods
-    )
-
-
-def follows_up(plugin: object) -> bool:
-    """Whether a pre_bind plugin has another step after its requests were performed."""
-    return callable(getattr(plugin, "pre_bind_next", None))
+    def apply(self, raw: Any, summary: int) -> Any:
+        """One score or an array of them."""
+        if summary == 0:
+            if not self.reverse:
+                return raw
+            return np.full_like(raw, BEST) if isinstance(raw, np.ndarray) else BEST
+        scaled = BEST * raw // summary
+        return BEST - scaled if self.reverse else scaled

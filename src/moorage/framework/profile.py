@@ -148,8 +148,7 @@ class Profile:
             return True, queued_at
 
     def _events(self) -> dict[str, Events]:
-        rejecting = [point.name for point in points.POINTS.values() if point.rejects]
-        plugins = {p.name: p for point in rejecting for p in self._at[point]}
+        plugins = {p.name: p for point in points.REJECTING for p in self._at[point]}
         return {
             name: _events_of(self.method(plugin, "events_to_register"))
             for name, plugin in plugins.items()

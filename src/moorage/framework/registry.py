@@ -172,7 +172,7 @@ def _problem(plugin: Any) -> str:
         return "it needs a class attribute `name`"
     if misspelt := _misspelt(cast(Hashable, type(plugin))):
         return misspelt
-    if not any(hasattr(plugin, method) for point in POINTS.values() for method in point.methods):
+    if not any(hasattr(plugin, method) for methods in POINTS.values() for method in methods):
         return "it has no method of any extension point"
     depends = getattr(plugin, "depends", Depends.ANYTHING)
     if not isinstance(depends, Depends):

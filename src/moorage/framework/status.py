@@ -4,7 +4,8 @@ What can be expected is a value. A plugin returns one of the constants or makers
 ERROR: trouble is raised, and the framework names the plugin and fails that one pod.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -203,3 +204,33 @@ class Always(Struct, frozen=True):
 
     def __call__(self, code: int) -> Status:
         return self.status
+
+
+def summarize(
+    nodes: int,
+    *,
+    pre_filter: str = "",
+    rejected: Iterable[tuple[Status, int]] = (),
+    absent: Status | None = None,
+) -> str:
+    """Many nodes' rejections in one sentence, as Kubernetes words it.
+
+    0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).
+
+    `rejected` are statuses with how many nodes have each; all others have `absent`.
+    """
+    text = f"0/{nodes} nodes are available:"
+    if pre_filter:
+        return f"{text} {pre_filter}."
+    counts: Counter[str] = Counter()
+    explicit = 0
+    for status, count in rejected:
+        explicit += count
+        for reason in status.reasons:
+            counts[reason] += count
+    if absent is not None and explicit < nodes:
+        for reason in absent.reasons:
+            counts[reason] += nodes - explicit
+    # Sorted as text, so "10 x" comes before "2 y": the reference does it so.
+    said = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"{text} {', '.join(said)}." if said else text

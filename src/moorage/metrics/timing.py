@@ -22,7 +22,7 @@ from moorage.metrics.families import Families
 EVALUATED = {
     method: METHODS[method].label
     for point in ("pre_filter", "filter", "pre_score", "score")
-    for method in POINTS[point].methods
+    for method in POINTS[point]
 }
 # Measured for every pod, whatever the plugins are.
 ALWAYS_MEASURED = ("PreFilter", "Filter", "Score")

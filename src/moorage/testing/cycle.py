@@ -59,11 +59,12 @@ class PluginCycle:
     def __init__(
         self, plugin: Plugin, pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0
     ) -> None:
-        self.plugin, self.pod = plugin, pod
+        self.plugin: Any = plugin
+        self.pod = pod
         self.state = make_state(pod, cluster, now)
         self.table = table = self.state.table
         self.found: Status | Narrowed = SUCCESS
-        if isinstance(plugin, points.PreFilter):
+        if hasattr(plugin, "pre_filter"):
             self.found = plugin.pre_filter(self.state, pod)
             if not isinstance(self.found, Narrowed):
                 allow("pre_filter", self.found)
@@ -73,7 +74,7 @@ class PluginCycle:
 
     def pre_score(self, feasible: Mask) -> bool:
         """Whether the plugin is going to score."""
-        if not isinstance(self.plugin, points.PreScore):
+        if not hasattr(self.plugin, "pre_score"):
             return True
         status = self.plugin.pre_score(self.state, self.pod, feasible.copy())
         return allow("pre_score", status).is_success
@@ -100,10 +101,8 @@ class PluginCycle:
         """What the filter says of rows."""
         plugin = self.plugin
         if form is Form.NODE:
-            assert isinstance(plugin, points.Filter)
             asked = [plugin.filter(self.state, self.pod, self.table.info(row)) for row in rows]
             return [allow("filter", status) for status in asked]
-        assert isinstance(plugin, points.FilterAll)
         table, chosen = self._rows(rows, form)
         verdicts = plugin.filter_all(self.state, self.pod, table)
         assert isinstance(verdicts, Verdicts), f"filter_all must return Verdicts, not {verdicts!r}"
@@ -115,12 +114,10 @@ class PluginCycle:
         """What the plugin scores rows, before normalising."""
         plugin = self.plugin
         if form is Form.NODE:
-            assert isinstance(plugin, points.Score)
             asked = [plugin.score(self.state, self.pod, self.table.info(row)) for row in rows]
             for score in asked:
                 assert type(score) is int, f"score must return an int, not {score!r}"
             return asked
-        assert isinstance(plugin, points.ScoreAll)
         table, chosen = self._rows(rows, form)
         scores = plugin.score_all(self.state, self.pod, table)
         return [int(score) for score in _entries("score_all", scores, len(table))[chosen]]
@@ -149,7 +146,7 @@ class PluginCycle:
         """The scores that count, with these nodes being all that are feasible."""
         plugin = self.plugin
         scores: Scores = np.array(raw, dtype=np.int64)
-        if isinstance(plugin, points.NormalizeScore):
+        if hasattr(plugin, "normalize_score"):
             scores = plugin.normalize_score(self.state, self.pod, scores.copy())
             return [int(score) for score in _entries("normalize_score", scores, len(raw))]
         normalizer = getattr(plugin, "normalizer", None)

@@ -21,8 +21,7 @@ from moorage.api.policy import (
 )
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.status import Code
-from moorage.framework.summary import summarize
+from moorage.framework.status import Code, summarize
 from moorage.framework.template import Templates
 from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.pre_filters import PreFiltered

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moorage.framework.status import SUCCESS, Code, Mask, Status
-from moorage.framework.summary import summarize
+from moorage.framework.status import SUCCESS, Code, Mask, Status, summarize
 from moorage.framework.views.feasible import FeasibleView, Filtered
 from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.nominated import NominatedPodsCheck

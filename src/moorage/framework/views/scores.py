@@ -12,8 +12,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import invoke
-from moorage.framework.normalizers import ByMax
-from moorage.framework.points import Depends
+from moorage.framework.points import ByMax, Depends
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.filters import PluginView

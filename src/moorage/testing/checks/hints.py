@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.framework import events, points
+from moorage.framework import events
 from moorage.framework.events import Action, ClusterEvent, Hint
 from moorage.framework.points import Plugin
 from moorage.testing.builders import make_table
@@ -17,7 +17,7 @@ from moorage.testing.cycle import PluginCycle
 
 def registered(plugin: Plugin) -> events.Events:
     """What the plugin wants to hear of; nothing if it does not say."""
-    return plugin.events_to_register() if isinstance(plugin, points.EventsToRegister) else {}
+    return plugin.events_to_register() if hasattr(plugin, "events_to_register") else {}
 
 
 def check_hints(plugin: Plugin, example: Example) -> None:
@@ -46,7 +46,7 @@ def _allow_hint(event: ClusterEvent, said: object) -> None:
 
 def check_cures(plugin: Plugin, example: Example) -> None:
     """A change that makes a node fit must not be turned down: the pod would wait forever."""
-    if not isinstance(plugin, points.EventsToRegister):
+    if not hasattr(plugin, "events_to_register"):
         return  # It is told of everything.
     heard = events.HintMap({plugin.name: plugin.events_to_register()})
     pod, (old, other) = example.pod, _two_versions(example)

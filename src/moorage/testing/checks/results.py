@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod, PodSpec, PodStatus
-from moorage.framework import invoke, points
+from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Request
 from moorage.framework.invoke import PluginMethod
-from moorage.framework.normalizers import BEST
-from moorage.framework.points import Depends, Plugin
+from moorage.framework.points import BEST, Depends, Plugin
 from moorage.framework.status import SUCCESS, ScoresByGroup, SparseScores, Status
 from moorage.nodes.table import NodeTable
 from moorage.testing import strategies
@@ -103,9 +102,9 @@ def check_other_points(plugin: Plugin, example: Example) -> None:
     plugin = _copy(plugin)  # Who reserves may well remember it.
     cycle = PluginCycle(plugin, example.pod, example.table())
     pod, node = example.pod, NodeName(example.nodes[0].name)
-    if isinstance(plugin, points.PreEnqueue):
+    if hasattr(plugin, "pre_enqueue"):
         allow("pre_enqueue", plugin.pre_enqueue(pod))
-    if isinstance(plugin, points.QueueSort):
+    if hasattr(plugin, "queue_sort"):
         # Raises where two keys cannot be compared.
         sorted([plugin.queue_sort(pod, 1.0), plugin.queue_sort(example.other, 2.0)])
     if not cycle.status(cycle.table.row_of[node]).is_success:
@@ -126,16 +125,16 @@ def check_optional_methods(plugin: Plugin, example: Example) -> None:
     """Methods that save work return what the framework can use, and agree with the others."""
     cycle = PluginCycle(plugin, example.pod, example.table())
     state, pod = cycle.state, example.pod
-    if isinstance(plugin, points.Prepare):
+    if hasattr(plugin, "prepare"):
         plugin.prepare(state.template)
-    if isinstance(plugin, points.SkipKey):
+    if hasattr(plugin, "skip_key"):
         _check_hashable("skip_key", plugin.skip_key(state, pod))
-    if isinstance(plugin, points.FilterChanges) and cycle.filters:
+    if hasattr(plugin, "filter_changes") and cycle.filters:
         _, changed = invoke.filter_changes(PluginMethod(plugin, "filter_changes"), state, pod, None)
         assert changed is None or all(0 <= row < len(cycle.table) for row in changed.tolist()), (
             f"filter_changes must return rows of the table, or None, not {changed!r}"
         )
-    if isinstance(plugin, points.ScoreCompact) and cycle.scores:
+    if hasattr(plugin, "score_compact") and cycle.scores:
         compact = invoke.score_compact(PluginMethod(plugin, "score_compact"), state, pod)
         rows = active_rows(cycle.table)
         if compact is not None:
