@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.nodes import changes
-from moorage.nodes.changes import ChangeLog
+from moorage.nodes.changes import ChangeLog, Cursor
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_rows_behind_a_position(position, rows):
     log = ChangeLog()
     for row in (3, 1, 3):
         log.add(row)
-    assert log.since(position) == rows
+    assert Cursor(log, position).changed() == rows
 
 
 def test_the_older_half_is_forgotten(monkeypatch):
@@ -27,9 +27,9 @@ def test_the_older_half_is_forgotten(monkeypatch):
     for row in range(5):
         log.add(row)
     assert log.position == 5
-    assert log.since(1) is None
-    assert log.since(2) == [2, 3, 4]
-    assert log.since(5) == []
+    assert Cursor(log, 1).changed() is None
+    assert Cursor(log, 2).changed() == [2, 3, 4]
+    assert Cursor(log, 5).changed() == []
 
 
 def test_positions_go_on_through_many_forgettings(monkeypatch):
@@ -38,9 +38,9 @@ def test_positions_go_on_through_many_forgettings(monkeypatch):
     for row in range(1000):
         before = log.position
         log.add(row)
-        assert log.since(before) == [row]
-    assert log.since(log.position) == []
-    assert log.since(0) is None
+        assert Cursor(log, before).changed() == [row]
+    assert Cursor(log, log.position).changed() == []
+    assert Cursor(log, 0).changed() is None
 
 
 def test_forgetting_everything_is_a_change_itself():
@@ -49,5 +49,5 @@ def test_forgetting_everything_is_a_change_itself():
     before = log.position
     log.forget()
     assert log.position != before
-    assert log.since(before) is None
-    assert log.since(log.position) == []
+    assert Cursor(log, before).changed() is None
+    assert Cursor(log, log.position).changed() == []

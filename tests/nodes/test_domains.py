@@ -10,6 +10,7 @@ from moorage.api import selectors
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 from moorage.nodes import affinity_terms, counters, placements
+from moorage.nodes.changes import Cursor
 from moorage.nodes.counters import SelectorIndex
 from moorage.nodes.domains import rows_in
 from moorage.nodes.inclusion import Inclusion
@@ -59,8 +60,8 @@ def test_a_view_tells_where_it_changed(table, view):
     add(table, pod("p5", "c"), pod("p6", "c"), pod("p7", "a"), pod("p8", "bare"))
     z1, z2 = (view.column.code_of[zone] for zone in ("z1", "z2"))
     a, c = (table.row_of[name] for name in ("a", "c"))
-    assert view.moved.since(moved) == [(z2, c), (z2, c), (z1, a)]
-    assert view.turned.since(turned) == [(z2, c)]
+    assert Cursor(view.moved, moved).changed() == [(z2, c), (z2, c), (z1, a)]
+    assert Cursor(view.turned, turned).changed() == [(z2, c)]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_terms_that_speak_of_a_pod(table, term, namespace, team, speaks):
     add(table, stating("q1", "a", away=[term]))
     book = table.placements.terms
     who = (namespace, {"foo": "x"}, {"team": team})
-    assert bool(book.matching(*who)) is bool(book.matching_from(0, *who)) is speaks
+    assert bool(book.matching(*who)) is bool(book.matching(*who, 0)) is speaks
 
 
 def test_unused_terms_are_dropped(table, monkeypatch):

@@ -10,6 +10,7 @@ from moorage.api.selectors import Requirement
 from moorage.core.cache import Cache
 from moorage.framework.template import Templates
 from moorage.nodes import table as tables
+from moorage.nodes.changes import Cursor
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import Usage
@@ -147,7 +148,8 @@ def logged(table, action):
     """Rows that an action puts into the logs of all changes and of node changes."""
     changes, nodes = table.changes.position, table.node_changes.position
     action()
-    return table.changes.since(changes), table.node_changes.since(nodes)
+    rows, node_rows = Cursor(table.changes, changes), Cursor(table.node_changes, nodes)
+    return rows.changed(), node_rows.changed()
 
 
 def with_status(node, **fields):

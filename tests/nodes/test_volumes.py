@@ -13,6 +13,7 @@ from moorage.api.pod import (
     Volume,
 )
 from moorage.nodes import volumes
+from moorage.nodes.changes import Cursor
 from moorage.nodes.volumes import VolumeUses
 from moorage.testing import make_node, make_pod, make_table
 
@@ -87,12 +88,12 @@ def test_uses_end_with_the_last_pod_that_has_them():
     held.remove(3, two)
     assert list(held.rows(use)) == []
     assert not held._pods
-    assert held.changes.since(0) == [3, 3, 4, 3, 4, 3]
+    assert Cursor(held.changes, 0).changed() == [3, 3, 4, 3, 4, 3]
 
 
 def test_a_volume_made_for_the_pod_goes_by_the_pods_name():
     pod = make_pod("web-0", namespace="shop", volumes=(Volume(name="tmp", ephemeral=_EPHEMERAL),))
-    assert list(volumes.uses_of(pod)) == [volumes.ephemeral_use("shop", "web-0-tmp")]
+    assert list(volumes.uses_of(pod)) == [(volumes.EPHEMERAL, "shop/web-0-tmp")]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def check_terms(world: RandomCluster) -> None:
     who = (asking.namespace, asking.labels, {"team": "one"})
     speaking = {id(each) for each in book.all if each.term.matches(*who)}
     assert {id(each) for each in book.matching(*who)} == speaking
-    assert {id(each) for each in book.matching_from(0, *who)} == speaking
+    assert {id(each) for each in book.matching(*who, 0)} == speaking
     for each in book.all:
         view = world.table.placements.view_of_term(each)
         expected: Counter[str] = Counter()

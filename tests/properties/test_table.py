@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from moorage.api import requests
 from moorage.api.node import ContainerImage
 from moorage.api.selectors import Requirement
+from moorage.nodes.changes import Cursor
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import Usage
@@ -253,8 +254,8 @@ class Logs(RuleBasedStateMachine):
 
     @invariant()
     def refresh(self):
-        rows = self.table.changes.since(self.seen[0])
-        of_nodes = self.table.node_changes.since(self.seen[1])
+        rows = Cursor(self.table.changes, self.seen[0]).changed()
+        of_nodes = Cursor(self.table.node_changes, self.seen[1]).changed()
         assert (rows is None) == (of_nodes is None) == (self.table.capacity != self.capacity)
         if rows is None:  # The table has grown.
             rows, of_nodes = range(self.table.capacity), ()

@@ -4,7 +4,7 @@ A list with an invalid term counts as empty, with an error in `problems`: a pend
 list is rejected, a running pod's list is ignored.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -18,9 +18,7 @@ from moorage.api.selectors import Selector, SelectorError
 
 _encode = msgspec.msgpack.Encoder().encode
 _NO_LABELS: Mapping[str, str] = {}
-
-Both = tuple[PodAffinity | None, PodAffinity | None]
-_decode = msgspec.msgpack.Decoder(Both).decode
+_decode = msgspec.msgpack.Decoder(tuple[PodAffinity | None, PodAffinity | None]).decode
 
 
 class TermKind(Enum):
@@ -95,29 +93,19 @@ def parse(namespace: str, encoded: bytes) -> PodTerms:
     affinity, anti_affinity = (each or PodAffinity() for each in _decode(encoded))
     parsed: list[Terms] = []
     problems: list[str] = []
-    for kind, stated in (
-        (TermKind.REQUIRED_AFFINITY, _required(affinity)),
-        (TermKind.REQUIRED_ANTI_AFFINITY, _required(anti_affinity)),
-        (TermKind.PREFERRED_AFFINITY, _preferred(affinity)),
-        (TermKind.PREFERRED_ANTI_AFFINITY, _preferred(anti_affinity)),
-    ):
+    lists = (
+        [(term, 0) for term in affinity.required],
+        [(term, 0) for term in anti_affinity.required],
+        [(each.pod_affinity_term, each.weight) for each in affinity.preferred],
+        [(each.pod_affinity_term, each.weight) for each in anti_affinity.preferred],
+    )
+    for kind, stated in zip(TermKind, lists, strict=True):
         try:
-            parsed.append(tuple(_term(namespace, term, weight) for weight, term in stated))
+            parsed.append(tuple(_term(namespace, term, weight) for term, weight in stated))
         except SelectorError as error:
             parsed.append(())
             problems.append(f"{kind.value}: {error}")
     return PodTerms(parsed[0], parsed[1], parsed[2], parsed[3], tuple(problems))
-
-
-Stated = Iterable[tuple[int, PodAffinityTerm]]
-
-
-def _required(affinity: PodAffinity) -> Stated:
-    return [(0, term) for term in affinity.required]
-
-
-def _preferred(affinity: PodAffinity) -> Stated:
-    return [(weighted.weight, weighted.pod_affinity_term) for weighted in affinity.preferred]
 
 
 def _term(namespace: str, stated: PodAffinityTerm, weight: int) -> AffinityTerm:

@@ -42,12 +42,6 @@ class ChangeLog(Generic[T]):
         self.position += 1
         self._forgotten = self.position
 
-    def since(self, position: int) -> list[T] | None:
-        """The changes after a position, oldest first, or None if some of them are forgotten."""
-        if position < self._forgotten:
-            return None
-        return self._changed[position - self._forgotten :]
-
 
 @dataclass(slots=True)
 class Cursor(Generic[T]):
@@ -70,7 +64,6 @@ class Cursor(Generic[T]):
         """The changes since the last `commit`, oldest first; None if everything may have."""
         log, position = self.log, self.position
         self.position, self._end = UNREAD, log.position
-        # As `log.since`, without the call: every pod's decision reads several logs.
         if position < log._forgotten:
             return None
         return log._changed[position - log._forgotten :]

@@ -46,8 +46,6 @@ class ColumnError(MoorageError):
 class ColumnValues:
     """The values of one column, and the rows that could not be read."""
 
-    __slots__ = ("_column", "_errors", "_values")
-
     def __init__(self, column: Column, capacity: int) -> None:
         self._column = column
         self._values = column.empty(capacity)
@@ -102,8 +100,6 @@ class UsageColumn:
 
 class UsageValues:
     """The values of one usage column, brought up to date when they are read."""
-
-    __slots__ = ("_column", "_cursor", "_values")
 
     def __init__(self, column: UsageColumn, changes: RowLog) -> None:
         self._column = column

@@ -50,19 +50,12 @@ class RowCounter:
         for view in self.views.values():
             view.add(row, amount)
 
-    def leave(self, row: int) -> None:
-        """Subtract a row from its domains: its node is about to change."""
+    def move(self, row: int, sign: int) -> None:
+        """Subtract a row from its domains (-1) before its node changes, add it (1) afterwards."""
         amount = self.rows.get(row)
         if amount is not None:
             for view in self.views.values():
-                view.add(row, -amount)
-
-    def enter(self, row: int) -> None:
-        """Add a row to its domains: its node has changed."""
-        amount = self.rows.get(row)
-        if amount is not None:
-            for view in self.views.values():
-                view.add(row, amount)
+                view.add(row, sign * amount)
 
 
 class SelectorCounter(RowCounter):
@@ -102,8 +95,6 @@ class SelectorIndex(Generic[T]):
     label (empty ones, and those that only exclude) are candidates for every pod; they are few.
     """
 
-    __slots__ = ("_listed",)
-
     def __init__(self) -> None:
         self._listed: dict[str | None, dict[Slot, list[T]]] = {}
 
@@ -118,12 +109,11 @@ class SelectorIndex(Generic[T]):
         found: list[T] = []
         for scope in (namespace, None):
             listed = self._listed.get(scope)
-            if listed is None:
-                continue
-            found += listed.get(NO_LABEL, ())
-            for key, value in labels.items():
-                found += listed.get((key, value), ())
-                found += listed.get((key, None), ())
+            if listed is not None:
+                found += listed.get(NO_LABEL, ())
+                for key, value in labels.items():
+                    found += listed.get((key, value), ())
+                    found += listed.get((key, None), ())
         return found
 
 
@@ -172,22 +162,16 @@ class TermCounters:
         return True
 
     def matching(
-        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
-    ) -> list[TermCounter]:
-        """The terms that match a pod."""
-        candidates = self._index.candidates(namespace, labels)
-        return [c for c in candidates if c.term.matches(namespace, labels, namespace_labels)]
-
-    def matching_from(
         self,
-        start: int,
         namespace: str,
         labels: Mapping[str, str],
         namespace_labels: Mapping[str, str],
+        start: int | None = None,
     ) -> list[TermCounter]:
-        """The same among the terms in `all[start:]`."""
-        newer = self.all[start:]
-        return [c for c in newer if c.term.matches(namespace, labels, namespace_labels)]
+        """The terms that match a pod, of those in `all[start:]` only if there is a start."""
+        indexed = start is None
+        candidates = self._index.candidates(namespace, labels) if indexed else self.all[start:]
+        return [c for c in candidates if c.term.matches(namespace, labels, namespace_labels)]
 
     def _counters_of(self, namespace: str, content: bytes) -> tuple[TermCounter, ...]:
         counters = self._parsed.get((namespace, content))

@@ -47,8 +47,7 @@ class DomainSums:
         domains = len(self.column.values)
         if len(self._sums) < domains:
             # A quarter more at a time, because many nodes with new values often come together.
-            more = np.zeros(domains - len(self._sums) + domains // 4, dtype=np.int64)
-            self._sums = np.concatenate([self._sums, more])
+            self._sums = np.pad(self._sums, (0, domains - len(self._sums) + domains // 4))
         return self._sums[:domains]
 
     def at(self, value: str | None) -> int:
@@ -121,8 +120,7 @@ class EligibleRows:
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""
-        more = np.zeros(capacity - len(self.mask), dtype=np.bool_)
-        self.mask = np.concatenate([self.mask, more])
+        self.mask = np.pad(self.mask, (0, capacity - len(self.mask)))
 
 
 class DomainView(DomainSums):
@@ -190,8 +188,7 @@ class RowView:
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""
-        more = np.zeros(capacity - len(self.counts), dtype=np.int64)
-        self.counts = np.concatenate([self.counts, more])
+        self.counts = np.pad(self.counts, (0, capacity - len(self.counts)))
 
 
 def rows_in(domains: Mapping[LabelColumn, Mapping[int, int]]) -> NDArray[np.intp]:

@@ -28,24 +28,18 @@ class Images:
 
     def set(self, row: int, old: Node | None, new: Node | None) -> None:
         """Replace the images of a row by those of its new node object."""
-        if old is not None and new is not None and old.status.images == new.status.images:
+        before = () if old is None else old.status.images
+        after = () if new is None else new.status.images
+        if before == after:
             return
-        if old is not None:
-            self._remove(row, old)
-        if new is not None:
-            self._add(row, new)
-
-    def _remove(self, row: int, node: Node) -> None:
-        for reported in node.status.images:
+        for reported in before:
             for name in reported.names:
                 image = self._by_name.get(name)
                 if image is not None:
                     image.rows.discard(row)
                     if not image.rows:
                         del self._by_name[name]
-
-    def _add(self, row: int, node: Node) -> None:
-        for reported in node.status.images:
+        for reported in after:
             for name in reported.names:
                 image = self._by_name.get(name)
                 if image is None:

@@ -11,6 +11,7 @@ from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod
 from moorage.nodes.columns import Column
 from moorage.nodes.images import Image
+from moorage.nodes.resources import ZEROS
 from moorage.nodes.usage import HostPort, Placed, Usage
 
 if TYPE_CHECKING:
@@ -64,27 +65,21 @@ class NodeInfo:
 
     def allocatable(self, resource: str) -> int:
         """What the node has allocatable of a resource (cpu in milli, the rest in units)."""
-        values = self.table.allocatable_columns.values.get(resource)
-        return 0 if values is None else values[self.row]
+        return self.table.allocatable_columns.values.get(resource, ZEROS)[self.row]
 
     def requested(self, resource: str) -> int:
         """What its pods request of a resource."""
-        values = self.table.requested_columns.values.get(resource)
-        return 0 if values is None else values[self.row]
+        return self.table.requested_columns.values.get(resource, ZEROS)[self.row]
 
     def amounts(self, resource: str) -> tuple[int, int]:
         """Both at once: allocatable and requested."""
         table, row = self.table, self.row
-        allocatable = table.allocatable_columns.values.get(resource)
-        requested = table.requested_columns.values.get(resource)
-        return 0 if allocatable is None else allocatable[
-            row
-        ], 0 if requested is None else requested[row]
+        allocatable = table.allocatable_columns.values.get(resource, ZEROS)
+        return allocatable[row], table.requested_columns.values.get(resource, ZEROS)[row]
 
     def nonzero_requested(self, resource: str) -> int:
         """As `requested`, with a default for containers that request no cpu or memory."""
-        values = self.table.nonzero_columns.values.get(resource)
-        return 0 if values is None else values[self.row]
+        return self.table.nonzero_columns.values.get(resource, ZEROS)[self.row]
 
     @property
     def used_ports(self) -> Set[HostPort]:

@@ -26,8 +26,6 @@ MOST_LOOKUPS = 1024
 class InternedColumn(Generic[T]):
     """A column of codes; code 0 stands for `absent`, the value of a row without a node."""
 
-    __slots__ = ("code_of", "codes", "sizes", "values")
-
     def __init__(self, capacity: int, absent: T) -> None:
         self.values: list[T] = [absent]
         self.code_of: dict[T, int] = {absent: ABSENT}
@@ -56,15 +54,13 @@ class InternedColumn(Generic[T]):
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""
-        more = np.zeros(capacity - len(self.codes), dtype=np.intp)
-        self.sizes[ABSENT] += len(more)
-        self.codes = np.concatenate([self.codes, more])
+        more = capacity - len(self.codes)
+        self.sizes[ABSENT] += more
+        self.codes = np.pad(self.codes, (0, more))
 
 
 class LabelColumn(InternedColumn[str | None]):
     """The values of one label key; None (code 0) where a node does not have it."""
-
-    __slots__ = ("_lookups", "key")
 
     def __init__(self, capacity: int, key: str) -> None:
         super().__init__(capacity, absent=None)
@@ -101,11 +97,6 @@ class LabelColumn(InternedColumn[str | None]):
 
 class TaintColumn(InternedColumn[tuple[Taint, ...]]):
     """The taints of each node; code 0 is "no taints"."""
-
-    __slots__ = ()
-
-    def __init__(self, capacity: int) -> None:
-        super().__init__(capacity, absent=())
 
     def read(self, node: Node) -> tuple[Taint, ...]:
         return node.spec.taints

@@ -188,7 +188,7 @@ class Placements:
     def leave(self, row: int) -> None:
         """Subtract a row: its node is about to change in labels or taints, come or go."""
         for counter in self._affected(row):
-            counter.leave(row)
+            counter.move(row, -1)
         for eligibility in self._eligibilities.values():
             eligibility.leave(row)
 
@@ -197,7 +197,7 @@ class Placements:
         for eligibility in self._eligibilities.values():
             eligibility.enter(row, node)
         for counter in self._affected(row):
-            counter.enter(row)
+            counter.move(row, 1)
 
     def _affected(self, row: int) -> Iterator[RowCounter]:
         if self._table.placed[row]:
@@ -214,16 +214,16 @@ class Placements:
 
     # Views that are not used any more
 
-    def _make_room(self) -> None:
-        """Drop views if there are too many; called before a new one, which must not be dropped."""
-        if self._view_count >= self._most_views():
-            self._drop_views()
-
     def _most_views(self) -> int:
         return max(VIEW_BYTES // (8 * self._table.capacity), FEWEST_VIEWS)
 
-    def _drop_views(self) -> None:
-        """Drop the least recently used quarter of all views."""
+    def _make_room(self) -> None:
+        """Drop the least recently used quarter of all views if there are too many.
+
+        Called before a new view is made, which must not be dropped.
+        """
+        if self._view_count < self._most_views():
+            return
         counters: list[RowCounter] = [*self._counters.values(), *self.terms.all]
         views = [(view.used_at, c, key) for c in counters for key, view in c.views.items()]
         views.sort(key=lambda entry: entry[0])

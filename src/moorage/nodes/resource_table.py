@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moorage.nodes.changes import RowLog
+from moorage.nodes.changes import Cursor, RowLog
 from moorage.nodes.interning import Mask
 from moorage.nodes.resource_views import Allocatable, CountedResources, FloatLines, FreeBounds
 from moorage.nodes.resources import Floats, Ints, ResourceColumns
@@ -80,21 +80,6 @@ class ResourceRows:
 class ResourceTable(ResourceRows):
     """The amounts of all rows, and a log of changed rows."""
 
-    __slots__ = (
-        "_allocatable",
-        "_bounds",
-        "_index",
-        "_lines",
-        "_resources",
-        "active_rows",
-        "allocatable_columns",
-        "capacity",
-        "changes",
-        "nonzero_columns",
-        "pod_counts",
-        "requested_columns",
-    )
-
     def __init__(self, capacity: int) -> None:
         self._resources = self
         self._index = slice(None)
@@ -131,7 +116,7 @@ class ResourceTable(ResourceRows):
         if lines is None:
             if len(self._lines) >= MOST_LINES:
                 self._lines.clear()
-            lines = FloatLines(self.changes, resources, free=free, factor=factor)
+            lines = FloatLines(Cursor(self.changes), resources, free, factor)
             self._lines[resources, free, factor] = lines
         return lines
 
@@ -144,8 +129,8 @@ class ResourceTable(ResourceRows):
 
     def _grow(self, capacity: int) -> None:
         more = capacity - self.capacity
-        self.active_rows = np.concatenate([self.active_rows, np.zeros(more, dtype=np.bool_)])
-        self.pod_counts = np.concatenate([self.pod_counts, np.zeros(more, dtype=np.int64)])
+        self.active_rows = np.pad(self.active_rows, (0, more))
+        self.pod_counts = np.pad(self.pod_counts, (0, more))
         for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             resources.grow(capacity)
         self._allocatable.clear()

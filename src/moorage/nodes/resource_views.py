@@ -5,7 +5,7 @@ before and read none of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from moorage.api.requests import PODS
 from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 from moorage.nodes.interning import Mask
-from moorage.nodes.resources import Floats, Ints, ResourceColumns
+from moorage.nodes.resources import ZEROS, Floats, Ints, ResourceColumns, Zeros
 
 if TYPE_CHECKING:
     from moorage.nodes.resource_table import ResourceTable
@@ -57,33 +57,21 @@ class Allocatable:
         return Allocatable(amounts, divisors, self.largest, self.by_all)
 
 
-class _Zeros:
-    """The amounts of a resource that no row has."""
-
-    def __getitem__(self, row: int) -> int:
-        return 0
+Amounts = list[int] | Zeros
 
 
-ZEROS = _Zeros()
-Amounts = list[int] | _Zeros
-
-
+@dataclass(slots=True)
 class FloatLines:
     """What pods request of several resources, or what they leave free, as lines of one array."""
 
-    __slots__ = ("_cursor", "_factor", "_free", "_resources", "_sources", "_values")
-
-    def __init__(
-        self, changes: RowLog, resources: CountedResources, *, free: bool, factor: int = 1
-    ) -> None:
-        self._cursor = Cursor(changes)
-        self._resources = resources
-        self._free = free
-        # All amounts are multiplied by it.
-        self._factor = factor
-        self._values: Floats = np.zeros((0, 0))
-        # Requested and allocatable amounts by row, once every resource has a column.
-        self._sources: list[tuple[Amounts, Amounts | None]] | None = None
+    _cursor: Cursor[int]
+    _resources: CountedResources
+    _free: bool
+    # All amounts are multiplied by it.
+    _factor: int
+    _values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    # Requested and allocatable amounts by row, once every resource has a column.
+    _sources: list[tuple[Amounts, Amounts | None]] | None = None
 
     def current(self, table: "ResourceTable") -> Floats:
         """The array, up to date; callers must not write to it."""
@@ -91,18 +79,15 @@ class FloatLines:
         if cursor.position != table.changes.position:
             rows = cursor.changed()
             if rows is None or len(rows) > table.capacity:
-                self._write_all(table)
+                self._values = np.empty((len(self._resources), table.capacity))
+                self._sources = None
+                self._write(table, slice(None))
             elif len(rows) > FEW_ROWS:
                 self._write(table, np.array(rows, dtype=np.intp))
             else:
                 self._write_few(table, rows)
             cursor.commit()
         return self._values
-
-    def _write_all(self, table: "ResourceTable") -> None:
-        self._values = np.empty((len(self._resources), table.capacity))
-        self._sources = None
-        self._write(table, slice(None))
 
     def _write(self, table: "ResourceTable", rows: slice | np.ndarray) -> None:
         for line, (resource, defaulted) in enumerate(self._resources):
@@ -138,8 +123,6 @@ class FreeBounds:
     follows the rows that changed. When the node with the least gets more, the bound is loose; it is
     computed again from all rows, but only when a request exceeds it.
     """
-
-    __slots__ = ("_bounds", "_cursor")
 
     def __init__(self, changes: RowLog) -> None:
         self._cursor = Cursor(changes)
@@ -184,29 +167,27 @@ class FreeBounds:
         self._cursor.commit()
 
 
+@dataclass(slots=True)
 class FreeBound:
     """The least that any node has free of one resource."""
 
-    __slots__ = ("_defaulted", "_resource", "allocatable", "is_tight", "least", "requested", "row")
-
-    def __init__(self, resource: str, defaulted: bool) -> None:  # noqa: FBT001 - a CountedResource
-        self._resource = resource
-        self._defaulted = defaulted
-        # No node has less; whether a node has exactly this, and which node has or had it.
-        self.least = 0
-        self.is_tight = False
-        self.row = -1
-        # Amounts by row; None while the resource has no column.
-        self.requested: list[int] | Ints | None = None
-        self.allocatable: list[int] | None = None
+    resource: str
+    defaulted: bool
+    # No node has less; whether a node has exactly this, and which node has or had it.
+    least: int = 0
+    is_tight: bool = False
+    row: int = -1
+    # Amounts by row; None while the resource has no column.
+    requested: list[int] | Ints | None = None
+    allocatable: list[int] | None = None
 
     def compute(self, table: "ResourceTable") -> None:
         """Compute the bound from all rows."""
-        resource = self._resource
+        resource = self.resource
         if resource == PODS:  # Every pod takes one.
             requested = self.requested = table.pod_counts
         else:
-            columns = table.requested_of(defaulted=self._defaulted)
+            columns = table.requested_of(defaulted=self.defaulted)
             requested, self.requested = columns[resource], columns.values.get(resource)
         self.allocatable = table.allocatable_columns.values.get(resource)
         free = table.allocatable_columns[resource] - requested

@@ -13,10 +13,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+class Zeros:
+    """The amounts of a resource that no row has."""
+
+    def __getitem__(self, row: int) -> int:
+        return 0
+
+
+ZEROS = Zeros()
+
+
 class ResourceColumns:
     """Amounts per resource and row; an unknown name is a column of zeros."""
-
-    __slots__ = ("_capacity", "_zeros", "columns", "values")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -27,11 +35,6 @@ class ResourceColumns:
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns.get(name, self._zeros)
-
-    def at(self, name: str, row: int) -> int:
-        """One amount."""
-        values = self.values.get(name)
-        return 0 if values is None else values[row]
 
     def of_row(self, row: int) -> dict[str, int]:
         """All amounts of a row that are not zero."""
@@ -65,7 +68,7 @@ class ResourceColumns:
         """Add rows up to a capacity."""
         more = capacity - self._capacity
         for name, column in self.columns.items():
-            self.columns[name] = np.concatenate([column, np.zeros(more, dtype=np.int64)])
+            self.columns[name] = np.pad(column, (0, more))
             self.values[name].extend([0] * more)
         self._capacity = capacity
         self._zeros = _zeros(capacity)

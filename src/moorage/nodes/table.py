@@ -128,26 +128,6 @@ class TableSlice(Rows):
 class NodeTable(ResourceTable, Rows):
     """All rows."""
 
-    __slots__ = (
-        "_columns",
-        "_free",
-        "_labels",
-        "_table",
-        "_usage_columns",
-        "images",
-        "names",
-        "node_changes",
-        "node_count",
-        "nodes",
-        "placed",
-        "placements",
-        "ports",
-        "row_of",
-        "taints",
-        "volumes",
-        "zone_order",
-    )
-
     def __init__(self, capacity: int = SMALLEST) -> None:
         super().__init__(capacity)
         self._table = self
@@ -160,7 +140,7 @@ class NodeTable(ResourceTable, Rows):
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
         self._labels: dict[str, LabelColumn] = {}
-        self.taints = TaintColumn(capacity)
+        self.taints = TaintColumn(capacity, absent=())
         self.ports = HostPorts()
         self.volumes = VolumeUses()
         self.images = Images()

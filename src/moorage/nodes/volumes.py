@@ -74,21 +74,15 @@ def claim_use(namespace: str, claim: str) -> Use:
     return (CLAIM, f"{namespace}/{claim}")
 
 
-def ephemeral_use(namespace: str, claim: str) -> Use:
-    """The use of a pod's own ephemeral claim."""
-    return (EPHEMERAL, f"{namespace}/{claim}")
-
-
 def uses_of(pod: Pod) -> Iterator[Use]:
     """What the volumes of a pod use, volume by volume."""
     for volume in pod.spec.volumes:
         claim = claims.name_of(pod, volume)
         if claim is None:
             yield from disks(volume)
-        elif volume.ephemeral is None:
-            yield claim_use(pod.namespace, claim)
         else:
-            yield ephemeral_use(pod.namespace, claim)
+            kind = CLAIM if volume.ephemeral is None else EPHEMERAL
+            yield (kind, f"{pod.namespace}/{claim}")
 
 
 # Disks that pods name themselves

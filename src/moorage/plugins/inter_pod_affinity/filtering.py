@@ -82,14 +82,14 @@ class TopologyCounts:
         return TopologyCounts(self.views, dict(self.corrections))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FilterToken:
     """What verdicts were computed from."""
 
     filter_views: FilterViews
     is_first: bool
-    # The position in the log of each view.
-    positions: list[int]
+    # In the log of each view.
+    cursors: list[mp.Cursor[tuple[int, int]]]
 
 
 @dataclass(slots=True)
@@ -159,22 +159,21 @@ class AffinityCounts:
         """The rows whose verdict may have changed: a count became zero or nonzero."""
         filter_views = self.filter_views
         is_first = bool(filter_views.affinity) and self._is_first()
-        now = FilterToken(
-            filter_views, is_first, [view.turned.position for view in filter_views.views]
-        )
+        changed: dict[mp.LabelColumn, dict[int, int]] | None = {}
         if since is None or since.filter_views is not filter_views or since.is_first != is_first:
-            return now, None
-        changed: dict[mp.LabelColumn, dict[int, int]] = {}
-        for view, before, position in zip(
-            filter_views.views, since.positions, now.positions, strict=True
-        ):
-            if before != position:
-                # Not a Cursor: the position belongs to the template, whose token holds it.
-                domains = None if position - before > MOST_CHANGES else view.turned.since(before)
-                if domains is None:
-                    return now, None
-                changed.setdefault(view.column, {}).update(domains)
-        return now, mp.few_rows_in(changed)
+            changed = None
+            cursors = [mp.Cursor(view.turned) for view in filter_views.views]
+            since = FilterToken(filter_views, is_first, cursors)
+        for view, cursor in zip(filter_views.views, since.cursors, strict=True):
+            number = cursor.log.position - cursor.position
+            if number:
+                domains = cursor.changed()
+                if domains is None or number > MOST_CHANGES:
+                    changed = None
+                elif changed is not None:
+                    changed.setdefault(view.column, {}).update(domains)
+                cursor.commit()
+        return since, None if changed is None else mp.few_rows_in(changed)
 
     def verdicts(self, table: mp.NodeTable, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: computed per domain, then copied to the rows."""

@@ -74,8 +74,9 @@ class MatchingTerms:
     def add_new(self, template: "TemplateTerms", placements: mp.Placements) -> None:
         """Add the terms that were not known before."""
         terms = placements.terms
-        pod = (template.namespace, template.labels, self.namespace_labels)
-        newer = terms.matching_from(self.terms_seen, *pod)
+        newer = terms.matching(
+            template.namespace, template.labels, self.namespace_labels, self.terms_seen
+        )
         self.terms_seen = len(terms.all)
         if newer:
             self.others += newer
