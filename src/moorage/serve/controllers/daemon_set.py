@@ -16,20 +16,15 @@ from moorage.api.pod import Toleration
 from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import CreateObject, DeleteObject, Write
+from moorage.serve.controllers.writes import Create, Delete, Write
 
 KIND = "apps/DaemonSet"
 REVISION_LABEL = "controller-revision-hash"
 GENERATION_LABEL = "pod-template-generation"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-_TOLERATED = (
-    ("not-ready", "NoExecute"),
-    ("unreachable", "NoExecute"),
-    ("disk-pressure", "NoSchedule"),
-    ("memory-pressure", "NoSchedule"),
-    ("pid-pressure", "NoSchedule"),
-    ("unschedulable", "NoSchedule"),
+_TOLERATED = dict.fromkeys(("not-ready", "unreachable"), "NoExecute") | dict.fromkeys(
+    ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"), "NoSchedule"
 )
 
 
@@ -45,20 +40,13 @@ EligibilityByNode = Mapping[str, Eligibility]
 
 
 def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the set's pods and all nodes, and decide."""
+    """Create and delete pods per node, and set the status."""
     owned, adoptions = ownership.claim(workload, "Pod", index)
     yield from adoptions
-    yield from decide(workload, owned, index.all("Node"), now)
-
-
-def decide(
-    workload: Object, owned: Sequence[Object], nodes: Sequence[Object], now: float
-) -> Iterator[Write]:
-    """The pods to create and to delete, and the status."""
     by_node: dict[str, list[Object]] = {}
     for pod in owned:
         by_node.setdefault(target_node(pod), []).append(pod)
-    eligible = {objects.name(node): eligibility(workload, node) for node in nodes}
+    eligible = {objects.name(node): eligibility(workload, node) for node in index.all("Node")}
     if not objects.is_terminating(workload):
         for node, rule in eligible.items():
             yield from _reconcile_node(workload, node, by_node.get(node, []), rule)
@@ -72,12 +60,12 @@ def _reconcile_node(
     active = [pod for pod in existing if pods.is_active(pod)]
     for pod in existing:
         if pods.is_ended(pod) and not objects.is_terminating(pod):
-            yield DeleteObject(pod)
+            yield Delete(pod)
     if rule.should_run and not existing:
-        yield CreateObject(pod_for(workload, node))
+        yield Create(pod_for(workload, node))
     else:
         surplus = sorted(active, key=pods.created_at)[1:] if rule.may_stay else active
-        yield from map(DeleteObject, surplus)
+        yield from map(Delete, surplus)
 
 
 def _replace_old_pods(
@@ -87,13 +75,11 @@ def _replace_old_pods(
     strategy = objects.spec(workload).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return
-    nodes = _nodes_to_run(eligible)
-    limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
-    max_unavailable = max(
-        1, objects.int_or_percent(1 if limit is None else limit, len(nodes), round_up=True)
-    )
+    nodes = [node for node, rule in eligible.items() if rule.should_run]
+    limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
+    max_unavailable = max(1, objects.int_or_percent(limit, len(nodes), round_up=True))
     min_ready = objects.spec_number(workload, "minReadySeconds")
-    current = revision(workload)
+    current = objects.template_hash(objects.template(workload))
     available, old = 0, []
     for node in nodes:
         active = [pod for pod in by_node.get(node, ()) if pods.is_active(pod)]
@@ -105,11 +91,7 @@ def _replace_old_pods(
         if healthy and unavailable >= max_unavailable:
             return
         unavailable += healthy
-        yield DeleteObject(pod)
-
-
-def _nodes_to_run(eligible: EligibilityByNode) -> list[str]:
-    return [node for node, rule in eligible.items() if rule.should_run]
+        yield Delete(pod)
 
 
 def eligibility(workload: Object, node: Object) -> Eligibility:
@@ -119,9 +101,8 @@ def eligibility(workload: Object, node: Object) -> Eligibility:
         return Eligibility(should_run=False, may_stay=False)
     tolerations = msgspec.convert(_tolerations(spec), tuple[Toleration, ...])
     taints = msgspec.convert(objects.spec(node).get("taints") or [], tuple[Taint, ...])
-    effects = {
-        taint.effect for taint in taints if not selectors.tolerates_any(tolerations, taint)
-    } - {"PreferNoSchedule"}
+    repelling = [each for each in taints if not selectors.tolerates_any(tolerations, each)]
+    effects = {taint.effect for taint in repelling} - {"PreferNoSchedule"}
     return Eligibility(should_run=not effects, may_stay="NoExecute" not in effects)
 
 
@@ -144,12 +125,10 @@ def _selects(spec: Mapping[str, Any], node: Object) -> bool:
 
 def _tolerations(spec: Mapping[str, Any]) -> list[Object]:
     """The template's tolerations, and those that every DaemonSet pod gets."""
-    tolerated = list(_TOLERATED)
-    if spec.get("hostNetwork"):
-        tolerated.append(("network-unavailable", "NoSchedule"))
+    network = {"network-unavailable": "NoSchedule"} if spec.get("hostNetwork") else {}
     added = [
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
-        for key, effect in tolerated
+        for key, effect in (_TOLERATED | network).items()
     ]
     own = list(spec.get("tolerations") or ())
     return own + [each for each in added if each not in own]
@@ -158,7 +137,7 @@ def _tolerations(spec: Mapping[str, Any]) -> list[Object]:
 def pod_for(workload: Object, node: str) -> Object:
     """The set's pod for a node: its affinity admits that node only."""
     labels = {
-        REVISION_LABEL: revision(workload),
+        REVISION_LABEL: objects.template_hash(objects.template(workload)),
         GENERATION_LABEL: str(workload["metadata"].get("generation", 1)),
     }
     pod = pods.from_template(workload, objects.template(workload), **labels)
@@ -186,10 +165,6 @@ def target_node(pod: Object) -> str:
     return ""
 
 
-def revision(workload: Object) -> str:
-    return objects.template_hash(objects.template(workload))
-
-
 def pod_revision(pod: Object) -> str:
     return objects.labels(pod).get(REVISION_LABEL, "")
 
@@ -198,11 +173,11 @@ def _status(
     workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, now: float
 ) -> Iterator[Write]:
     min_ready = objects.spec_number(workload, "minReadySeconds")
-    nodes = _nodes_to_run(eligible)
+    nodes = [node for node, rule in eligible.items() if rule.should_run]
     oldest = {node: min(found, key=pods.created_at) for node, found in by_node.items() if found}
     running = [oldest[node] for node in nodes if node in oldest]
     available = sum(pods.is_available(pod, min_ready, now) for pod in running)
-    latest = revision(workload)
+    latest = objects.template_hash(objects.template(workload))
     changed = objects.with_status(
         workload,
         desiredNumberScheduled=len(nodes),

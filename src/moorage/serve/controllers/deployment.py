@@ -8,20 +8,13 @@ complete              delete old sets beyond revisionHistoryLimit
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from moorage.serve import timestamps
 from moorage.serve.controllers import objects, ownership, pods, rollout, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.rollout import ReplicaCount, RolloutLimits
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 
 KIND = "apps/Deployment"
 HASH_LABEL = "pod-template-hash"
@@ -35,42 +28,34 @@ PRIVATE_ANNOTATIONS = (
     MAX_REPLICAS,
     "kubectl.kubernetes.io/last-applied-configuration",
 )
-# The default of progressDeadlineSeconds.
-PROGRESS_SECONDS = 600
 TIMED_OUT = "ProgressDeadlineExceeded"
 
 
 def reconcile(deployment: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the Deployment's sets, and decide."""
+    """Create, scale and delete the Deployment's sets, and set its status."""
     sets, adoptions = ownership.claim(deployment, "apps/ReplicaSet", index)
     yield from adoptions
     if adoptions:
         return  # The adopted sets come back as changes, which reconcile again.
-    ended = all(
-        pods.is_ended(pod)
-        for each in sets
-        if not has_template_of(deployment, each)
-        for pod in index.controlled("Pod", objects.uid(each))
-    )
-    yield from decide(deployment, sets, now, old_pods_ended=ended)
-
-
-def decide(
-    deployment: Object, sets: Sequence[Object], now: float, *, old_pods_ended: bool
-) -> Iterator[Write]:
-    """The sets to create, scale and delete, and the status."""
-    by_age = sorted(sets, key=lambda each: (pods.created_at(each), objects.name(each)))
-    new = next((each for each in by_age if has_template_of(deployment, each)), None)
-    old = [each for each in by_age if each is not new]
     if objects.is_terminating(deployment):
         return
+    by_age = sorted(sets, key=lambda each: (pods.created_at(each), objects.name(each)))
+    matching = [each for each in by_age if has_template_of(deployment, each)]
+    new = matching[0] if matching else None
+    old = [each for each in by_age if each is not new]
+    old_pods_ended = all(
+        pods.is_ended(pod)
+        for each in old
+        if each not in matching
+        for pod in index.controlled("Pod", objects.uid(each))
+    )
     sizes: dict[str, int] = {}
     if _was_scaled(deployment, sets) or objects.spec(deployment).get("paused"):
         sizes = _scaled_sizes(deployment, new, old)
     elif _is_recreate(deployment):
         sizes = {objects.name(each): 0 for each in old}
         if new is None and old_pods_ended and not any(map(objects.replicas, old)):
-            yield CreateObject(new_set(deployment, old, objects.replicas(deployment)))
+            yield Create(new_set(deployment, old, objects.replicas(deployment)))
         elif new is not None and (old_pods_ended or objects.replicas(new)):
             sizes[objects.name(new)] = objects.replicas(deployment)
     else:
@@ -78,7 +63,7 @@ def decide(
         counts = [replica_count(each) for each in old]
         if new is None:
             size = rollout.new_size(limit, ReplicaCount(0, 0), counts)
-            yield CreateObject(new_set(deployment, old, size))
+            yield Create(new_set(deployment, old, size))
         else:
             size = rollout.new_size(limit, replica_count(new), counts)
             sizes[objects.name(new)] = size
@@ -126,11 +111,8 @@ def new_set(deployment: Object, old: Sequence[Object], size: int) -> Object:
     spec = objects.spec(deployment)
     selected = spec.get("selector") or {}
     match_labels = {**(selected.get("matchLabels") or {}), HASH_LABEL: hashed}
-    own = {
-        key: value
-        for key, value in objects.annotations(deployment).items()
-        if key not in PRIVATE_ANNOTATIONS
-    }
+    given = objects.annotations(deployment).items()
+    own = {key: value for key, value in given if key not in PRIVATE_ANNOTATIONS}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -178,7 +160,7 @@ def _resize(
         changed = objects.with_spec(changed, replicas=size)
     # The annotations of old sets without replicas are not read.
     if changed != each and (is_new or size or objects.replicas(each)):
-        yield UpdateObject(changed)
+        yield Update(changed)
 
 
 def _delete_old_sets(
@@ -188,13 +170,15 @@ def _delete_old_sets(
     kept = objects.spec_number(deployment, "revisionHistoryLimit", 10)
     if new is None or not is_complete(deployment, new, old):
         return
-    empty = [each for each in old if not objects.replicas(each) and _is_scaled_down(each)]
-    yield from map(DeleteObject, sorted(empty, key=revision)[: max(0, len(old) - kept)])
-
-
-def _is_scaled_down(each: Object) -> bool:
-    current = objects.status_number(each, "observedGeneration") >= objects.generation(each)
-    return current and not objects.status(each).get("replicas") and not objects.is_terminating(each)
+    empty = [
+        each
+        for each in old
+        if not objects.replicas(each)
+        and not objects.status(each).get("replicas")
+        and not objects.is_terminating(each)
+        and objects.status_number(each, "observedGeneration") >= objects.generation(each)
+    ]
+    yield from map(Delete, sorted(empty, key=revision)[: max(0, len(old) - kept)])
 
 
 # Sizes -----------------------------------------------------------------------------------------
@@ -255,20 +239,17 @@ def with_updated_status(
 ) -> Object:
     """The Deployment with its current status; `new` and `old` are its ReplicaSets."""
     sets = _all_sets(new, old)
-    counts: dict[str, Any] = {
-        "replicas": status_total(sets, "replicas"),
-        "updatedReplicas": 0 if new is None else status_total([new], "replicas"),
-        "readyReplicas": status_total(sets, "readyReplicas"),
-        "availableReplicas": status_total(sets, "availableReplicas"),
-    }
-    replicas = sum(map(objects.replicas, sets))
-    counts["unavailableReplicas"] = max(0, replicas - counts["availableReplicas"])
+    available = status_total(sets, "availableReplicas")
     changed = objects.with_status(
         deployment,
         observedGeneration=objects.generation(deployment),
-        **{key: value or None for key, value in counts.items()},
+        replicas=status_total(sets, "replicas") or None,
+        updatedReplicas=None if new is None else status_total([new], "replicas") or None,
+        readyReplicas=status_total(sets, "readyReplicas") or None,
+        availableReplicas=available or None,
+        unavailableReplicas=max(0, sum(map(objects.replicas, sets)) - available) or None,
     )
-    enough = counts["availableReplicas"] >= min_available
+    enough = available >= min_available
     changed = objects.with_condition(
         changed,
         timestamps.to_text(now),
@@ -277,7 +258,9 @@ def with_updated_status(
         reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
         message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
     )
-    moved = _replica_counts(changed) != _replica_counts(deployment)
+    progress = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    before, after = objects.status(deployment), changed["status"]
+    moved = any(before.get(field) != after.get(field) for field in progress)
     return _with_progress(changed, new, old, now, moved=moved)
 
 
@@ -300,15 +283,8 @@ def _with_progress(
         return changed
     same = (known.get("reason"), known.get("status")) == (reason, status)
     since = known.get("lastUpdateTime", at) if same and not moved else at
-    return objects.with_condition(
-        changed,
-        at,
-        type="Progressing",
-        status=status,
-        reason=reason,
-        message=message,
-        lastUpdateTime=since,
-    )
+    fields = {"status": status, "reason": reason, "message": message, "lastUpdateTime": since}
+    return objects.with_condition(changed, at, type="Progressing", **fields)
 
 
 def progress_deadline(deployment: Object) -> float | None:
@@ -317,15 +293,8 @@ def progress_deadline(deployment: Object) -> float | None:
     done = known.get("reason") in ("NewReplicaSetAvailable", TIMED_OUT)
     if not known or done or objects.spec(deployment).get("paused"):
         return None
-    seconds = objects.spec_number(deployment, "progressDeadlineSeconds", PROGRESS_SECONDS)
+    seconds = objects.spec_number(deployment, "progressDeadlineSeconds", 600)
     return timestamps.to_seconds(known.get("lastUpdateTime")) + seconds
-
-
-def _replica_counts(deployment: Object) -> list[Any]:
-    """The counts that change while a rollout progresses."""
-    status = objects.status(deployment)
-    fields = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-    return [status.get(field) for field in fields]
 
 
 def is_complete(deployment: Object, new: Object, old: Sequence[Object]) -> bool:

@@ -19,38 +19,11 @@ SCALED = ("apps/ReplicaSet", "apps/StatefulSet", "apps/Deployment", "Replication
 
 
 def reconcile(budget: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the pods that the budget covers, and decide."""
-    selector = objects.selector(budget)
+    """Set the status: how many pods are healthy, have to be, and may be evicted."""
+    selector, spec = objects.selector(budget), objects.spec(budget)
     found = index.all("Pod", objects.namespace(budget))
     covered = [pod for pod in found if selector.matches(objects.labels(pod))]
-    yield from decide(budget, covered, expected_pods(covered, index), now)
-
-
-def expected_pods(covered: Sequence[Object], index: ObjectIndex) -> int:
-    """The replicas of the pods' controllers, plus the pods without one."""
-    replicas: dict[str, int] = {}
-    without_controller = 0
-    for pod in covered:
-        top = _top_controller(pod, index)
-        if top is None:
-            without_controller += 1
-        else:
-            replicas[objects.uid(top)] = objects.replicas(top)
-    return without_controller + sum(replicas.values())
-
-
-def _top_controller(pod: Object, index: ObjectIndex) -> Object | None:
-    """The topmost scalable owner of a pod."""
-    found = None
-    owner = index.by_uid(objects.controller_uid(pod))
-    while owner is not None and objects.kind_of(owner) in SCALED:
-        found, owner = owner, index.by_uid(objects.controller_uid(owner))
-    return found
-
-
-def decide(budget: Object, covered: Sequence[Object], expected: int, now: float) -> Iterator[Write]:
-    """The status: how many pods are healthy, have to be, and may be evicted."""
-    spec = objects.spec(budget)
+    expected = expected_pods(covered, index)
     min_available = spec.get("minAvailable")
     if isinstance(min_available, int):
         desired, total = min_available, len(covered)
@@ -87,6 +60,28 @@ def decide(budget: Object, covered: Sequence[Object], expected: int, now: float)
     if granted:
         first = min(timestamps.to_seconds(at) for at in granted.values())
         yield RequeueAt(first + EVICTION_SECONDS)
+
+
+def expected_pods(covered: Sequence[Object], index: ObjectIndex) -> int:
+    """The replicas of the pods' controllers, plus the pods without one."""
+    replicas: dict[str, int] = {}
+    without_controller = 0
+    for pod in covered:
+        top = _top_controller(pod, index)
+        if top is None:
+            without_controller += 1
+        else:
+            replicas[objects.uid(top)] = objects.replicas(top)
+    return without_controller + sum(replicas.values())
+
+
+def _top_controller(pod: Object, index: ObjectIndex) -> Object | None:
+    """The topmost scalable owner of a pod."""
+    found = None
+    owner = index.by_uid(objects.controller_uid(pod))
+    while owner is not None and objects.kind_of(owner) in SCALED:
+        found, owner = owner, index.by_uid(objects.controller_uid(owner))
+    return found
 
 
 def _granted_evictions(budget: Object, covered: Sequence[Object], now: float) -> dict[str, str]:

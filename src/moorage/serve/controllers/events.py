@@ -2,7 +2,7 @@
 
 from moorage.serve.controllers import deployment, job, objects, replica_set, stateful_set
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import CreateObject, DeleteObject, UpdateObject
+from moorage.serve.controllers.writes import Create, Delete, Update
 from moorage.serve.event_writer import NewEvent
 
 REPORTERS = {
@@ -17,17 +17,17 @@ REPORTERS = {
 
 def event_for_write(
     owner: Object,
-    write: CreateObject | UpdateObject | DeleteObject,
+    write: Create | Update | Delete,
     written: Object,
     before: Object | None,
 ) -> NewEvent | None:
     """The Event of a write that succeeded; `before` is the object that it replaced."""
     kind, name = objects.kind_of(owner), objects.name(written)
     if kind == deployment.KIND:
-        return None if isinstance(write, DeleteObject) else _scaling_event(owner, written, before)
-    if isinstance(write, UpdateObject):
+        return None if isinstance(write, Delete) else _scaling_event(owner, written, before)
+    if isinstance(write, Update):
         return _job_event(written, before) if objects.kind_of(written) == job.KIND else None
-    verb = "Create" if isinstance(write, CreateObject) else "Delete"
+    verb = "Create" if isinstance(write, Create) else "Delete"
     parent = objects.name(owner)
     match objects.kind_of(written):
         case "Pod" if kind == stateful_set.KIND:

@@ -13,13 +13,7 @@ from collections.abc import Iterator, Sequence
 from moorage.serve.controllers import objects, ownership, pods
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import (
-    BACKGROUND,
-    FOREGROUND,
-    DeleteObject,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import BACKGROUND, FOREGROUND, Delete, Update, Write
 
 FOREGROUND_FINALIZER = "foregroundDeletion"
 ORPHAN_FINALIZER = "orphan"
@@ -50,10 +44,10 @@ def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator
         return
     if solid:
         kept = [each for each in objects.owners(obj) if each.get("uid") in solid]
-        yield UpdateObject(objects.with_metadata(obj, ownerReferences=kept))
+        yield Update(objects.with_metadata(obj, ownerReferences=kept))
     else:
         # While an owner waits, the dependents of this object have to be deleted before it as well.
-        yield DeleteObject(obj, propagation=FOREGROUND if waiting else BACKGROUND)
+        yield Delete(obj, propagation=FOREGROUND if waiting else BACKGROUND)
 
 
 def _is_foreground_deleted(owner: Object) -> bool:
@@ -65,12 +59,12 @@ def finish_owner(obj: Object, dependents: Sequence[Object]) -> Iterator[Write]:
     uid = objects.uid(obj)
     if ORPHAN_FINALIZER in objects.finalizers(obj):
         for each in dependents:
-            yield UpdateObject(ownership.released(each, uid))
-        yield UpdateObject(objects.without_finalizer(obj, ORPHAN_FINALIZER))
+            yield Update(ownership.released(each, uid))
+        yield Update(objects.without_finalizer(obj, ORPHAN_FINALIZER))
     elif FOREGROUND_FINALIZER in objects.finalizers(obj) and not any(
         _blocks(each, uid) for each in dependents
     ):
-        yield UpdateObject(objects.without_finalizer(obj, FOREGROUND_FINALIZER))
+        yield Update(objects.without_finalizer(obj, FOREGROUND_FINALIZER))
 
 
 def _blocks(dependent: Object, uid: str) -> bool:
@@ -89,12 +83,12 @@ def is_orphaned_pod(pod: Object, index: ObjectIndex) -> bool:
 def delete_orphaned_pod(pod: Object) -> Iterator[Write]:
     """Fail and delete a pod that no kubelet can stop any more."""
     if not pods.is_ended(pod):
-        yield UpdateObject(
+        yield Update(
             objects.with_status(
                 pod, phase="Failed", reason="NodeLost", message="PodGC: node no longer exists"
             )
         )
-    yield DeleteObject(pod, grace_seconds=0)
+    yield Delete(pod, grace_seconds=0)
 
 
 def reconcile_namespace(namespace: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -103,12 +97,12 @@ def reconcile_namespace(namespace: Object, index: ObjectIndex, now: float) -> It
         return
     if objects.status(namespace).get("phase") != "Terminating":
         namespace = objects.with_status(namespace, phase="Terminating")
-        yield UpdateObject(namespace)
+        yield Update(namespace)
     content = index.in_namespace(objects.name(namespace))
     for obj in content:
         if not objects.is_terminating(obj):
-            yield DeleteObject(obj)
+            yield Delete(obj)
     if not content:
         finalizers = objects.spec(namespace).get("finalizers") or []
         left = [each for each in finalizers if each != NAMESPACE_FINALIZER]
-        yield UpdateObject(objects.with_spec(namespace, finalizers=left))
+        yield Update(objects.with_spec(namespace, finalizers=left))

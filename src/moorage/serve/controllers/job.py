@@ -6,19 +6,12 @@ the count increases. This is Kubernetes' own protocol.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
 from moorage.serve import timestamps
 from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 
 KIND = "batch/Job"
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -28,15 +21,11 @@ MAX_BACKOFF_SECONDS = 600.0
 
 
 def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the Job's pods, and decide."""
+    """Count ended pods, create and delete pods, and set the status."""
     owned, adoptions = ownership.claim(job, "Pod", index)
-    yield from adoptions
-    if not adoptions:
-        yield from decide(job, owned, now)
-
-
-def decide(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
-    """The pods to create and to delete, the counts, and the status."""
+    if adoptions:
+        yield from adoptions
+        return  # The adopted pods come back as changes, which reconcile again.
     if objects.is_terminating(job):
         yield from _remove_finalizers(_tracked(owned))
         return
@@ -46,17 +35,17 @@ def decide(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
     job, counting = _count(job, owned)
     yield from counting
     active = [pod for pod in owned if pods.is_active(pod)]
-    result = _result(job, owned, now)
-    if result is not None:
-        doomed = active
-        status = _with_result(job, result, now)
+    if result := _result(job, active, now):
+        doomed, at = active, timestamps.to_text(now)
+        job = objects.with_condition(job, at, **result)
+        if result["type"] == "Complete":
+            job = objects.with_status(job, completionTime=at)
     else:
         new, doomed, requeue_at = _pod_changes(job, owned, active, now)
-        yield from map(CreateObject, new)
+        yield from map(Create, new)
         yield from writes.requeue(requeue_at)
-        status = job
-    yield from map(DeleteObject, doomed)
-    yield from _status(status, len(active) - len(doomed), active, now)
+    yield from map(Delete, doomed)
+    yield from _status(job, len(active) - len(doomed), active, now)
 
 
 def release(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -68,7 +57,7 @@ def release(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
 
 def _remove_finalizers(finished: Sequence[Object]) -> Iterator[Write]:
     for pod in finished:
-        yield UpdateObject(objects.without_finalizer(pod, FINALIZER))
+        yield Update(objects.without_finalizer(pod, FINALIZER))
 
 
 # Counting --------------------------------------------------------------------------------------
@@ -100,7 +89,7 @@ def _count(job: Object, owned: Sequence[Object]) -> tuple[Object, list[Write]]:
             uncounted[result].append(objects.uid(pod))
     before: list[Write] = []
     if ended:
-        before.append(UpdateObject(objects.with_status(job, uncountedTerminatedPods=uncounted)))
+        before.append(Update(objects.with_status(job, uncountedTerminatedPods=uncounted)))
         before += _remove_finalizers(ended)
     if not any(uncounted.values()):
         return job, before
@@ -154,13 +143,11 @@ def _pod_changes(
 
 def _back_off_until(job: Object, owned: Sequence[Object]) -> float:
     """When the next pod may be created after a failure; the delay doubles with each failure."""
-    latest = max(
-        (_ended_at(pod) for pod in owned if pods.phase(pod) == "Failed"), default=float("-inf")
-    )
-    if not failed(job):
+    ends = [_ended_at(pod) for pod in owned if pods.phase(pod) == "Failed"]
+    if not failed(job) or not ends:
         return float("-inf")
     delay: float = min(BACKOFF_SECONDS * 2.0 ** min(failed(job) - 1, 10), MAX_BACKOFF_SECONDS)
-    return latest + delay
+    return max(ends) + delay
 
 
 def _ended_at(pod: Object) -> float:
@@ -222,46 +209,31 @@ def _format_ranges(numbers: set[int]) -> str:
 # Results ---------------------------------------------------------------------------------------
 
 
-class JobResult(NamedTuple):
-    """The condition that ends a Job."""
-
-    type: str
-    reason: str
-    message: str
-
-
 def is_finished(job: Object) -> bool:
     return any(objects.is_condition_true(job, type_) for type_ in ("Complete", "Failed"))
 
 
-def _result(job: Object, owned: Sequence[Object], now: float) -> JobResult | None:
-    """How the Job ended, if it has."""
-    spec = objects.spec(job)
-    if failed(job) > objects.spec_number(job, "backoffLimit", 6):
-        text = "Job has reached the specified backoff limit"
-        return JobResult("Failed", "BackoffLimitExceeded", text)
-    deadline = spec.get("activeDeadlineSeconds")
+def _result(job: Object, active: Sequence[Object], now: float) -> dict[str, str]:
+    """The condition that ends the Job; empty if it goes on."""
+    spec, completions = objects.spec(job), objects.spec(job).get("completions")
     started = timestamps.to_seconds(objects.status(job).get("startTime"), now)
-    if deadline is not None and now >= started + int(deadline):
-        text = "Job was active longer than specified deadline"
-        return JobResult("Failed", "DeadlineExceeded", text)
-    completions = spec.get("completions")
-    if completions is None:
-        done = succeeded(job) > 0 and not any(pods.is_active(pod) for pod in owned)
+    deadline = spec.get("activeDeadlineSeconds")
+    if completions is None:  # A work queue is done when its last pod has ended.
+        done = succeeded(job) > 0 and not active
     else:
         done = succeeded(job) >= int(completions)
-    if done:
+    if failed(job) > objects.spec_number(job, "backoffLimit", 6):
+        type_, reason = "Failed", "BackoffLimitExceeded"
+        text = "Job has reached the specified backoff limit"
+    elif deadline is not None and now >= started + int(deadline):
+        type_, reason = "Failed", "DeadlineExceeded"
+        text = "Job was active longer than specified deadline"
+    elif done:
+        type_, reason = "Complete", "CompletionsReached"
         text = "Reached expected number of succeeded pods"
-        return JobResult("Complete", "CompletionsReached", text)
-    return None
-
-
-def _with_result(job: Object, result: JobResult, now: float) -> Object:
-    at = timestamps.to_text(now)
-    job = objects.with_condition(
-        job, at, type=result.type, status="True", reason=result.reason, message=result.message
-    )
-    return objects.with_status(job, completionTime=at) if result.type == "Complete" else job
+    else:
+        return {}
+    return {"type": type_, "status": "True", "reason": reason, "message": text}
 
 
 def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
@@ -269,29 +241,23 @@ def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Writ
     yield from _remove_finalizers(_to_count(owned))
     for pod in owned:
         if pods.is_active(pod):
-            yield DeleteObject(pod)
+            yield Delete(pod)
     ttl_seconds = objects.spec(job).get("ttlSecondsAfterFinished")
     if ttl_seconds is None:
         return
     ended = [objects.condition(job, type_) for type_ in ("Complete", "Failed")]
     ended_at = max(timestamps.to_seconds(each.get("lastTransitionTime")) for each in ended)
     at = ended_at + int(ttl_seconds)
-    yield DeleteObject(job) if at <= now else RequeueAt(at)
+    yield Delete(job) if at <= now else RequeueAt(at)
 
 
-def _status(
-    job: Object, active_count: int, active: Sequence[Object], now: float
-) -> Iterator[Write]:
-    finished = is_finished(job)
-    fields: dict[str, Any] = {
-        "active": active_count or None,
-        "ready": 0 if finished else sum(map(pods.is_ready, active)),
-        "terminating": None,
-        "startTime": objects.status(job).get("startTime")
-        or (None if objects.spec(job).get("suspend") else timestamps.to_text(now)),
-    }
-    changed = objects.with_status(job, **fields)
+def _status(job: Object, count: int, active: Sequence[Object], now: float) -> Iterator[Write]:
+    finished, started = is_finished(job), objects.status(job).get("startTime")
+    if not started and not objects.spec(job).get("suspend"):
+        started = timestamps.to_text(now)
     deadline = objects.spec(job).get("activeDeadlineSeconds")
-    if deadline is not None and not finished and fields["startTime"]:
-        yield RequeueAt(timestamps.to_seconds(fields["startTime"]) + int(deadline))
-    yield UpdateObject(changed)
+    if deadline is not None and not finished and started:
+        yield RequeueAt(timestamps.to_seconds(started) + int(deadline))
+    ready = 0 if finished else sum(map(pods.is_ready, active))
+    status = {"active": count or None, "ready": ready, "startTime": started or None}
+    yield Update(objects.with_status(job, terminating=None, **status))

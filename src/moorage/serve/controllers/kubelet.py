@@ -18,13 +18,7 @@ from moorage.serve import timestamps
 from moorage.serve.controllers import objects, pods, writes
 from moorage.serve.controllers.node_lifecycle import LEASE_NAMESPACE
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 
 RUN_SECONDS = "moorage.dev/run-seconds"
 STOP_SECONDS = "moorage.dev/stop-seconds"
@@ -63,7 +57,7 @@ def reconcile_pod(
     elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
         if volumes_ready:
             at = bound_at + START_SECONDS
-            yield UpdateObject(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
+            yield Update(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
     else:
         yield from _finish(pod, now)
 
@@ -88,8 +82,8 @@ def _terminate(pod: Object, now: float) -> Iterator[Write]:
         return
     if objects.finalizers(pod) and not pods.is_ended(pod):
         # The owner of the finalizer, such as the Job controller, reads how the pod ended.
-        yield UpdateObject(ended_pod(pod, "Failed", 143, now))
-    yield DeleteObject(pod, grace_seconds=0)
+        yield Update(ended_pod(pod, "Failed", 143, now))
+    yield Delete(pod, grace_seconds=0)
 
 
 def _finish(pod: Object, now: float) -> Iterator[Write]:
@@ -103,7 +97,7 @@ def _finish(pod: Object, now: float) -> Iterator[Write]:
         return
     text = objects.annotations(pod).get(EXIT_CODE, "0")
     code = int(text) if text.isdecimal() else 0
-    yield UpdateObject(ended_pod(pod, "Failed" if code else "Succeeded", code, now))
+    yield Update(ended_pod(pod, "Failed" if code else "Succeeded", code, now))
 
 
 def running_pod(pod: Object, node: Object, now: float) -> Object:
@@ -188,9 +182,9 @@ def reconcile_node(node: Object, lease: Object | None, nodes: int, now: float) -
         return
     renewed = new_lease(node, interval * MISSED_HEARTBEATS, now)
     if lease is None:
-        yield CreateObject(renewed)
+        yield Create(renewed)
     else:
-        yield UpdateObject({**lease, "spec": renewed["spec"]})
+        yield Update({**lease, "spec": renewed["spec"]})
     yield RequeueAt(now + interval)
 
 

@@ -16,13 +16,7 @@ from moorage.serve.controllers.index import ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.reconcilers import Reconcilers
 from moorage.serve.controllers.triggers import Task
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 from moorage.serve.event_writer import EventCorrelator, NewEvent
 from moorage.serve.status_errors import ConflictError, NotFoundError, StatusError
 
@@ -164,21 +158,21 @@ class ControllerLoop:
                 self._write(task, write)
             except (NotFoundError, ConflictError):
                 # An update or deletion that fails so was overtaken by another change.
-                failed = failed or isinstance(write, CreateObject)
+                failed = failed or isinstance(write, Create)
             except StatusError as error:
-                if isinstance(write, CreateObject) and not failed:
+                if isinstance(write, Create) and not failed:
                     self._emit_failure(task, error)
                 failed = True
         return failed
 
     def _write(self, task: Task, write: Write) -> None:
         match write:
-            case CreateObject(obj):
+            case Create(obj):
                 self._emit(task, write, self._writer.create(obj))
-            case UpdateObject(obj):
+            case Update(obj):
                 self._writer.update(obj)
                 self._emit(task, write, obj)
-            case DeleteObject(obj, grace_seconds, propagation):
+            case Delete(obj, grace_seconds, propagation):
                 self._writer.delete(obj, grace_seconds, propagation)
                 self._emit(task, write, obj)
             case RequeueAt(at):
@@ -186,9 +180,7 @@ class ControllerLoop:
             case _:
                 assert_never(write)
 
-    def _emit(
-        self, task: Task, write: CreateObject | UpdateObject | DeleteObject, written: Object
-    ) -> None:
+    def _emit(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
         """Emit the Event of a workload's write; the index does not contain the write yet."""
         name, key = task
         owner = self.index.get(*key) if name == triggers.WORKLOAD else None

@@ -20,7 +20,7 @@ from moorage.serve import timestamps
 from moorage.serve.controllers import objects, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import DeleteObject, RequeueAt, UpdateObject, Write
+from moorage.serve.controllers.writes import Delete, RequeueAt, Update, Write
 
 LEASE = "coordination.k8s.io/Lease"
 LEASE_NAMESPACE = "kube-node-lease"
@@ -39,28 +39,25 @@ MANAGED_TAINTS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE, *PRESSURE_TAINTS.values
 
 
 def reconcile(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the node's lease and pods, and decide."""
-    lease = index.get(LEASE, LEASE_NAMESPACE, objects.name(node))
-    yield from decide(node, lease, index.pods_on(objects.name(node)), now)
-
-
-def decide(
-    node: Object, lease: Object | None, on_node: Sequence[Object], now: float
-) -> Iterator[Write]:
-    """The node's condition and taints, and the pods to evict."""
+    """Set the node's condition and taints, and evict pods."""
     if objects.is_terminating(node):
         return
+    lease = index.get(LEASE, LEASE_NAMESPACE, objects.name(node))
+    on_node = index.pods_on(objects.name(node))
     unreachable_at = last_heartbeat(node, lease) + grace_seconds(lease)
-    changed = _with_unknown_status(node, now) if unreachable_at <= now else node
-    changed = with_taints(changed, now)
+    changed, at = node, timestamps.to_text(now)
+    if unreachable_at <= now:
+        unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+        text = "Kubelet stopped posting node status."
+        changed = objects.with_condition(node, at, **unknown, message=text)
+    changed = with_taints(changed, at)
     yield from writes.update_if_changed(node, changed)
     if unreachable_at > now and objects.condition(node, "Ready"):
         yield RequeueAt(unreachable_at)
     if objects.condition(changed, "Ready").get("status", "True") != "True":
-        at = timestamps.to_text(now)
         for pod in on_node:
             if pods.is_ready(pod):
-                yield UpdateObject(objects.with_condition(pod, at, type="Ready", status="False"))
+                yield Update(objects.with_condition(pod, at, type="Ready", status="False"))
     for pod in on_node:
         yield from evict(pod, objects.spec(changed).get("taints") or [], now)
 
@@ -81,27 +78,20 @@ def grace_seconds(lease: Object | None) -> float:
     return float(duration) if duration else GRACE_SECONDS
 
 
-def _with_unknown_status(node: Object, now: float) -> Object:
-    return objects.with_condition(
-        node,
-        timestamps.to_text(now),
-        type="Ready",
-        status="Unknown",
-        reason="NodeStatusUnknown",
-        message="Kubelet stopped posting node status.",
-    )
-
-
-def with_taints(node: Object, now: float) -> Object:
+def with_taints(node: Object, at: str) -> Object:
     """The node with the taints for its conditions; other taints of users are kept."""
     required = condition_taints(node)
     old: list[dict[str, Any]] = objects.spec(node).get("taints") or []
     kept = [t for t in old if t.get("key") not in MANAGED_TAINTS or _key_effect(t) in required]
     existing = set(map(_key_effect, kept))
-    new = [
-        {"key": key, "effect": effect} for key, effect in required if (key, effect) not in existing
+    new = [{"key": k, "effect": effect} for k, effect in required if (k, effect) not in existing]
+    # A NoExecute taint gets `timeAdded`, whether a user or this controller added it.
+    taints = [
+        {**taint, "timeAdded": at}
+        if taint.get("effect") == "NoExecute" and not taint.get("timeAdded")
+        else taint
+        for taint in (*kept, *new)
     ]
-    taints = [_with_time_added(taint, now) for taint in (*kept, *new)]
     if taints == old:
         return node
     spec = {k: v for k, v in objects.spec(node).items() if k != "taints"}
@@ -125,13 +115,6 @@ def condition_taints(node: Object) -> list[tuple[str, str]]:
     return found
 
 
-def _with_time_added(taint: dict[str, Any], now: float) -> dict[str, Any]:
-    """A NoExecute taint gets `timeAdded`, whether a user or this controller added it."""
-    if taint.get("effect") != "NoExecute" or taint.get("timeAdded"):
-        return taint
-    return {**taint, "timeAdded": timestamps.to_text(now)}
-
-
 def _key_effect(taint: dict[str, Any]) -> tuple[str, str]:
     return taint.get("key", ""), taint.get("effect", "")
 
@@ -143,15 +126,13 @@ def evict(pod: Object, taints: Sequence[dict[str, Any]], now: float) -> Iterator
     times = [evict_at(pod, taint, now) for taint in taints if taint.get("effect") == "NoExecute"]
     at = min((at for at in times if at is not None), default=None)
     if at is not None:
-        yield DeleteObject(pod) if at <= now else RequeueAt(at)
+        yield Delete(pod) if at <= now else RequeueAt(at)
 
 
 def evict_at(pod: Object, taint: dict[str, Any], now: float) -> float | None:
     """When a taint evicts a pod; None if the pod tolerates it without a limit."""
-    tolerations = msgspec.convert(
-        objects.spec(pod).get("tolerations") or [], tuple[Toleration, ...]
-    )
-    typed = msgspec.convert(taint, Taint)
+    given, typed = objects.spec(pod).get("tolerations") or [], msgspec.convert(taint, Taint)
+    tolerations = msgspec.convert(given, list[Toleration])
     matching = [each for each in tolerations if selectors.tolerates(each, typed)]
     # A pod that arrived after the taint has its whole toleration time from then on.
     arrived = objects.condition(pod, "PodScheduled").get("lastTransitionTime")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import UpdateObject, Write
+from moorage.serve.controllers.writes import Update, Write
 
 
 def claim(
@@ -26,7 +26,7 @@ def claim(
         if selector.matches(objects.labels(obj)) or objects.is_terminating(obj):
             owned.append(obj)
         else:
-            writes.append(UpdateObject(released(obj, objects.uid(owner))))
+            writes.append(Update(released(obj, objects.uid(owner))))
     if objects.is_terminating(owner) or selector.is_empty:
         return owned, writes
     for obj in index.orphans(kind, objects.namespace(owner)):
@@ -35,7 +35,7 @@ def claim(
             references = [*objects.owners(obj), objects.controller_reference(owner)]
             adopted = objects.with_metadata(obj, ownerReferences=references)
             owned.append(adopted)
-            writes.append(UpdateObject(adopted))
+            writes.append(Update(adopted))
     return owned, writes
 
 

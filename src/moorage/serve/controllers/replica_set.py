@@ -1,20 +1,30 @@
 """ReplicaSet and ReplicationController: create and delete pods until there are `replicas`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import CreateObject, DeleteObject, UpdateObject, Write
+from moorage.serve.controllers.writes import Create, Delete, Write
 
 KINDS = ("apps/ReplicaSet", "ReplicationController")
 
 
 def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the set's pods, and decide."""
+    """Create missing or delete surplus pods, and set the status."""
     owned, adoptions = ownership.claim(workload, "Pod", index)
     yield from adoptions
-    yield from decide(workload, owned, _related_pods(workload, index), now)
+    active = [pod for pod in owned if pods.is_active(pod)]
+    missing = objects.replicas(workload) - len(active)
+    if not objects.is_terminating(workload):
+        for _ in range(missing):
+            yield Create(pods.from_template(workload, objects.template(workload)))
+        if missing < 0:
+            surplus = pods.in_deletion_order(active, _related_pods(workload, index))[:-missing]
+            yield from map(Delete, surplus)
+            deleted = {objects.uid(pod) for pod in surplus}
+            active = [pod for pod in active if objects.uid(pod) not in deleted]
+    yield from _status(workload, active, now)
 
 
 def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
@@ -22,23 +32,6 @@ def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
     owner = objects.controller_uid(workload)
     for each in index.controlled("apps/ReplicaSet", owner) if owner else [workload]:
         yield from index.controlled("Pod", objects.uid(each))
-
-
-def decide(
-    workload: Object, owned: Sequence[Object], related: Iterable[Object], now: float
-) -> Iterator[Write]:
-    """The pods to create and to delete, and the status."""
-    active = [pod for pod in owned if pods.is_active(pod)]
-    missing = objects.replicas(workload) - len(active)
-    if not objects.is_terminating(workload):
-        for _ in range(missing):
-            yield CreateObject(pods.from_template(workload, objects.template(workload)))
-        if missing < 0:
-            surplus = pods.in_deletion_order(active, related)[:-missing]
-            yield from map(DeleteObject, surplus)
-            deleted = {objects.uid(pod) for pod in surplus}
-            active = [pod for pod in active if objects.uid(pod) not in deleted]
-    yield from _status(workload, active, now)
 
 
 def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[Write]:
@@ -53,6 +46,5 @@ def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[
         availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in ready),
         observedGeneration=objects.generation(workload),
     )
-    if changed["status"] != objects.status(workload):
-        yield UpdateObject(changed)
+    yield from writes.update_if_changed(workload, changed)
     yield from writes.requeue(pods.next_available_at(ready, min_ready, now))

@@ -13,7 +13,7 @@ from typing import Any
 from moorage.serve.controllers import objects, ownership, pods, writes
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import CreateObject, DeleteObject, Write
+from moorage.serve.controllers.writes import Create, Delete, Write
 
 KIND = "apps/StatefulSet"
 REVISION_LABEL = "controller-revision-hash"
@@ -23,19 +23,12 @@ CLAIM = "PersistentVolumeClaim"
 
 
 def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Collect the set's pods and claims, and decide."""
+    """Create pods and claims, delete pods, and set the status."""
     owned, adoptions = ownership.claim(
         workload, "Pod", index, accepts=lambda pod: ordinal(workload, pod) is not None
     )
     yield from adoptions
     claims = {objects.name(claim) for claim in index.all(CLAIM, objects.namespace(workload))}
-    yield from decide(workload, owned, claims, now)
-
-
-def decide(
-    workload: Object, owned: Sequence[Object], claims: set[str], now: float
-) -> Iterator[Write]:
-    """The pods and claims to create, the pods to delete, and the status."""
     by_ordinal = {number: pod for pod in owned if (number := ordinal(workload, pod)) is not None}
     if not objects.is_terminating(workload):
         yield from _steps(workload, by_ordinal, claims, now)
@@ -52,13 +45,13 @@ def _steps(
         if pod is None:
             yield from _create_pod(workload, number, claims)
         elif pods.is_ended(pod) and not objects.is_terminating(pod):
-            yield DeleteObject(pod)  # It is created again once it is gone.
+            yield Delete(pod)  # It is created again once it is gone.
         if in_order and (pod is None or not is_healthy(workload, pod, now)):
             return
     surplus = sorted((number for number in by_ordinal if number not in desired), reverse=True)
     for number in surplus:
         if not objects.is_terminating(by_ordinal[number]):
-            yield DeleteObject(by_ordinal[number])
+            yield Delete(by_ordinal[number])
         if in_order:
             return
     if not surplus:
@@ -79,7 +72,7 @@ def _replace_old_pod(
         if number < partition or pod is None:
             return
         if pod_revision(pod) != current and not objects.is_terminating(pod):
-            yield DeleteObject(pod)
+            yield Delete(pod)
             return
         if not is_healthy(workload, pod, now):
             return
@@ -115,8 +108,8 @@ def _create_pod(workload: Object, number: int, claims: set[str]) -> Iterator[Wri
     for template in objects.spec(workload).get("volumeClaimTemplates") or ():
         claim = _claim(workload, template, number)
         if objects.name(claim) not in claims:
-            yield CreateObject(claim)
-    yield CreateObject(pod_of(workload, number))
+            yield Create(claim)
+    yield Create(pod_of(workload, number))
 
 
 def pod_of(workload: Object, number: int) -> Object:
@@ -151,12 +144,8 @@ def _claim(workload: Object, template: Object, number: int) -> Object:
         "namespace": objects.namespace(workload),
         "labels": {**(template["metadata"].get("labels") or {}), **selected},
     }
-    return {
-        "apiVersion": "v1",
-        "kind": CLAIM,
-        "metadata": metadata,
-        "spec": template.get("spec") or {},
-    }
+    spec = template.get("spec") or {}
+    return {"apiVersion": "v1", "kind": CLAIM, "metadata": metadata, "spec": spec}
 
 
 def _status(workload: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:

@@ -17,13 +17,7 @@ from moorage.serve import timestamps
 from moorage.serve.controllers import objects, pods
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import (
-    CreateObject,
-    DeleteObject,
-    RequeueAt,
-    UpdateObject,
-    Write,
-)
+from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "storage.k8s.io/StorageClass"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -71,7 +65,7 @@ def _reconcile_claim(claim: Object, index: ObjectIndex, now: float) -> Iterator[
         if ready_at > now:
             yield RequeueAt(ready_at)
         else:  # The new volume comes back as a change, which binds it.
-            yield CreateObject(new_volume(claim, class_, index.get("Node", "", node)))
+            yield Create(new_volume(claim, class_, index.get("Node", "", node)))
 
 
 def waits_for_consumer(class_: Object) -> bool:
@@ -150,11 +144,11 @@ def bind(claim: Object, volume: Object) -> Iterator[Write]:
     taken = objects.with_spec(volume, claimRef=_claim_reference(claim))
     if not objects.spec(volume).get("claimRef"):
         taken = objects.with_annotations(taken, **{BOUND_BY_CONTROLLER: "yes"})
-    yield UpdateObject(objects.with_status(taken, phase="Bound"))
+    yield Update(objects.with_status(taken, phase="Bound"))
     bound = objects.with_spec(claim, volumeName=objects.name(volume))
     bound = objects.with_annotations(bound, **{BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"})
     has = objects.spec(volume)
-    yield UpdateObject(
+    yield Update(
         objects.with_status(
             bound,
             phase="Bound",
@@ -210,7 +204,7 @@ def _reconcile_volume(volume: Object, index: ObjectIndex) -> Iterator[Write]:
     reference = objects.spec(volume).get("claimRef")
     if not reference:
         if phase != "Available":
-            yield UpdateObject(objects.with_status(volume, phase="Available"))
+            yield Update(objects.with_status(volume, phase="Available"))
         return
     claim = index.get(CLAIM, reference.get("namespace", ""), reference.get("name", ""))
     if claim is not None and _is_uid_of(reference, claim):
@@ -220,9 +214,9 @@ def _reconcile_volume(volume: Object, index: ObjectIndex) -> Iterator[Write]:
     elif reference.get("uid"):  # Its claim was deleted.
         if objects.spec(volume).get("persistentVolumeReclaimPolicy") == "Delete":
             if not objects.is_terminating(volume):
-                yield DeleteObject(volume)
+                yield Delete(volume)
         elif phase != "Released":
-            yield UpdateObject(objects.with_status(volume, phase="Released"))
+            yield Update(objects.with_status(volume, phase="Released"))
 
 
 # Claims of ephemeral volumes -------------------------------------------------------------------
@@ -235,7 +229,7 @@ def reconcile_ephemeral_claims(pod: Object, index: ObjectIndex, now: float) -> I
     for volume in ephemeral_volumes(pod):
         claim = _ephemeral_claim(pod, volume)
         if index.get(CLAIM, objects.namespace(pod), objects.name(claim)) is None:
-            yield CreateObject(claim)
+            yield Create(claim)
 
 
 def ephemeral_volumes(pod: Object) -> list[Object]:

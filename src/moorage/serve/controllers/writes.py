@@ -8,19 +8,19 @@ from moorage.serve.controllers.objects import Object
 BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
 
 
-class CreateObject(NamedTuple):
+class Create(NamedTuple):
     """Create an object; the API completes a `generateName`."""
 
     obj: Object
 
 
-class UpdateObject(NamedTuple):
+class Update(NamedTuple):
     """Replace an object; it carries the version that it was made from."""
 
     obj: Object
 
 
-class DeleteObject(NamedTuple):
+class Delete(NamedTuple):
     """Delete an object; a pod with its own grace period unless one is given.
 
     Without a propagation policy the finalizers decide about dependents, else they are deleted
@@ -38,12 +38,12 @@ class RequeueAt(NamedTuple):
     at: float
 
 
-Write = CreateObject | UpdateObject | DeleteObject | RequeueAt
+Write = Create | Update | Delete | RequeueAt
 
 
 def update_if_changed(old: Object, new: Object) -> Iterator[Write]:
     if new != old:
-        yield UpdateObject(new)
+        yield Update(new)
 
 
 def requeue(at: float | None) -> Iterator[Write]:
