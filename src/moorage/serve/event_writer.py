@@ -90,9 +90,8 @@ class EventWriter:
             if self._store.find(EVENTS, namespace, name) is None:
                 break
         at = timestamps.to_text(now)
-        involved = {key: obj[key] for key in ("apiVersion", "kind")}
-        involved |= {"name": objects.name(obj), "uid": objects.uid(obj)}
-        involved |= {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        involved = objects.reference(obj)
+        involved["resourceVersion"] = obj["metadata"].get("resourceVersion", "")
         if objects.namespace(obj):
             involved["namespace"] = objects.namespace(obj)
         new: Object = {

@@ -140,7 +140,7 @@ def pod_for(workload: Object, node: str) -> Object:
         REVISION_LABEL: objects.template_hash(objects.template(workload)),
         GENERATION_LABEL: str(workload["metadata"].get("generation", 1)),
     }
-    pod = pods.from_template(workload, objects.template(workload), **labels)
+    pod = pods.from_template(workload, **labels)
     spec = objects.spec(pod)
     affinity = spec.get("affinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -159,8 +159,7 @@ def _ended_at(pod: Object) -> float:
 
 
 def _pod(job: Object, number: int | None = None) -> Object:
-    template = objects.template(job)
-    own = (template.get("metadata") or {}).get("labels") or {}
+    own = (objects.template(job).get("metadata") or {}).get("labels") or {}
     labels = {
         "batch.kubernetes.io/job-name": objects.name(job),
         "job-name": objects.name(job),
@@ -170,7 +169,7 @@ def _pod(job: Object, number: int | None = None) -> Object:
     }
     if number is not None:
         labels[INDEX] = str(number)
-    pod = pods.from_template(job, template, **labels)
+    pod = pods.from_template(job, **labels)
     if number is not None:
         pod = objects.with_annotations(pod, **{INDEX: str(number)})
         pod = objects.with_metadata(pod, generateName=f"{objects.name(job)}-{number}-")

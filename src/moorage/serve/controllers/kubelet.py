@@ -35,6 +35,14 @@ HEARTBEAT_SECONDS = 10.0
 HEARTBEATS_PER_SECOND = 20
 MISSED_HEARTBEATS = 4
 DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+NODE_INFO = {
+    "osImage": "moorage",
+    "kernelVersion": "0",
+    "kubeletVersion": "v1.36.0",
+    "kubeProxyVersion": "",
+    "containerRuntimeVersion": "moorage://0",
+    **dict.fromkeys(("machineID", "systemUUID", "bootID"), ""),
+}
 
 
 def kubelet_health(node: Object) -> str:
@@ -123,7 +131,6 @@ def running_pod(pod: Object, node: Object, now: float) -> Object:
         podIPs=[{"ip": address}],
         startTime=objects.status(pod).get("startTime") or at,
         containerStatuses=_container_statuses(pod, {"running": {"startedAt": at}}, ready=True),
-        qosClass=objects.status(pod).get("qosClass"),
     )
 
 
@@ -134,15 +141,13 @@ def ended_pod(pod: Object, phase: str, code: int, now: float) -> Object:
     for type_ in ("Ready", "ContainersReady"):
         reason = "PodCompleted" if succeeded else "PodFailed"
         pod = objects.with_condition(pod, at, type=type_, status="False", reason=reason)
-    state = {
-        "terminated": {
-            "exitCode": code,
-            "reason": "Completed" if succeeded else "Error",
-            "startedAt": objects.status(pod).get("startTime") or at,
-            "finishedAt": at,
-        }
+    ended = {
+        "exitCode": code,
+        "reason": "Completed" if succeeded else "Error",
+        "startedAt": objects.status(pod).get("startTime") or at,
+        "finishedAt": at,
     }
-    statuses = _container_statuses(pod, state, ready=False)
+    statuses = _container_statuses(pod, {"terminated": ended}, ready=False)
     return objects.with_status(pod, phase=phase, containerStatuses=statuses)
 
 
@@ -199,14 +204,16 @@ def with_capacity(node: Object) -> Object:
             {"type": "InternalIP", "address": node_address(node)},
             {"type": "Hostname", "address": objects.name(node)},
         ]
-    if not status.get("nodeInfo"):
-        fields["nodeInfo"] = _node_info(node)
-    default_labels = {
+    labels = {
         "kubernetes.io/hostname": objects.name(node),
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
+        **objects.labels(node),
     }
-    labels = {**default_labels, **objects.labels(node)}
+    if not status.get("nodeInfo"):
+        system = {"architecture": labels["kubernetes.io/arch"]}
+        system["operatingSystem"] = labels["kubernetes.io/os"]
+        fields["nodeInfo"] = {**system, **NODE_INFO}
     return objects.with_metadata(objects.with_status(node, **fields), labels=labels)
 
 
@@ -239,35 +246,16 @@ def node_address(node: Object) -> str:
     return made_up_address("172.18", node)
 
 
-def _node_info(node: Object) -> Object:
-    return {
-        "architecture": objects.labels(node).get("kubernetes.io/arch", "amd64"),
-        "operatingSystem": objects.labels(node).get("kubernetes.io/os", "linux"),
-        "osImage": "moorage",
-        "kernelVersion": "0",
-        "kubeletVersion": "v1.36.0",
-        "kubeProxyVersion": "",
-        "containerRuntimeVersion": "moorage://0",
-        "machineID": "",
-        "systemUUID": "",
-        "bootID": "",
-    }
-
-
 def new_lease(node: Object, duration_seconds: float, now: float) -> Object:
     """The lease by which a node shows that its kubelet runs."""
-    owner = {k: node[k] for k in ("apiVersion", "kind")}
-    owner |= {"name": objects.name(node), "uid": objects.uid(node)}
+    name = objects.name(node)
+    owners = [objects.reference(node)]
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {
-            "name": objects.name(node),
-            "namespace": LEASE_NAMESPACE,
-            "ownerReferences": [owner],
-        },
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": owners},
         "spec": {
-            "holderIdentity": objects.name(node),
+            "holderIdentity": name,
             "leaseDurationSeconds": int(duration_seconds),
             "renewTime": timestamps.to_micro_text(now),
         },

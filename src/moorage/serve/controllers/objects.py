@@ -82,16 +82,15 @@ def controller_uid(obj: Object) -> str:
     return "" if found is None else str(found.get("uid", ""))
 
 
+def reference(obj: Object) -> Object:
+    """A reference to an object, as in `ownerReferences`."""
+    kind = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return {**kind, "name": name(obj), "uid": uid(obj)}
+
+
 def controller_reference(owner: Object) -> Object:
     """The reference to `owner` for the objects that it controls."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": name(owner),
-        "uid": uid(owner),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return {**reference(owner), "controller": True, "blockOwnerDeletion": True}
 
 
 def is_terminating(obj: Object) -> bool:

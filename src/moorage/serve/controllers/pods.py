@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from moorage.serve import timestamps
 from moorage.serve.controllers import objects
@@ -52,30 +51,23 @@ def next_available_at(pods: Iterable[Object], min_ready_seconds: int, now: float
     return min((at for at in times if at > now), default=None)
 
 
-def from_template(owner: Object, template: Any, *, name: str = "", **labels: str) -> Object:
+def from_template(owner: Object, *, name: str = "", **labels: str) -> Object:
     """A pod of a workload; without a name its `generateName` is the workload's name."""
-    template = template or {}
-    meta = template.get("metadata") or {}
-    metadata: Object = {
+    template = objects.template(owner)
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    named = {"name": name} if name else {"generateName": f"{objects.name(owner)}-"}
+    copied = {
+        "labels": {**(meta.get("labels") or {}), **labels},
+        "annotations": meta.get("annotations"),
+        "finalizers": meta.get("finalizers"),
+    }
+    metadata = {
         "namespace": objects.namespace(owner),
         "ownerReferences": [objects.controller_reference(owner)],
+        **named,
+        **{key: value for key, value in copied.items() if value},
     }
-    if name:
-        metadata["name"] = name
-    else:
-        metadata["generateName"] = f"{objects.name(owner)}-"
-    all_labels = {**(meta.get("labels") or {}), **labels}
-    if all_labels:
-        metadata["labels"] = all_labels
-    for key in ("annotations", "finalizers"):
-        if meta.get(key):
-            metadata[key] = meta[key]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": template.get("spec") or {},
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

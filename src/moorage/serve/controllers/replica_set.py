@@ -18,7 +18,7 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
     missing = objects.replicas(workload) - len(active)
     if not objects.is_terminating(workload):
         for _ in range(missing):
-            yield Create(pods.from_template(workload, objects.template(workload)))
+            yield Create(pods.from_template(workload))
         if missing < 0:
             surplus = pods.in_deletion_order(active, _related_pods(workload, index))[:-missing]
             yield from map(Delete, surplus)

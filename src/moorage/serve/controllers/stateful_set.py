@@ -116,7 +116,7 @@ def pod_of(workload: Object, number: int) -> Object:
     """The pod of an ordinal, with its claims as volumes."""
     name = f"{objects.name(workload)}-{number}"
     labels = {POD_NAME_LABEL: name, INDEX_LABEL: str(number), REVISION_LABEL: revision(workload)}
-    pod = pods.from_template(workload, objects.template(workload), name=name, **labels)
+    pod = pods.from_template(workload, name=name, **labels)
     templates = objects.spec(workload).get("volumeClaimTemplates") or []
     own = {each["metadata"]["name"]: _claim_name(workload, each, number) for each in templates}
     kept = [v for v in objects.spec(pod).get("volumes") or () if v.get("name") not in own]

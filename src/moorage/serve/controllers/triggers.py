@@ -51,8 +51,6 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
             yield BUDGET, key_of(obj)
         case volumes.CLAIM | volumes.VOLUME | volumes.CLASS:
             yield from _for_storage(obj, index)
-        case _:
-            pass
 
 
 def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterator[Task]:
@@ -129,27 +127,19 @@ def _for_pod(
     if pods.node_name(new):
         yield KUBELET_POD, key_of(new)
         if old is None or not pods.node_name(old):
-            yield from _for_bound_pod(new, index)
-
-
-def _for_bound_pod(pod: Object, index: ObjectIndex) -> Iterator[Task]:
-    node = index.get("Node", "", pods.node_name(pod))
-    if node is None:
-        yield ORPHANED_POD, key_of(pod)
-    elif objects.spec(node).get("taints"):
-        yield LIFECYCLE, key_of(node)
-    for claim in volumes.claims_of(pod):
-        yield VOLUME, (volumes.CLAIM, objects.namespace(pod), claim)
+            node = index.get("Node", "", pods.node_name(new))
+            if node is None:
+                yield ORPHANED_POD, key_of(new)
+            elif objects.spec(node).get("taints"):
+                yield LIFECYCLE, key_of(node)
+            for claim in volumes.claims_of(new):
+                yield VOLUME, (volumes.CLAIM, objects.namespace(new), claim)
 
 
 def _budget_fields(pod: Object) -> tuple[object, ...]:
     """What a disruption budget reads of a pod."""
-    return (
-        objects.labels(pod),
-        pods.is_ready(pod),
-        pods.is_active(pod),
-        objects.controller_uid(pod),
-    )
+    state = (pods.is_ready(pod), pods.is_active(pod))
+    return objects.labels(pod), objects.controller_uid(pod), state
 
 
 def _for_node(
@@ -171,12 +161,8 @@ def _for_node(
 
 def _node_fields(node: Object) -> tuple[object, ...]:
     """What DaemonSets and kubelets read of a node."""
-    return (
-        objects.labels(node),
-        objects.annotations(node),
-        objects.spec(node),
-        objects.condition(node, "Ready").get("status"),
-    )
+    ready = objects.condition(node, "Ready").get("status")
+    return objects.labels(node), objects.annotations(node), objects.spec(node), ready
 
 
 def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
@@ -185,12 +171,9 @@ def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
     if kind != volumes.CLASS:
         yield VOLUME, key_of(obj)
     if kind == volumes.CLAIM:
-        name = objects.name(obj)
-        for pod in index.all("Pod", objects.namespace(obj)):
-            if pods.node_name(pod) and name in volumes.claims_of(pod):
-                yield KUBELET_POD, key_of(pod)
-        volume = objects.spec(obj).get("volumeName")
-        if volume:
+        for pod in volumes.bound_users(obj, index):
+            yield KUBELET_POD, key_of(pod)
+        if volume := objects.spec(obj).get("volumeName"):
             yield VOLUME, (volumes.VOLUME, "", volume)
         return
     for claim in index.all(volumes.CLAIM):

@@ -54,7 +54,8 @@ def _reconcile_claim(claim: Object, index: ObjectIndex, now: float) -> Iterator[
         return
     class_ = index.get(CLASS, "", objects.spec(claim).get("storageClassName") or "")
     node = selected_node(claim, index)
-    if class_ is not None and waits_for_consumer(class_) and not node:
+    waits = (class_ or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+    if waits and not node:
         return
     volume = best_volume(claim, index.all(VOLUME))
     if volume is not None:
@@ -68,19 +69,17 @@ def _reconcile_claim(claim: Object, index: ObjectIndex, now: float) -> Iterator[
             yield Create(new_volume(claim, class_, index.get("Node", "", node)))
 
 
-def waits_for_consumer(class_: Object) -> bool:
-    return class_.get("volumeBindingMode") == "WaitForFirstConsumer"
-
-
 def selected_node(claim: Object, index: ObjectIndex) -> str:
     """The node for which a claim is to be bound, if one is selected."""
     annotated = objects.annotations(claim).get(SELECTED_NODE, "")
-    if annotated:
-        return annotated
+    return annotated or next((pods.node_name(pod) for pod in bound_users(claim, index)), "")
+
+
+def bound_users(claim: Object, index: ObjectIndex) -> Iterator[Object]:
+    """The pods that use a claim and have a node."""
     for pod in index.all("Pod", objects.namespace(claim)):
         if pods.node_name(pod) and objects.name(claim) in claims_of(pod):
-            return pods.node_name(pod)
-    return ""
+            yield pod
 
 
 def claims_of(pod: Object) -> list[str]:
@@ -119,10 +118,9 @@ def _is_available_to(volume: Object, claim: Object) -> bool:
     reference = objects.spec(volume).get("claimRef")
     if not reference:
         return objects.status(volume).get("phase", "Available") in ("Available", "Pending")
-    return (reference.get("namespace"), reference.get("name")) == (
-        objects.namespace(claim),
-        objects.name(claim),
-    ) and _is_uid_of(reference, claim)
+    key = (objects.namespace(claim), objects.name(claim))
+    same = (reference.get("namespace"), reference.get("name")) == key
+    return same and _is_uid_of(reference, claim)
 
 
 def _is_uid_of(reference: Object, claim: Object) -> bool:
@@ -147,25 +145,13 @@ def bind(claim: Object, volume: Object) -> Iterator[Write]:
     yield Update(objects.with_status(taken, phase="Bound"))
     bound = objects.with_spec(claim, volumeName=objects.name(volume))
     bound = objects.with_annotations(bound, **{BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"})
-    has = objects.spec(volume)
-    yield Update(
-        objects.with_status(
-            bound,
-            phase="Bound",
-            accessModes=has.get("accessModes"),
-            capacity=has.get("capacity"),
-        )
-    )
+    fields = {key: objects.spec(volume).get(key) for key in ("accessModes", "capacity")}
+    yield Update(objects.with_status(bound, phase="Bound", **fields))
 
 
 def _claim_reference(claim: Object) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": CLAIM,
-        "namespace": objects.namespace(claim),
-        "name": objects.name(claim),
-        "uid": objects.uid(claim),
-    }
+    kind = {"apiVersion": "v1", "kind": CLAIM, "namespace": objects.namespace(claim)}
+    return {**kind, "name": objects.name(claim), "uid": objects.uid(claim)}
 
 
 # Volumes ---------------------------------------------------------------------------------------
@@ -176,9 +162,7 @@ def new_volume(claim: Object, class_: Object, node: Object | None) -> Object:
     requested = objects.spec(claim)
     name = f"pvc-{objects.uid(claim)}"
     spec: dict[str, Any] = {
-        "capacity": {
-            "storage": ((requested.get("resources") or {}).get("requests") or {})["storage"]
-        },
+        "capacity": {"storage": requested["resources"]["requests"]["storage"]},
         "accessModes": requested.get("accessModes") or ["ReadWriteOnce"],
         "persistentVolumeReclaimPolicy": class_.get("reclaimPolicy") or "Delete",
         "storageClassName": objects.name(class_),
