@@ -24,14 +24,17 @@ from moorage.serve.controllers.loop import ControllerLoop
 from moorage.serve.local_client import LocalClient
 from moorage.serve.resources import BUILT_IN, Resource
 from moorage.serve.status_errors import StatusError
-from moorage.serve.store import ADDED, DELETED, Change, Store
+from moorage.serve.store import ADDED, DELETED, Change
 
 # How long controllers and scheduler run before HTTP requests are handled.
 TURN_SECONDS = 0.008
 MAX_SLEEP_SECONDS = 60.0
 
 
-def steady_clock() -> Callable[[], float]:
+Clock = Callable[[], float]
+
+
+def steady_clock() -> Clock:
     """The time of day, read once and continued monotonically."""
     began, at = time.monotonic(), time.time()  # noqa: TID251 a shell may know the time
     return lambda: at + (time.monotonic() - began)
@@ -40,11 +43,9 @@ def steady_clock() -> Callable[[], float]:
 class ControlPlane:
     """Controllers, kubelets and an optional scheduler on one API server."""
 
-    def __init__(
-        self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Callable[[], float]
-    ) -> None:
+    def __init__(self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Clock) -> None:
         self._now = api.now
-        client = LocalClient(api, api.now)
+        client = LocalClient(api)
         self._events = client.events
         self.controllers = ControllerLoop(client, now=api.now, stopwatch=stopwatch)
         self._loops: list[ControllerLoop | SchedulerLoop] = [self.controllers]
@@ -54,9 +55,7 @@ class ControlPlane:
                 self.controllers.observe(None, obj)
         self.scheduling: SchedulerLoop | None = None
         if scheduler is not None:
-            self.scheduling = SchedulerLoop(
-                scheduler, api.store, client, now=api.now, stopwatch=stopwatch
-            )
+            self.scheduling = SchedulerLoop(scheduler, api, client, stopwatch)
             self._loops.append(self.scheduling)
             self.scheduling.start()
         api.store.subscribe(self._observe)
@@ -108,18 +107,12 @@ class SchedulerLoop:
     """A scheduler on a store: changes become observations, effects become writes."""
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        store: Store,
-        client: LocalClient,
-        *,
-        now: Callable[[], float],
-        stopwatch: Callable[[], float],
+        self, scheduler: Scheduler, api: ApiServer, client: LocalClient, stopwatch: Clock
     ) -> None:
         self.scheduler = scheduler
-        self._store = store
+        self._store = api.store
         self._client = client
-        self._now = now
+        self._now = api.now
         self._stopwatch = stopwatch
         self._changes: deque[Change] = deque()
         self._outcomes: deque[tuple[Ticket, Outcome]] = deque()
@@ -175,12 +168,12 @@ class SchedulerLoop:
 @cache
 def _scheduler_kinds() -> dict[str, tuple[Kind, Resource]]:
     """The kinds that a scheduler reads by storage key, in the order in which it lists them."""
-    found = {}
-    for kind in KINDS.values():
-        for resource in BUILT_IN:
-            if (resource.api_version, resource.kind) == (kind.api_version, kind.name):
-                found[resource.storage_key] = (kind, resource)
-    return found
+    return {
+        resource.storage_key: (kind, resource)
+        for kind in KINDS.values()
+        for resource in BUILT_IN
+        if (resource.api_version, resource.kind) == (kind.api_version, kind.name)
+    }
 
 
 @cache

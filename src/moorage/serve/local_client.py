@@ -1,6 +1,5 @@
 """LocalClient: the API for controllers and the scheduler in this process, without HTTP."""
 
-from collections.abc import Callable
 from typing import Any, assert_never
 
 import msgspec
@@ -17,7 +16,6 @@ from moorage.framework.effects import (
     PatchClaim,
     PatchPodStatus,
     PatchVolume,
-    PodRef,
     Request,
 )
 from moorage.serve import status_errors
@@ -26,6 +24,7 @@ from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.event_writer import EventWriter, NewEvent
 from moorage.serve.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from moorage.serve.store import key_of
 from moorage.serve.verbs.binding import Binding, BindingTarget
 from moorage.serve.verbs.delete import DeleteOptions, Preconditions
 
@@ -33,9 +32,8 @@ from moorage.serve.verbs.delete import DeleteOptions, Preconditions
 class LocalClient:
     """Performs the writes of controllers and the effects of the scheduler."""
 
-    def __init__(self, api: ApiServer, now: Callable[[], float]) -> None:
+    def __init__(self, api: ApiServer) -> None:
         self._api = api
-        self._now = now
         self.events = EventWriter(api.store)
 
     # For controllers
@@ -50,17 +48,13 @@ class LocalClient:
 
     def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None:
         """Delete the object of that UID."""
-        options = DeleteOptions(
-            grace_period_seconds=grace_seconds,
-            preconditions=Preconditions(uid=objects.uid(obj)),
-            propagation_policy=propagation,
-        )
-        key = (objects.namespace(obj), objects.name(obj))
-        self._api.delete(self._api.resource_of(obj), *key, options)
+        same = Preconditions(uid=objects.uid(obj))
+        options = DeleteOptions(grace_seconds, same, propagation_policy=propagation)
+        self._api.delete(self._api.resource_of(obj), *key_of(obj), options)
 
     def emit(self, obj: Object, event: NewEvent) -> None:
         """Write an Event about an object."""
-        self.events.emit(obj, event, self._now())
+        self.events.emit(obj, event, self._api.now())
 
     # For the scheduler
 
@@ -75,16 +69,19 @@ class LocalClient:
             case DeletePod(pod=ref):
                 self.delete(self._object(PODS, ref.namespace, ref.name, ref.uid), None, None)
             case EmitEvent(pod=ref):
-                self._emit_event(request, ref)
+                meta = {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid}
+                pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+                what = (request.type, request.reason, request.note)
+                self.emit(pod, NewEvent(*what, request.reporter, request.action))
             case LookUpPod(pod=ref):
                 found = self._api.store.find(PODS, ref.namespace, ref.name)
                 same = found is not None and objects.uid(found) == ref.uid
                 return Done(msgspec.convert(found, Pod) if same else None)
-            case PatchVolume(name=name):
+            case PatchVolume():
                 claim = msgspec.to_builtins(request.claim)
-                self._patch_storage(PERSISTENT_VOLUMES, "", name, request, claimRef=claim)
-            case PatchClaim(namespace=namespace, name=name):
-                self._patch_storage(PERSISTENT_VOLUME_CLAIMS, namespace, name, request)
+                self._patch_storage(PERSISTENT_VOLUMES, "", request, claimRef=claim)
+            case PatchClaim(namespace=namespace):
+                self._patch_storage(PERSISTENT_VOLUME_CLAIMS, namespace, request)
             case _:
                 assert_never(request)
         return Done()
@@ -108,24 +105,10 @@ class LocalClient:
         self._api.replace(PODS, pod)
 
     def _patch_storage(
-        self,
-        resource: Resource,
-        namespace: str,
-        name: str,
-        request: PatchVolume | PatchClaim,
-        **spec: Any,
+        self, resource: Resource, namespace: str, request: PatchVolume | PatchClaim, **spec: Any
     ) -> None:
         """Set annotations and fields of the spec, if the object still has the given version."""
-        obj = self._object(resource, namespace, name, request.uid)
+        obj = self._object(resource, namespace, request.name, request.uid)
         meta = {**obj["metadata"], "annotations": request.annotations}
         changed = {**obj, "metadata": meta, "spec": {**obj.get("spec", {}), **spec}}
         self._api.replace(resource, changed, expect_version=request.version)
-
-    def _emit_event(self, request: EmitEvent, ref: PodRef) -> None:
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"namespace": ref.namespace, "name": ref.name, "uid": ref.uid},
-        }
-        event = (request.type, request.reason, request.note, request.reporter, request.action)
-        self.emit(pod, NewEvent(*event))

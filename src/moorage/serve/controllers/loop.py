@@ -9,15 +9,15 @@ import heapq
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol, assert_never
+from typing import assert_never
 
-from moorage.serve.controllers import events, triggers
+from moorage.serve.controllers import events, tasks
 from moorage.serve.controllers.index import ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.reconcilers import Reconcilers
-from moorage.serve.controllers.triggers import Task
+from moorage.serve.controllers.tasks import Reconcilers, Task
 from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 from moorage.serve.event_writer import EventCorrelator, NewEvent
+from moorage.serve.local_client import LocalClient
 from moorage.serve.status_errors import ConflictError, NotFoundError, StatusError
 
 # After a task that took t seconds to decide, the same task pauses for this many times t.
@@ -28,22 +28,13 @@ MAX_WRITES = 100
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 60.0
 
 
-class ObjectWriter(Protocol):
-    """Performs writes with the rules of the API server."""
-
-    def create(self, obj: Object) -> Object: ...
-    def update(self, obj: Object) -> None: ...
-    def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None: ...
-    def emit(self, obj: Object, event: NewEvent) -> None: ...
-
-
 class ControllerLoop:
     """All controllers on one store."""
 
     def __init__(
-        self, writer: ObjectWriter, *, now: Callable[[], float], stopwatch: Callable[[], float]
+        self, client: LocalClient, *, now: Callable[[], float], stopwatch: Callable[[], float]
     ) -> None:
-        self._writer = writer
+        self._client = client
         self._now = now  # the time in objects
         self._stopwatch = stopwatch  # monotonic, to measure costs
         self.index = ObjectIndex()
@@ -93,7 +84,7 @@ class ControllerLoop:
                 self.index.drop(old)
                 self._reconcilers.forget(old)
                 self._correlator.forget(old)
-            for task in triggers.tasks_for_change(old, new, self.index):
+            for task in tasks.tasks_for_change(old, new, self.index):
                 paused_until = self._paused_until.get(task)
                 if paused_until is not None and paused_until > self._now():
                     self._delay(task, paused_until)
@@ -168,12 +159,12 @@ class ControllerLoop:
     def _write(self, task: Task, write: Write) -> None:
         match write:
             case Create(obj):
-                self._emit(task, write, self._writer.create(obj))
+                self._emit(task, write, self._client.create(obj))
             case Update(obj):
-                self._writer.update(obj)
+                self._client.update(obj)
                 self._emit(task, write, obj)
             case Delete(obj, grace_seconds, propagation):
-                self._writer.delete(obj, grace_seconds, propagation)
+                self._client.delete(obj, grace_seconds, propagation)
                 self._emit(task, write, obj)
             case RequeueAt(at):
                 self._delay(task, at)
@@ -183,19 +174,17 @@ class ControllerLoop:
     def _emit(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
         """Emit the Event of a workload's write; the index does not contain the write yet."""
         name, key = task
-        owner = self.index.get(*key) if name == triggers.WORKLOAD else None
+        owner = self.index.get(*key) if name == tasks.WORKLOAD else None
         if owner is None:
             return
         event = events.event_for_write(owner, write, written, self.index.get(*key_of(written)))
         if event is not None:
             event = self._correlator.correlate(owner, event, self._now())
         if event is not None:
-            self._writer.emit(owner, event)
+            self._client.emit(owner, event)
 
     def _emit_failure(self, task: Task, error: StatusError) -> None:
         owner = self.index.get(*task[1])
         if owner is not None:
-            text = f"Error creating: {error}"
-            self._writer.emit(
-                owner, NewEvent("Warning", "FailedCreate", text, events.reporter(owner))
-            )
+            text, reporter = f"Error creating: {error}", events.reporter(owner)
+            self._client.emit(owner, NewEvent("Warning", "FailedCreate", text, reporter))

@@ -1,10 +1,10 @@
-"""Triggers: which controllers reconcile which objects after a change.
+"""Tasks: which controllers reconcile which objects after a change, and the controllers by task.
 
 A task is the name of a controller and the key of the object to reconcile. A task too many costs
 time, a missing one leaves work undone: when in doubt, a change triggers the task.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moorage.serve.controllers import (
     daemon_set,
@@ -12,6 +12,8 @@ from moorage.serve.controllers import (
     disruption_budget,
     garbage_collection,
     job,
+    kubelet,
+    node_lifecycle,
     objects,
     pods,
     replica_set,
@@ -20,16 +22,23 @@ from moorage.serve.controllers import (
 )
 from moorage.serve.controllers.index import Key, ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
+from moorage.serve.controllers.writes import RequeueAt, Write
 
 Task = tuple[str, Key]
+Reconcile = Callable[[Object, ObjectIndex, float], Iterator[Write]]
 
 WORKLOAD, BUDGET, GARBAGE, NAMESPACE = "workload", "budget", "garbage", "namespace"
 LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS = "lifecycle", "orphaned pod", "volume", "ephemeral claims"
 RELEASE = "release by job"
 KUBELET_POD, KUBELET_NODE = "kubelet of pod", "kubelet of node"
 
-POD_OWNERS = (*replica_set.KINDS, stateful_set.KIND, daemon_set.KIND, job.KIND)
-WORKLOADS = (*POD_OWNERS, deployment.KIND)
+POD_OWNERS: dict[str, Reconcile] = {
+    **dict.fromkeys(replica_set.KINDS, replica_set.reconcile),
+    stateful_set.KIND: stateful_set.reconcile,
+    daemon_set.KIND: daemon_set.reconcile,
+    job.KIND: job.reconcile,
+}
+WORKLOADS = {**POD_OWNERS, deployment.KIND: deployment.reconcile}
 
 
 def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex) -> Iterator[Task]:
@@ -78,7 +87,7 @@ def _for_workload(
     yield from _controllers(old, new, index)
     is_set = objects.kind_of(obj) == "apps/ReplicaSet"
     if is_set and new is not None and objects.controller(new) is None:
-        yield from _possible_owners(new, (deployment.KIND,), index)
+        yield from _possible_owners(new, [deployment.KIND], index)
     if old is None or new is None or objects.spec(old) != objects.spec(new):
         for budget in index.all(disruption_budget.KIND, objects.namespace(obj)):
             yield BUDGET, key_of(budget)
@@ -93,7 +102,7 @@ def _controllers(old: Object | None, new: Object | None, index: ObjectIndex) -> 
                 yield WORKLOAD, key_of(owner)
 
 
-def _possible_owners(obj: Object, kinds: tuple[str, ...], index: ObjectIndex) -> Iterator[Task]:
+def _possible_owners(obj: Object, kinds: Iterable[str], index: ObjectIndex) -> Iterator[Task]:
     labels = objects.labels(obj)
     for kind in kinds:
         for workload in index.all(kind, objects.namespace(obj)):
@@ -179,3 +188,61 @@ def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
     for claim in index.all(volumes.CLAIM):
         if not volumes.is_bound(claim):
             yield VOLUME, key_of(claim)
+
+
+# The controllers -------------------------------------------------------------------------------
+
+
+class Reconcilers:
+    """All controllers, and the times since when kubelets and the pod collector wait."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, str], float] = {}
+        self._by_task: dict[str, Reconcile] = {
+            WORKLOAD: lambda obj, index, now: WORKLOADS[objects.kind_of(obj)](obj, index, now),
+            BUDGET: disruption_budget.reconcile,
+            GARBAGE: garbage_collection.reconcile,
+            NAMESPACE: garbage_collection.reconcile_namespace,
+            LIFECYCLE: node_lifecycle.reconcile,
+            VOLUME: volumes.reconcile,
+            CLAIMS: volumes.reconcile_ephemeral_claims,
+            RELEASE: job.release,
+            ORPHANED_POD: self._orphaned_pod,
+            KUBELET_POD: self._pod,
+            KUBELET_NODE: _node,
+        }
+
+    def reconcile(self, task: str, obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+        """Run the controller of that name on an object."""
+        return self._by_task[task](obj, index, now)
+
+    def forget(self, obj: Object) -> None:
+        """Drop the times of a deleted object."""
+        for task in (ORPHANED_POD, KUBELET_POD):
+            self._since.pop((task, objects.uid(obj)), None)
+
+    def _pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+        since = self._since.setdefault((KUBELET_POD, objects.uid(pod)), now)
+        node = index.get("Node", "", pods.node_name(pod))
+        claims = [
+            index.get(volumes.CLAIM, objects.namespace(pod), name)
+            for name in volumes.claims_of(pod)
+        ]
+        ready = all(claim is not None and volumes.is_bound(claim) for claim in claims)
+        return kubelet.reconcile_pod(pod, node, since, now, volumes_ready=ready)
+
+    def _orphaned_pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+        key = (ORPHANED_POD, objects.uid(pod))
+        if not garbage_collection.is_orphaned_pod(pod, index):
+            self._since.pop(key, None)
+            return
+        at = self._since.setdefault(key, now) + garbage_collection.QUARANTINE_SECONDS
+        if at > now:
+            yield RequeueAt(at)
+        else:
+            yield from garbage_collection.delete_orphaned_pod(pod)
+
+
+def _node(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    lease = index.get(node_lifecycle.LEASE, node_lifecycle.LEASE_NAMESPACE, objects.name(node))
+    return kubelet.reconcile_node(node, lease, index.count("Node"), now)
