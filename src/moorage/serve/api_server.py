@@ -33,7 +33,7 @@ from moorage.serve.verbs import binding, create, delete, eviction, update
 from moorage.serve.verbs.binding import Binding
 from moorage.serve.verbs.delete import DeleteOptions
 
-ManagedFields = list[dict[str, Any]] | None
+Managed = list[dict[str, Any]] | None
 _NAME_ATTEMPTS = 8
 
 
@@ -59,12 +59,7 @@ class ApiServer:
         return found
 
     def create(
-        self,
-        resource: Resource,
-        obj: Object,
-        *,
-        managed: ManagedFields = None,
-        dry_run: bool = False,
+        self, resource: Resource, obj: Object, *, managed: Managed = None, dry_run: bool = False
     ) -> Object:
         """Create an object; `managed` are its `managedFields` if it is applied."""
         obj = deep_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
@@ -85,10 +80,8 @@ class ApiServer:
             if self.store.find(resource, *key_of(obj)) is not None:
                 raise status_errors.already_exists(resource, obj["metadata"]["name"])
             return self.store.with_identity(obj)
-        created = self.store.create(resource, obj)
-        return (
-            create.establish_definition(self.store, created) if resource is DEFINITIONS else created
-        )
+        new = self.store.create(resource, obj)
+        return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
 
     def update(
         self,
@@ -97,7 +90,7 @@ class ApiServer:
         *,
         subresource: str = "",
         manager: str = "",
-        managed: ManagedFields = None,
+        managed: Managed = None,
         dry_run: bool = False,
     ) -> Object:
         """Replace an object, or the part of it that the subresource covers.
@@ -147,14 +140,16 @@ class ApiServer:
     ) -> tuple[Object, bool]:
         """Delete an object by its kind, finalizers and options; returns whether it is removed."""
         obj = self.store.get(resource, namespace, name)
-        result = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
+        marked, gone = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
         if dry_run:
-            return result.marked, result.gone
-        if result.gone:
-            if resource is DEFINITIONS:
-                self._delete_custom_objects(obj)
-            return self.store.delete(resource, namespace, name), True
-        return self.store.update(resource, result.marked), False
+            return marked, gone
+        if not gone:
+            return self.store.update(resource, marked), False
+        if resource is DEFINITIONS:  # Its objects go with it, without regard to their finalizers.
+            for served in self.registry.defined_by(obj)[:1]:  # All versions share a storage.
+                for each in list(self.store.each(served)):
+                    self.store.delete(served, *key_of(each))
+        return self.store.delete(resource, namespace, name), True
 
     def bind(self, namespace: str, name: str, target: Binding, *, dry_run: bool = False) -> Object:
         """Bind a pod to a node. As in an API server, the node need not exist."""
@@ -199,12 +194,6 @@ class ApiServer:
         if update.is_finished(resource, new):
             return self.store.delete(resource, *key_of(new))
         return self.store.update(resource, new)
-
-    def _delete_custom_objects(self, definition: Object) -> None:
-        """Delete all objects of a definition, without regard to their finalizers."""
-        for resource in self.registry.defined_by(definition)[:1]:  # All versions share a storage.
-            for each in list(self.store.each(resource)):
-                self.store.delete(resource, *key_of(each))
 
 
 def deep_copy(obj: Object) -> Object:

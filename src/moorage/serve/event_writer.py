@@ -11,7 +11,7 @@ from moorage.serve import timestamps
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import EVENTS
-from moorage.serve.store import Store
+from moorage.serve.store import Store, key_of
 
 TTL_SECONDS = 3600.0
 # The number of different Events that can be counted up.
@@ -45,9 +45,7 @@ class EventWriter:
         self._expirations: deque[tuple[float, str, str]] = deque()
         self._serial = 0
         for event in sorted(store.each(EVENTS), key=_last_seen):
-            expires_at = _last_seen(event) + TTL_SECONDS
-            key = (objects.namespace(event), objects.name(event))
-            self._expirations.append((expires_at, *key))
+            self._expirations.append((_last_seen(event) + TTL_SECONDS, *key_of(event)))
 
     def emit(self, obj: Object, event: NewEvent, now: float) -> None:
         """Create an Event about an object, or count up an equal one."""
@@ -63,7 +61,7 @@ class EventWriter:
             return
         new = self._new_object(obj, event, now)
         self._store.create(EVENTS, new)
-        key = (objects.namespace(new), objects.name(new))
+        key = key_of(new)
         self._names[identity] = key
         if len(self._names) > MAX_REMEMBERED:
             self._names.popitem(last=False)
@@ -113,11 +111,9 @@ class EventWriter:
 
 
 def _last_seen(event: Object) -> float:
-    return max(
-        timestamps.to_seconds(event.get("lastTimestamp")),
-        timestamps.to_seconds(event.get("eventTime")),
-        timestamps.to_seconds(event["metadata"].get("creationTimestamp")),
-    )
+    created_at = event["metadata"].get("creationTimestamp")
+    times = (event.get("lastTimestamp"), event.get("eventTime"), created_at)
+    return max(map(timestamps.to_seconds, times))
 
 
 class EventCorrelator:

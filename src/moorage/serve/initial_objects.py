@@ -19,7 +19,6 @@ from moorage.serve.status_errors import StatusError
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
 # Kubelets and the API create these; they are of no use without the original cluster.
 SKIPPED_KINDS = ("Event", "Lease")
-ZONES = 3
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 SourceObject = tuple[str, Object]
@@ -28,9 +27,9 @@ SourceObject = tuple[str, Object]
 
 def default_nodes(count: int) -> Iterator[Object]:
     """Nodes in three zones."""
-    for number in range(1, count + 1):
-        name = f"node-{number}"
-        labels = {HOSTNAME: name, ZONE: f"zone-{'abc'[(number - 1) % ZONES]}"}
+    for number in range(count):
+        name = f"node-{number + 1}"
+        labels = {HOSTNAME: name, ZONE: f"zone-{'abc'[number % 3]}"}
         yield {"metadata": {"name": name, "labels": labels}}
 
 

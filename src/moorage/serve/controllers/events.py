@@ -5,15 +5,6 @@ from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import Create, Delete, Update
 from moorage.serve.event_writer import NewEvent
 
-REPORTERS = {
-    "ReplicaSet": "replicaset-controller",
-    "ReplicationController": "replication-controller",
-    "Deployment": "deployment-controller",
-    "StatefulSet": "statefulset-controller",
-    "DaemonSet": "daemonset-controller",
-    "Job": "job-controller",
-}
-
 
 def event_for_write(
     owner: Object,
@@ -44,7 +35,8 @@ def event_for_write(
 
 def reporter(owner: Object) -> str:
     """The name of the controller that reports."""
-    return REPORTERS.get(owner["kind"], f"{owner['kind'].lower()}-controller")
+    kind = owner["kind"]
+    return f"{'replication' if kind == 'ReplicationController' else kind.lower()}-controller"
 
 
 def _scaling_event(owner: Object, written: Object, before: Object | None) -> NewEvent | None:

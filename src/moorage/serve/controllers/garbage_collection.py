@@ -38,7 +38,11 @@ def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator
     if not owners or objects.is_terminating(obj):
         return
     present = {uid: owner for uid, owner in owners.items() if owner is not None}
-    waiting = [uid for uid, owner in present.items() if _is_foreground_deleted(owner)]
+    waiting = [
+        uid
+        for uid, owner in present.items()
+        if objects.is_terminating(owner) and FOREGROUND_FINALIZER in objects.finalizers(owner)
+    ]
     solid = [uid for uid in present if uid not in waiting]
     if len(solid) == len(owners):
         return
@@ -50,44 +54,26 @@ def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator
         yield Delete(obj, propagation=FOREGROUND if waiting else BACKGROUND)
 
 
-def _is_foreground_deleted(owner: Object) -> bool:
-    return objects.is_terminating(owner) and FOREGROUND_FINALIZER in objects.finalizers(owner)
-
-
 def finish_owner(obj: Object, dependents: Sequence[Object]) -> Iterator[Write]:
     """Remove the finalizer of an owner that is being deleted, once its dependents allow it."""
-    uid = objects.uid(obj)
-    if ORPHAN_FINALIZER in objects.finalizers(obj):
+    uid, finalizers = objects.uid(obj), objects.finalizers(obj)
+    if ORPHAN_FINALIZER in finalizers:
         for each in dependents:
             yield Update(ownership.released(each, uid))
         yield Update(objects.without_finalizer(obj, ORPHAN_FINALIZER))
-    elif FOREGROUND_FINALIZER in objects.finalizers(obj) and not any(
-        _blocks(each, uid) for each in dependents
-    ):
-        yield Update(objects.without_finalizer(obj, FOREGROUND_FINALIZER))
-
-
-def _blocks(dependent: Object, uid: str) -> bool:
-    return any(
-        owner.get("uid") == uid and owner.get("blockOwnerDeletion")
-        for owner in objects.owners(dependent)
-    )
-
-
-def is_orphaned_pod(pod: Object, index: ObjectIndex) -> bool:
-    """Whether the node of a pod does not exist."""
-    node = pods.node_name(pod)
-    return bool(node) and index.get("Node", "", node) is None
+    elif FOREGROUND_FINALIZER in finalizers:
+        references = [owner for each in dependents for owner in objects.owners(each)]
+        if not any(
+            each.get("uid") == uid and each.get("blockOwnerDeletion") for each in references
+        ):
+            yield Update(objects.without_finalizer(obj, FOREGROUND_FINALIZER))
 
 
 def delete_orphaned_pod(pod: Object) -> Iterator[Write]:
     """Fail and delete a pod that no kubelet can stop any more."""
     if not pods.is_ended(pod):
-        yield Update(
-            objects.with_status(
-                pod, phase="Failed", reason="NodeLost", message="PodGC: node no longer exists"
-            )
-        )
+        text = "PodGC: node no longer exists"
+        yield Update(objects.with_status(pod, phase="Failed", reason="NodeLost", message=text))
     yield Delete(pod, grace_seconds=0)
 
 

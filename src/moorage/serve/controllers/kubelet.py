@@ -16,7 +16,8 @@ from typing import Any
 
 from moorage.serve import timestamps
 from moorage.serve.controllers import objects, pods, writes
-from moorage.serve.controllers.node_lifecycle import LEASE_NAMESPACE
+from moorage.serve.controllers.index import ObjectIndex
+from moorage.serve.controllers.node_lifecycle import LEASE, LEASE_NAMESPACE
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
 
@@ -175,21 +176,19 @@ def made_up_address(network: str, obj: Object) -> str:
 # Nodes -----------------------------------------------------------------------------------------
 
 
-def reconcile_node(node: Object, lease: Object | None, nodes: int, now: float) -> Iterator[Write]:
+def reconcile_node(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Register a node, renew its lease and set its readiness."""
     if objects.is_terminating(node) or kubelet_health(node) == STOPPED:
         return
     yield from writes.update_if_changed(node, with_readiness(with_capacity(node), now))
-    interval = max(HEARTBEAT_SECONDS, nodes / HEARTBEATS_PER_SECOND)
+    interval = max(HEARTBEAT_SECONDS, index.count("Node") / HEARTBEATS_PER_SECOND)
+    lease = index.get(LEASE, LEASE_NAMESPACE, objects.name(node))
     last = 0.0 if lease is None else timestamps.to_seconds(objects.spec(lease).get("renewTime"))
     if last + interval > now:
         yield RequeueAt(last + interval)
         return
     renewed = new_lease(node, interval * MISSED_HEARTBEATS, now)
-    if lease is None:
-        yield Create(renewed)
-    else:
-        yield Update({**lease, "spec": renewed["spec"]})
+    yield Create(renewed) if lease is None else Update({**lease, "spec": renewed["spec"]})
     yield RequeueAt(now + interval)
 
 

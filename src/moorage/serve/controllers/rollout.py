@@ -36,9 +36,8 @@ def limits(
     replicas: int, max_surge: int | str | None, max_unavailable: int | str | None
 ) -> RolloutLimits:
     """The limits of a rolling update; if both are zero, one pod may be unavailable."""
-    surge = objects.int_or_percent(
-        "25%" if max_surge is None else max_surge, replicas, round_up=True
-    )
+    extra = "25%" if max_surge is None else max_surge
+    surge = objects.int_or_percent(extra, replicas, round_up=True)
     missing = "25%" if max_unavailable is None else max_unavailable
     unavailable = objects.int_or_percent(missing, replicas, round_up=False)
     if surge == 0 and unavailable == 0:

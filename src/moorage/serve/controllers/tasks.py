@@ -209,7 +209,7 @@ class Reconcilers:
             RELEASE: job.release,
             ORPHANED_POD: self._orphaned_pod,
             KUBELET_POD: self._pod,
-            KUBELET_NODE: _node,
+            KUBELET_NODE: kubelet.reconcile_node,
         }
 
     def reconcile(self, task: str, obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -233,7 +233,7 @@ class Reconcilers:
 
     def _orphaned_pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
         key = (ORPHANED_POD, objects.uid(pod))
-        if not garbage_collection.is_orphaned_pod(pod, index):
+        if index.get("Node", "", pods.node_name(pod)) is not None or not pods.node_name(pod):
             self._since.pop(key, None)
             return
         at = self._since.setdefault(key, now) + garbage_collection.QUARANTINE_SECONDS
@@ -241,8 +241,3 @@ class Reconcilers:
             yield RequeueAt(at)
         else:
             yield from garbage_collection.delete_orphaned_pod(pod)
-
-
-def _node(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    lease = index.get(node_lifecycle.LEASE, node_lifecycle.LEASE_NAMESPACE, objects.name(node))
-    return kubelet.reconcile_node(node, lease, index.count("Node"), now)

@@ -159,23 +159,16 @@ def initial_objects() -> Iterator[tuple[Resource, Object]]:
     for name in _INITIAL_NAMESPACES:
         yield NAMESPACES, {"metadata": {"name": name}}
     for name, value in SYSTEM_PRIORITIES.items():
-        meta = {"name": name}
-        yield (
-            PRIORITY_CLASSES,
-            {"metadata": meta, "value": value, "description": _DESCRIPTIONS[name]},
-        )
+        fields = {"value": value, "description": _DESCRIPTIONS[name]}
+        yield PRIORITY_CLASSES, {"metadata": {"name": name}, **fields}
 
 
 def establish_definition(store: Store, definition: Object) -> Object:
     """Set the conditions of a definition that clients wait for: its kind is served at once."""
-    conditions: list[Object] = []
-    for type_, reason in (
-        ("NamesAccepted", "NoConflicts"),
-        ("Established", "InitialNamesAccepted"),
-    ):
-        condition = {"type": type_, "status": "True", "reason": reason, "message": ""}
-        conditions = objects.set_condition(conditions, condition, store.clock())
-    names = definition["spec"]["names"]
-    versions = [each["name"] for each in definition["spec"]["versions"] if each.get("storage")]
-    status = {"conditions": conditions, "acceptedNames": names, "storedVersions": versions}
-    return store.update(DEFINITIONS, {**definition, "status": status})
+    new, at, spec = {**definition, "status": {}}, store.clock(), definition["spec"]
+    reasons = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
+    for type_, reason in reasons.items():
+        new = objects.with_condition(new, at, type=type_, status="True", reason=reason, message="")
+    versions = [each["name"] for each in spec["versions"] if each.get("storage")]
+    new = objects.with_status(new, acceptedNames=spec["names"], storedVersions=versions)
+    return store.update(DEFINITIONS, new)

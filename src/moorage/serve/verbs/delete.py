@@ -1,6 +1,6 @@
 """Delete: at once, after a grace period, or when the finalizers are removed."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -53,44 +53,36 @@ def read_options(body: Any) -> DeleteOptions:
             f'propagationPolicy: Unsupported value: "{options.propagation}": supported values: '
             '"Foreground", "Background", "Orphan"'
         )
-    if options.grace_period_seconds is not None and not (
-        -(2**31) < options.grace_period_seconds < 2**31
-    ):
-        raise BadRequestError(f"gracePeriodSeconds: out of range: {options.grace_period_seconds}")
+    grace = options.grace_period_seconds
+    if grace is not None and not -(2**31) < grace < 2**31:
+        raise BadRequestError(f"gracePeriodSeconds: out of range: {grace}")
     return options
-
-
-class DeleteResult(NamedTuple):
-    """Whether the object is removed now, and the object as it is marked until then."""
-
-    gone: bool
-    marked: Object
 
 
 def delete_object(
     resource: Resource, obj: Object, options: DeleteOptions, now: float
-) -> DeleteResult:
-    """The result of a deletion; raises ConflictError, ForbiddenError or InvalidError."""
+) -> tuple[Object, bool]:
+    """The object as it is marked until it is removed, and whether it is removed now.
+
+    Raises ConflictError, ForbiddenError or InvalidError.
+    """
     _check(resource, obj["metadata"], options)
     meta = _with_propagation(obj["metadata"], options.propagation)
     grace = _grace_seconds(resource, obj, options.grace_period_seconds)
-    deadline = {
-        "deletionTimestamp": timestamps.to_text(now + grace),
-        "deletionGracePeriodSeconds": grace,
-    }
+    at = timestamps.to_text(now + grace)
+    deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+    marked = {**obj, "metadata": meta}
     if "deletionTimestamp" in meta:
         # A second deletion may shorten the grace period, but not extend it.
         if grace < meta.get("deletionGracePeriodSeconds", 0):
-            meta = {**meta, **deadline}
-        marked = {**obj, "metadata": meta}
-        return DeleteResult(gone=update.is_finished(resource, marked), marked=marked)
-    if grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
-        return DeleteResult(gone=True, marked=obj)
-    generation = meta.get("generation", 0) + 1
-    marked = {**obj, "metadata": {**meta, **deadline, "generation": generation}}
-    if resource is NAMESPACES:
-        marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
-    return DeleteResult(gone=update.is_finished(resource, marked), marked=marked)
+            marked["metadata"] = {**meta, **deadline}
+    elif grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
+        return obj, True
+    else:
+        marked["metadata"] = {**meta, **deadline, "generation": meta.get("generation", 0) + 1}
+        if resource is NAMESPACES:
+            marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
+    return marked, update.is_finished(resource, marked)
 
 
 def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:

@@ -19,7 +19,12 @@ def charged_budget(store: Store, pod: Object) -> Object | None:
     phase = objects.status(pod).get("phase")
     if phase in ("Succeeded", "Failed", "Pending") or objects.is_terminating(pod):
         return None
-    budgets = [each for each in store.each(DISRUPTION_BUDGETS) if _covers(each, pod)]
+    budgets = [
+        each
+        for each in store.each(DISRUPTION_BUDGETS)
+        if objects.namespace(each) == objects.namespace(pod)
+        and objects.selector(each).matches(objects.labels(pod))
+    ]
     if len(budgets) > 1:  # As in an API server; `kubectl drain` fails then.
         raise InternalError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
@@ -35,19 +40,10 @@ def charged_budget(store: Store, pod: Object) -> Object | None:
 
 def with_disruption_target(pod: Object, at: str) -> Object:
     """The pod with the condition that gives the reason of its deletion."""
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "EvictionByEvictionAPI",
-        "message": "Eviction API: evicting",
-    }
-    conditions = objects.status(pod).get("conditions", [])
-    return objects.with_status(pod, conditions=objects.set_condition(conditions, condition, at))
-
-
-def _covers(budget: Object, pod: Object) -> bool:
-    same_namespace = objects.namespace(budget) == objects.namespace(pod)
-    return same_namespace and objects.selector(budget).matches(objects.labels(pod))
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    target["message"] = "Eviction API: evicting"
+    conditions = objects.set_condition(objects.status(pod).get("conditions", []), target, at)
+    return objects.with_status(pod, conditions=conditions)
 
 
 def _allows_unready_pods(budget: Object) -> bool:

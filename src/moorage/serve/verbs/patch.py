@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from moorage.serve.api_server import ApiServer
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import decoding
 from moorage.serve.patches import apply, json_patch, strategic_merge
@@ -74,12 +75,10 @@ def apply_patch(resource: Resource, obj: Object, request: Patch) -> Object:
 
 
 def _check_identity(before: Object, after: Object) -> None:
-    for field in ("apiVersion", "kind"):
-        if after.get(field) != before.get(field):
-            raise BadRequestError(f"a patch may not change {field}")
-    for field in ("name", "namespace"):
-        if after["metadata"].get(field) != before["metadata"].get(field):
-            raise BadRequestError(f"a patch may not change metadata.{field}")
+    for path in ("apiVersion", "kind", "metadata.name", "metadata.namespace"):
+        steps = path.split(".")
+        if objects.value_at(after, *steps) != objects.value_at(before, *steps):
+            raise BadRequestError(f"a patch may not change {path}")
     for field in ("uid", "resourceVersion"):
         value = after["metadata"].get(field)
         if value is not None and not isinstance(value, str):
@@ -100,9 +99,7 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
     meta = {**body.get("metadata", {}), "name": path.name}
     if resource.namespaced:
         meta["namespace"] = path.namespace or ""
-    preconditions = {
-        field: meta.pop(field) for field in ("resourceVersion", "uid") if field in meta
-    }
+    preconditions = {key: meta.pop(key) for key in ("resourceVersion", "uid") if key in meta}
     if not all(isinstance(value, str) for value in preconditions.values()):
         raise BadRequestError("metadata.uid and metadata.resourceVersion have to be texts")
     stated = {"apiVersion": resource.api_version, "kind": resource.kind}

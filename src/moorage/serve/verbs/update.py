@@ -7,7 +7,6 @@ from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import defaults, validation
 from moorage.serve.resources import NAMESPACES, NODES, PODS, Resource
-from moorage.serve.status_errors import InvalidError
 from moorage.serve.store import StoredObject
 
 # Metadata that only the server sets.
@@ -54,11 +53,9 @@ def update_status(resource: Resource, before: Object, obj: Object) -> Object:
     """Update the status; pods and nodes may change labels and annotations with it."""
     new = {**before, "status": obj.get("status", {})}
     if resource in (PODS, NODES):
-        meta = {**before["metadata"]}
-        for field in ("labels", "annotations", "finalizers"):
-            if field in obj["metadata"]:
-                meta[field] = obj["metadata"][field]
-        new["metadata"] = meta
+        fields, given = ("labels", "annotations", "finalizers"), obj["metadata"]
+        changed = {field: given[field] for field in fields if field in given}
+        new["metadata"] = {**before["metadata"], **changed}
     validation.validate(resource, new)
     return new
 
@@ -67,9 +64,8 @@ def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object
     """Update the finalizers in the spec of a namespace."""
     spec = obj.get("spec", {})
     if not isinstance(spec, dict) or not isinstance(spec.get("finalizers", []), list):
-        raise validation.invalid(
-            resource, before["metadata"]["name"], "spec.finalizers", "", "must be a list"
-        )
+        name = before["metadata"]["name"]
+        raise validation.invalid(resource, name, "spec.finalizers", "", "must be a list")
     spec = {**before.get("spec", {}), "finalizers": spec.get("finalizers", [])}
     return {**before, "spec": spec}
 
@@ -165,23 +161,21 @@ def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
 
 
 def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-    gates = _gate_names(old.get("schedulingGates"))
-    if set(_gate_names(new.get("schedulingGates"))) - set(gates):
-        raise validation.may_not_change(
-            PODS,
-            name,
-            "spec.schedulingGates",
-            "only deletion is allowed, but found new scheduling gate",
-        )
+    gates, new_gates = (
+        {gate.get("name", "") for gate in spec.get("schedulingGates") or ()} for spec in (old, new)
+    )
+    if new_gates - gates:
+        rule = "only deletion is allowed, but found new scheduling gate"
+        raise validation.may_not_change(PODS, name, "spec.schedulingGates", rule)
     tolerations = new.get("tolerations", [])
-    if any(each not in tolerations for each in old.get("tolerations", [])):
-        raise _pod_change_error(name)
+    dropped = any(each not in tolerations for each in old.get("tolerations", []))
     # Node selector and affinity of a gated pod may change. An API server also checks that they
     # only get narrower; this one does not.
     placement = ("nodeSelector", "affinity") if gates else ()
     mutable = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *placement)
-    if _fixed_fields(old, mutable) != _fixed_fields(new, mutable):
-        raise _pod_change_error(name)
+    if dropped or _fixed_fields(old, mutable) != _fixed_fields(new, mutable):
+        rule = f"pod updates may not change fields other than {_POD_MAY_CHANGE}"
+        raise validation.may_not_change(PODS, name, "spec", rule)
 
 
 def _fixed_fields(spec: dict[str, Any], mutable: tuple[str, ...]) -> dict[str, Any]:
@@ -190,12 +184,3 @@ def _fixed_fields(spec: dict[str, Any], mutable: tuple[str, ...]) -> dict[str, A
         if field in fixed:
             fixed[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in fixed[field]]
     return fixed
-
-
-def _gate_names(gates: Any) -> list[str]:
-    return [each.get("name", "") for each in gates or ()]
-
-
-def _pod_change_error(name: str) -> InvalidError:
-    rule = f"pod updates may not change fields other than {_POD_MAY_CHANGE}"
-    return validation.may_not_change(PODS, name, "spec", rule)
