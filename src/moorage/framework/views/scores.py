@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_SCORES: Scores = np.zeros(0, dtype=np.int64)
 
 
-class Normalizer:
+class PluginNormalizer:
     """A plugin's normalizer: a summary of the feasible raw scores, then each score by itself."""
 
     def __init__(self, profile: "Profile", plugin: Any) -> None:
@@ -44,10 +44,10 @@ class Normalizer:
         return invoke.normalized(self._apply, raw, summary)
 
 
-def normalizer_of(profile: "Profile", plugin: Any) -> Normalizer | None:
+def normalizer_of(profile: "Profile", plugin: Any) -> PluginNormalizer | None:
     """A plugin's normalizer, if it has one."""
     has_any = getattr(plugin, "normalizer", None) is not None
-    return Normalizer(profile, plugin) if has_any else None
+    return PluginNormalizer(profile, plugin) if has_any else None
 
 
 class ScoreView(PluginView):

@@ -15,7 +15,7 @@ from moorage.framework import invoke
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores, ScoresByGroup, SparseScores
 from moorage.framework.views.scores import (
-    Normalizer,
+    PluginNormalizer,
     check_range,
     checked,
     is_in_range,
@@ -46,7 +46,7 @@ class UncachedScore:
         self._normalize_score = profile.method(plugin, "normalize_score")
 
     @property
-    def normalizer(self) -> Normalizer:
+    def normalizer(self) -> PluginNormalizer:
         """The normalizer, which a plugin with compact scores has."""
         assert self._normalizer is not None
         return self._normalizer
