@@ -1,4 +1,4 @@
-"""One pod's decision; numbers are rows of the specification."""
+"""The scheduling cycle of one pod. Numbers in names are rows of the specification."""
 
 from random import Random
 
@@ -28,37 +28,37 @@ NO = unschedulable("no")
 NAMES = ["n1", "n2", "n3"]
 
 
-def per_node(**answers):
-    """An answer per node, SUCCESS for those that are not named; trouble is raised."""
+def per_node(**results):
+    """A method that returns one result per node, SUCCESS by default, and raises exceptions."""
 
-    def said(state, pod, node):
-        answer = answers.get(node.name, SUCCESS)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def method(state, pod, node):
+        result = results.get(node.name, SUCCESS)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    return said
+    return method
 
 
 def nominated(pod, node):
     return replace(pod, status=PodStatus(nominated_node_name=node))
 
 
-def decide(run, pod=POD, *, promised=None, seed=0, now=0.0):
+def decide(run, pod=POD, *, nominated_pods=None, seed=0, now=0.0):
     scheduler = run.scheduler
     cycle = scheduler.cycle
-    if promised is not None or seed:
+    if nominated_pods is not None or seed:
         cycle = SchedulingCycle(
-            scheduler.cluster, scheduler.templates, promised or {}, Random(seed)
+            scheduler.cluster, scheduler.templates, nominated_pods or {}, Random(seed)
         )
     chosen = scheduler.profiles[pod.spec.scheduler_name]
     return cycle.decide(chosen, pod, scheduler.templates.of(pod), now)
 
 
-# Finding a node
+# Selecting a node
 
 
-def test_the_best_node_is_picked(machine):
+def test_the_node_with_the_highest_score_is_selected(machine):
     scores = {"n1": 10, "n2": 30, "n3": 20}
     run = machine(make("A", score=lambda state, pod, node: scores[node.name]))
     decision = decide(run)
@@ -66,36 +66,36 @@ def test_the_best_node_is_picked(machine):
     assert decision.best_rows(3) == [1, 2, 0]
 
 
-def test_49_ties_fall_to_the_seed(machine):
+def test_49_the_seed_breaks_ties(machine):
     run = machine(make("A", score=1))
-    picks = {decide(run, seed=seed).node for seed in range(1, 40)}
-    assert picks == set(NAMES)
+    candidates = {decide(run, seed=seed).node for seed in range(1, 40)}
+    assert candidates == set(NAMES)
     assert len({decide(run, seed=7).node for _ in range(5)}) == 1
 
 
 def test_a_single_feasible_node_is_not_scored(machine):
-    plugin = make("A", filter=per_node(n1=NO, n3=NO), score=PluginFailure("nobody asks"))
+    plugin = make("A", filter=per_node(n1=NO, n3=NO), score=PluginFailure("called"))
     decision = decide(machine(plugin))
     assert (decision.node, decision.scored) == ("n2", None)
     assert decision.best_rows(3) == [1]
 
 
-def test_48_no_score_counts_for_anything(machine):
+def test_48_any_node_may_be_selected_if_no_plugin_scores(machine):
     decision = decide(machine(make("A", pre_score=SKIP, score=5)))
     assert decision.node in NAMES
     assert {int(total) for total in decision.scored.totals[:3]} == {0}
 
 
-def test_no_nodes_at_all(machine):
-    decision = decide(machine(make("A", post_filter=PluginFailure("nobody asks")), nodes=()))
+def test_a_cluster_without_nodes_rejects_the_pod_without_post_filter(machine):
+    decision = decide(machine(make("A", post_filter=PluginFailure("called")), nodes=()))
     assert decision.status == unresolvable(diagnosis.NO_NODES)
     assert (decision.diagnosis, decision.nominated) == (None, "")
 
 
-# Refusing
+# Rejection
 
 
-def test_the_sentence_and_who_is_blamed(machine):
+def test_a_rejection_has_a_message_and_the_rejecting_plugins(machine):
     first = make("A", filter=per_node(n1=unresolvable("tainted")))
     second = make("B", filter=per_node(n1=NO, n2=NO, n3=pending("claim is not ready")))
     decision = decide(machine(first, second))
@@ -112,63 +112,63 @@ def narrowing(name, *names):
     return make(name, pre_filter=only_nodes(names), filter=SUCCESS)
 
 
-def test_45_only_what_all_name_is_looked_at(machine):
-    asked = []
+def test_45_only_nodes_in_all_pre_filter_sets_are_filtered(machine):
+    filtered = []
 
     def look(state, pod, node):
-        asked.append(node.name)
+        filtered.append(node.name)
         return SUCCESS
 
     run = machine(make("P1", filter=look), narrowing("P2", "n2"), narrowing("P3", "n1", "n2"))
     assert decide(run).node == "n2"
-    assert asked == ["n2"]
+    assert filtered == ["n2"]
 
 
 @pytest.mark.parametrize(
-    ("plugins", "message", "blamed"),
+    ("plugins", "message", "rejecting"),
     [
         pytest.param(
             [narrowing("P2", "n2"), narrowing("P3", "n1")],
             "0/3 nodes are available: node(s) didn't satisfy plugin(s) [P2 P3] simultaneously.",
             {"P2", "P3"},
-            id="45: nothing in common",
+            id="45: disjoint node sets",
         ),
         pytest.param(
             [make("P2", pre_filter=only_nodes([]), filter=SUCCESS)],
             "0/3 nodes are available: node(s) didn't satisfy plugin P2.",
             {"P2"},
-            id="45: an empty set",
+            id="45: an empty node set",
         ),
         pytest.param(
             [narrowing("P", "n2"), make("F", filter=per_node(n2=NO))],
             "0/3 nodes are available: 1 no, 2 node(s) didn't satisfy plugin(s) [P].",
             {"P", "F"},
-            id="46: the named one is refused",
+            id="46: the only node in the set is rejected",
         ),
         pytest.param(
-            [narrowing("P", "unheard")],
+            [narrowing("P", "unknown")],
             "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [P].",
             {"P"},
-            id="46: only an unknown node is named",
+            id="46: the set holds an unknown node only",
         ),
         pytest.param(
             [narrowing("P", "n1"), make("A", pre_filter=NO, filter=SUCCESS)],
             "0/3 nodes are available: no.",
             {"A", "P"},
-            id="47: unschedulable for all, beside narrowing",
+            id="47: unschedulable in pre_filter, with a node set",
         ),
         pytest.param(
             [narrowing("P", "n1"), make("A", pre_filter=unresolvable("never"), filter=SUCCESS)],
             "0/3 nodes are available: never.",
             {"A"},
-            id="47: unresolvable for all, beside narrowing",
+            id="47: unresolvable in pre_filter, with a node set",
         ),
     ],
 )
-def test_refusals_before_and_by_narrowing(machine, plugins, message, blamed):
+def test_rejections_by_pre_filter_and_by_node_sets(machine, plugins, message, rejecting):
     decision = decide(machine(*plugins))
     assert decision.status == unschedulable(message)
-    assert decision.diagnosis.unschedulable_plugins == blamed
+    assert decision.diagnosis.unschedulable_plugins == rejecting
     assert decision.nominated == ""
 
 
@@ -176,26 +176,28 @@ def test_refusals_before_and_by_narrowing(machine, plugins, message, blamed):
 
 
 @pytest.mark.parametrize(
-    ("answer", "suffix", "promise"),
+    ("result", "suffix", "nominated_node"),
     [
-        pytest.param(PostFiltered(SUCCESS, "n1"), "", "n1", id="a node is promised"),
-        pytest.param(PostFiltered(NO, ""), " no", "", id="a promise is taken back"),
-        pytest.param(PostFiltered(NO), " no", None, id="a promise is left alone"),
+        pytest.param(PostFiltered(SUCCESS, "n1"), "", "n1", id="a node is nominated"),
+        pytest.param(PostFiltered(NO, ""), " no", "", id="the nomination is cleared"),
+        pytest.param(PostFiltered(NO), " no", None, id="the nomination is unchanged"),
         pytest.param(
             PluginFailure("not found"),
             ' running PostFilter plugin "B": not found',
             None,
-            id="trouble leaves promises alone",
+            id="an error leaves the nomination unchanged",
         ),
     ],
 )
-def test_post_filter_has_the_last_word(machine, answer, suffix, promise):
-    decision = decide(machine(make("A", filter=NO), make("B", post_filter=answer)))
+def test_post_filter_sets_the_message_suffix_and_the_nomination(
+    machine, result, suffix, nominated_node
+):
+    decision = decide(machine(make("A", filter=NO), make("B", post_filter=result)))
     assert decision.status == unschedulable(f"0/3 nodes are available: 3 no.{suffix}")
-    assert decision.nominated == promise
+    assert decision.nominated == nominated_node
 
 
-def test_post_filter_runs_after_a_refusal_for_all_nodes(machine):
+def test_post_filter_runs_after_pre_filter_rejects_all_nodes(machine):
     refused = []
 
     def note(state, pod, refusal):
@@ -209,28 +211,28 @@ def test_post_filter_runs_after_a_refusal_for_all_nodes(machine):
 @pytest.mark.parametrize(
     "refusal",
     [
-        pytest.param(unresolvable("never"), id="refused for good"),
-        pytest.param(only_nodes([]), id="narrowed to nothing"),
+        pytest.param(unresolvable("never"), id="unresolvable in pre_filter"),
+        pytest.param(only_nodes([]), id="an empty node set"),
     ],
 )
-def test_post_filter_is_not_asked_about_a_pod_that_no_node_can_ever_take(machine, refusal):
+def test_post_filter_is_not_called_if_preemption_cannot_help(machine, refusal):
     plugins = (
         make("A", pre_filter=refusal, filter=SUCCESS),
-        make("B", post_filter=PluginFailure("asked")),
+        make("B", post_filter=PluginFailure("called")),
     )
     decision = decide(machine(*plugins), nominated(POD, "n1"))
-    assert "asked" not in decision.message
+    assert "called" not in decision.message
     assert decision.post_filter is None
     assert decision.nominated is None
-    # A promise that the pod's status does not show would keep others out for ever.
+    # A nomination that the pod's status does not show would reserve the node for ever.
     assert decide(machine(*plugins)).nominated == ""
 
 
-def test_post_filter_hears_why_each_node_was_refused(machine):
-    heard = []
+def test_post_filter_receives_the_status_of_each_rejected_node(machine):
+    received = []
 
     def note(state, pod, refusal):
-        heard.extend(refusal.status(row) for row in range(3))
+        received.extend(refusal.status(row) for row in range(3))
         return NO
 
     plugins = [
@@ -239,7 +241,7 @@ def test_post_filter_hears_why_each_node_was_refused(machine):
         make("N", post_filter=note),
     ]
     decide(machine(*plugins))
-    assert heard == [
+    assert received == [
         NO.by("F"),
         unresolvable("never").by("F"),
         unresolvable("node(s) didn't satisfy plugin(s) [P]"),
@@ -249,32 +251,32 @@ def test_post_filter_hears_why_each_node_was_refused(machine):
 # Nominations
 
 
-class Watch:
-    """A filter that notes whom it was asked about."""
+class RecordingFilter:
+    """A filter that records the nodes it is called for, and how many pods they hold."""
 
-    def __init__(self, **answers):
-        self.asked = []
-        self.answers = answers
-        self.plugin = make("Watch", filter=self.filter)
+    def __init__(self, **results):
+        self.calls = []
+        self.results = results
+        self.plugin = make("RecordingFilter", filter=self.filter)
 
     def filter(self, state, pod, node):
-        self.asked.append((node.name, node.pod_count))
-        return self.answers.get(node.name, SUCCESS)
+        self.calls.append((node.name, node.pod_count))
+        return self.results.get(node.name, SUCCESS)
 
 
 @pytest.mark.parametrize(
-    ("node", "answers", "picks"),
+    ("node", "results", "candidates"),
     [
-        pytest.param("n2", {}, {"n2"}, id="43: the promised node passes"),
-        pytest.param("n2", {"n2": NO}, {"n1", "n3"}, id="43: the promised node refuses"),
-        pytest.param("unheard", {}, set(NAMES), id="43: the promised node is not there"),
+        pytest.param("n2", {}, {"n2"}, id="43: the nominated node is feasible"),
+        pytest.param("n2", {"n2": NO}, {"n1", "n3"}, id="43: the nominated node is rejected"),
+        pytest.param("unknown", {}, set(NAMES), id="43: the nominated node does not exist"),
     ],
 )
-def test_43_a_node_promised_to_the_pod_comes_first(machine, node, answers, picks):
-    run = machine(make("A", filter=per_node(**answers), score=per_node(n1=90, n2=1, n3=90)))
+def test_43_the_nominated_node_is_tried_first(machine, node, results, candidates):
+    run = machine(make("A", filter=per_node(**results), score=per_node(n1=90, n2=1, n3=90)))
     pod = nominated(POD, node)
-    assert {decide(run, pod, seed=seed).node for seed in range(1, 30)} <= picks
-    if len(picks) == 1:
+    assert {decide(run, pod, seed=seed).node for seed in range(1, 30)} <= candidates
+    if len(candidates) == 1:
         decision = decide(run, pod)
         assert (decision.feasible_count, decision.scored) == (1, None)
 
@@ -286,16 +288,16 @@ def other(name="other", priority=0, cpu="3"):
 @pytest.mark.parametrize(
     ("priority", "passes"),
     [
-        pytest.param(5, [("n1", 1), ("n1", 0)], id="44: a higher priority: asked twice"),
-        pytest.param(0, [("n1", 1), ("n1", 0)], id="44: an equal priority: asked twice"),
-        pytest.param(-1, [("n1", 0)], id="44: a lower priority: asked once"),
+        pytest.param(5, [("n1", 1), ("n1", 0)], id="44: a higher priority, filtered twice"),
+        pytest.param(0, [("n1", 1), ("n1", 0)], id="44: an equal priority, filtered twice"),
+        pytest.param(-1, [("n1", 0)], id="44: a lower priority, filtered once"),
     ],
 )
-def test_44_filters_are_asked_beside_promised_pods(machine, priority, passes):
-    watch = Watch()
-    run = machine(watch.plugin, nodes=["n1"])
-    decision = decide(run, promised={"n1": [other(priority=priority)]})
-    assert sorted(watch.asked, reverse=True) == passes
+def test_44_filters_run_with_and_without_nominated_pods(machine, priority, passes):
+    recorder = RecordingFilter()
+    run = machine(recorder.plugin, nodes=["n1"])
+    decision = decide(run, nominated_pods={"n1": [other(priority=priority)]})
+    assert sorted(recorder.calls, reverse=True) == passes
     assert decision.node == "n1"
 
 
@@ -303,45 +305,47 @@ def crowded(state, pod, node):
     return unschedulable("crowded") if node.pod_count else SUCCESS
 
 
-def test_44_a_node_must_have_room_beside_promised_pods(machine):
+def test_44_a_node_must_have_room_for_its_nominated_pods_too(machine):
     run = machine(make("A", filter=crowded))
-    decision = decide(run, promised={"n1": [other()], "n2": [other("second")]})
+    decision = decide(run, nominated_pods={"n1": [other()], "n2": [other("second")]})
     assert decision.node == "n3"
     assert decision.rejected_beside_nominated == {
         row: unschedulable("crowded").by("A") for row in range(2)
     }
 
 
-def test_44_all_nodes_are_promised(machine):
+def test_44_the_pod_is_rejected_if_nominated_pods_fill_all_nodes(machine):
     run = machine(make("A", filter=crowded))
-    decision = decide(run, promised={name: [other(name)] for name in NAMES})
+    decision = decide(run, nominated_pods={name: [other(name)] for name in NAMES})
     assert decision.message == "0/3 nodes are available: 3 crowded."
     assert decision.diagnosis.unschedulable_plugins == {"A"}
     assert decision.verdict(0) == unschedulable("crowded").by("A")
 
 
-def test_44_the_pods_own_promise_does_not_stand_in_its_way(machine):
+def test_44_the_pods_own_nomination_does_not_count_against_it(machine):
     run = machine(make("A", filter=crowded))
     pod = nominated(POD, "n1")
-    assert decide(run, pod, promised={"n1": [pod]}).node == "n1"
+    assert decide(run, pod, nominated_pods={"n1": [pod]}).node == "n1"
 
 
-def test_44_a_promise_of_an_unknown_node_is_nobodys_concern(machine):
+def test_44_a_nomination_for_an_unknown_node_is_ignored(machine):
     run = machine(make("A", filter=crowded))
-    assert decide(run, promised={"unheard": [other()]}).node in NAMES
+    assert decide(run, nominated_pods={"unknown": [other()]}).node in NAMES
 
 
-def test_44_trouble_beside_promised_pods_fails_the_attempt(machine):
-    def shaky(state, pod, node):
+def test_44_an_error_with_nominated_pods_fails_the_attempt(machine):
+    def fails_when_occupied(state, pod, node):
         if node.pod_count:
             raise PluginFailure("oh")
         return SUCCESS
 
-    decision = decide(machine(make("A", filter=shaky)), promised={"n1": [other()]})
+    decision = decide(
+        machine(make("A", filter=fails_when_occupied)), nominated_pods={"n1": [other()]}
+    )
     assert decision.status == error('running "A" filter plugin: oh', "A")
 
 
-# Trouble
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -376,13 +380,13 @@ def test_44_trouble_beside_promised_pods_fails_the_attempt(machine):
         ),
     ],
 )
-def test_trouble_costs_the_pod_and_names_the_plugin(machine, methods, text):
+def test_an_error_fails_the_pod_and_names_the_plugin(machine, methods, text):
     decision = decide(machine(make("A", **methods)))
     assert decision.status == error(text, "A")
     assert (decision.node, decision.diagnosis, decision.nominated) == ("", None, "")
 
 
-def test_trouble_over_one_node_fails_the_attempt(machine):
+def test_an_error_for_one_node_fails_the_attempt(machine):
     decision = decide(machine(make("A", filter=per_node(n2=PluginFailure("oh")))))
     assert decision.status.code is Code.ERROR
 
@@ -390,12 +394,12 @@ def test_trouble_over_one_node_fails_the_attempt(machine):
 @pytest.mark.parametrize(
     "way",
     [
-        pytest.param("narrowed", id="narrowing leaves it out"),
-        pytest.param("nominated", id="another node is promised to the pod"),
-        pytest.param("refused", id="another plugin refuses it"),
+        pytest.param("narrowed", id="outside of the pre_filter node set"),
+        pytest.param("nominated", id="another node is nominated for the pod"),
+        pytest.param("refused", id="rejected by another plugin"),
     ],
 )
-def test_trouble_over_a_node_that_is_not_in_question_harms_nobody(machine, way):
+def test_an_error_for_a_node_that_is_no_candidate_is_ignored(machine, way):
     plugins = [make("A", filter=per_node(n2=PluginFailure("oh")))]
     if way == "narrowed":
         plugins.append(narrowing("P", "n1"))
@@ -412,7 +416,7 @@ def many(count):
     return [f"n{i}" for i in range(count)]
 
 
-def test_40_a_profiles_percentage_beats_the_global_one(machine):
+def test_40_a_profiles_percentage_overrides_the_global_one(machine):
     enabled = [{"name": name} for name in ("PrioritySort", "A", "DefaultBinder")]
     multi_point = {"disabled": [{"name": "*"}], "enabled": enabled}
     run = machine(
@@ -432,12 +436,12 @@ def test_40_a_profiles_percentage_beats_the_global_one(machine):
         pytest.param({"percentageOfNodesToScore": 60}, 120, id="60 %"),
     ],
 )
-def test_40_how_many_nodes(machine, settings, feasible):
+def test_40_the_percentage_sets_how_many_feasible_nodes_are_found(machine, settings, feasible):
     run = machine(make("A", score=1), nodes=many(200), **settings)
     assert decide(run).feasible_count == feasible
 
 
-def test_41_the_walk_goes_on_where_it_stopped(machine):
+def test_41_the_next_search_starts_where_the_last_one_stopped(machine):
     run = machine(make("A", score=1), nodes=many(500), percentageOfNodesToScore=30)
     starts = []
     for _ in range(4):
@@ -447,23 +451,23 @@ def test_41_the_walk_goes_on_where_it_stopped(machine):
     assert starts == [150, 300, 450, 100]
 
 
-def test_42_without_scores_the_first_that_fits_is_enough(machine):
+def test_42_without_score_plugins_the_search_stops_at_the_first_feasible_node(machine):
     run = machine(make("A", filter=SUCCESS), percentageOfNodesToScore=50)
     assert [decide(run).node for _ in range(4)] == ["n1", "n2", "n3", "n1"]
 
 
-def test_43_a_promised_node_does_not_move_the_walk(machine):
+def test_43_a_nominated_node_does_not_move_the_start_of_the_search(machine):
     run = machine(make("A", score=1), nodes=many(500), percentageOfNodesToScore=30)
     decide(run, nominated(POD, "n7"))
     assert run.scheduler.cycle._walk.start == 0
 
 
-def test_a_walk_that_finds_nothing_has_seen_all(machine):
+def test_a_search_without_a_feasible_node_visits_all_nodes(machine):
     run = machine(make("A", filter=NO, score=1), nodes=many(200), percentageOfNodesToScore=50)
     assert decide(run).message == "0/200 nodes are available: 200 no."
 
 
-def test_trouble_beyond_the_end_of_the_walk_is_not_met(machine):
+def test_an_error_for_a_node_after_the_end_of_the_search_is_not_seen(machine):
     run = machine(
         make("A", filter=per_node(n150=PluginFailure("oh")), score=1),
         nodes=many(200),
@@ -473,7 +477,7 @@ def test_trouble_beyond_the_end_of_the_walk_is_not_met(machine):
     assert decide(run).status.message == 'running "A" filter plugin: oh'
 
 
-def test_the_walk_goes_zone_by_zone(machine):
+def test_the_search_alternates_between_zones(machine):
     zones = {"a1": "a", "a2": "a", "b1": "b"}
     nodes = [make_node(n, labels={"topology.kubernetes.io/zone": z}) for n, z in zones.items()]
     run = machine(make("A", filter=SUCCESS), nodes=nodes, percentageOfNodesToScore=50)

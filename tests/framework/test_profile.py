@@ -1,4 +1,4 @@
-"""A profile: which plugins, in which order, and what becomes of their answers and their trouble."""
+"""A profile: which plugins run, in which order, and how their results and errors are handled."""
 
 from importlib.metadata import EntryPoint
 
@@ -49,7 +49,7 @@ def test_plugins_run_in_the_configured_order(bench):
     assert said == ["C", "A", "B"]
 
 
-def test_a_point_may_have_an_order_of_its_own(bench):
+def test_an_extension_point_may_have_its_own_plugin_order(bench):
     plugins = [make(name, permit=SUCCESS, reserve=SUCCESS) for name in "AB"]
     workbench = bench(plugins, permit={"enabled": [{"name": "B"}], "disabled": [{"name": "A"}]})
     names = {
@@ -58,7 +58,7 @@ def test_a_point_may_have_an_order_of_its_own(bench):
     assert names == {"reserve": ["A", "B"], "permit": ["B"]}
 
 
-def test_profiles_go_by_scheduler_name(bench):
+def test_profiles_are_found_by_scheduler_name(bench):
     narrow, wide = make("Narrow", filter=NO), make("Wide", filter=SUCCESS)
     workbench = bench(
         [narrow, wide],
@@ -72,7 +72,7 @@ def test_profiles_go_by_scheduler_name(bench):
     assert workbench.ask(make_pod("p", scheduler_name="brave")).fits == ["n1", "n2", "n3"]
 
 
-def test_arguments_differ_by_profile(bench):
+def test_each_profile_passes_its_own_plugin_arguments(bench):
     class Limited:
         name = "Limited"
 
@@ -113,13 +113,13 @@ def test_arguments_differ_by_profile(bench):
         ),
     ],
 )
-def test_trouble_at_start_up_is_one_line(bench, plugin, problem):
+def test_an_error_at_startup_is_one_line(bench, plugin, problem):
     with pytest.raises(ConfigError) as raised:
         bench([plugin])
     assert raised.value.problems == [problem]
 
 
-def test_two_plugins_of_one_name():
+def test_two_plugins_with_the_same_name_are_an_error():
     plugins = Registry({name: make("A", filter=SUCCESS) for name in ("A", "B")})
     with pytest.raises(ConfigError, match="two plugins call themselves A"):
         build_with(plugins, "A", "B")
@@ -135,7 +135,7 @@ def build_with(plugins, *names):
     return registry.build_profiles(config.load(settings), plugins, Cluster())
 
 
-def test_what_is_installed_and_not_named_may_be_broken(monkeypatch):
+def test_a_broken_plugin_that_no_profile_enables_is_ignored(monkeypatch):
     installed = [*registry.entry_points(group=registry.GROUP)]
     broken = EntryPoint("Broken", "moorage_unheard:Plugin", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [*installed, broken])
@@ -144,55 +144,62 @@ def test_what_is_installed_and_not_named_may_be_broken(monkeypatch):
         build_with(Registry(), "Broken")
 
 
-def test_hints_are_those_of_plugins_that_can_refuse(bench):
+def test_only_plugins_that_can_reject_register_hints(bench):
     def hint(pod, old, new):
         return events.Hint.QUEUE
 
     workbench = bench(
         [
-            make("Told", filter=SUCCESS, events_to_register={ClusterEvent.POD_DELETE: hint}),
-            make("Untold", permit=SUCCESS),
+            make("Registered", filter=SUCCESS, events_to_register={ClusterEvent.POD_DELETE: hint}),
+            make("Unregistered", permit=SUCCESS),
             make("Scorer", score=1, events_to_register={ClusterEvent.POD_DELETE: hint}),
         ]
     )
     found = workbench.profile.hints.covering(ClusterEvent.POD_DELETE)
-    assert [(r.plugin, r.hint) for r in found] == [("Told", hint), ("Untold", events.always)]
+    assert [(r.plugin, r.hint) for r in found] == [
+        ("Registered", hint),
+        ("Unregistered", events.always),
+    ]
 
 
-# The queue's questions
+# Pre-enqueue
 
 
 @pytest.mark.parametrize(
-    ("answers", "held"),
+    ("results", "rejected"),
     [
-        pytest.param([SUCCESS, SUCCESS], None, id="nobody holds it"),
-        pytest.param([SUCCESS, NO], NO.by("B"), id="the second holds it"),
-        pytest.param([pending("later"), NO], pending("later").by("A"), id="the first of two"),
+        pytest.param([SUCCESS, SUCCESS], None, id="no plugin rejects the pod"),
+        pytest.param([SUCCESS, NO], NO.by("B"), id="the second plugin rejects the pod"),
+        pytest.param(
+            [pending("later"), NO],
+            pending("later").by("A"),
+            id="the first of two rejections counts",
+        ),
         pytest.param(
             [PluginFailure("what?"), SUCCESS],
             error('running PreEnqueue plugin "A": what?', "A"),
-            id="trouble holds it too",
+            id="an error rejects the pod",
         ),
         pytest.param(
             [None, SUCCESS],
             error('running PreEnqueue plugin "A": returned None, which is not a Status', "A"),
-            id="no answer",
+            id="None is returned",
         ),
     ],
 )
-def test_pre_enqueue(bench, answers, held):
-    plugins = [make(name, pre_enqueue=answer) for name, answer in zip("AB", answers, strict=True)]
-    assert bench(plugins).profile.run_pre_enqueue(POD) == held
+def test_pre_enqueue(bench, results, rejected):
+    plugins = [make(name, pre_enqueue=result) for name, result in zip("AB", results, strict=True)]
+    assert bench(plugins).profile.run_pre_enqueue(POD) == rejected
 
 
 # Reserve and permit
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("result", "status"),
     [
-        pytest.param(NO, NO.by("B"), id="a refusal"),
-        pytest.param(pending("soon"), pending("soon").by("B"), id="pending is a refusal"),
+        pytest.param(NO, NO.by("B"), id="unschedulable"),
+        pytest.param(pending("soon"), pending("soon").by("B"), id="pending is a rejection"),
         pytest.param(
             PluginFailure("disk"),
             error('running Reserve plugin "B": disk', "B"),
@@ -201,15 +208,17 @@ def test_pre_enqueue(bench, answers, held):
         pytest.param(
             SystemExit(3),
             error('running Reserve plugin "B": called sys.exit(3) (saying.py:9)', "B"),
-            id="a way out is trouble",
+            id="sys.exit is an error",
         ),
         pytest.param(
             SKIP,
             error('running Reserve plugin "B": returned Skip', "B"),
-            id="a code that means nothing here",
+            id="a code that is not allowed here",
         ),
         pytest.param(
-            error("disk"), error('running Reserve plugin "B": disk', "B"), id="trouble returned"
+            error("disk"),
+            error('running Reserve plugin "B": disk', "B"),
+            id="an error status is returned",
         ),
         pytest.param(
             True,
@@ -218,11 +227,11 @@ def test_pre_enqueue(bench, answers, held):
         ),
     ],
 )
-def test_reserve_stops_at_the_first_that_does_not_succeed(bench, answer, status):
+def test_reserve_stops_at_the_first_plugin_that_does_not_succeed(bench, result, status):
     later = []
     plugins = [
         make("A", reserve=SUCCESS),
-        make("B", reserve=answer),
+        make("B", reserve=result),
         make("C", reserve=lambda *_: later.append("C") or SUCCESS),
     ]
     workbench = bench(plugins)
@@ -230,42 +239,44 @@ def test_reserve_stops_at_the_first_that_does_not_succeed(bench, answer, status)
     assert later == []
 
 
-def test_unreserve_runs_for_all_in_reverse_whatever_happens(bench):
+def test_unreserve_runs_all_plugins_in_reverse_order_despite_errors(bench):
     undone = []
     plugins = [
         make("A", reserve=SUCCESS, unreserve=lambda *_: undone.append("A")),
         make("B", reserve=SUCCESS, unreserve=SystemExit("stuck")),
-        make("C", reserve=SUCCESS),  # has nothing to undo
+        make("C", reserve=SUCCESS),  # has no unreserve
         make("D", reserve=SUCCESS, unreserve=lambda *_: undone.append("D")),
     ]
     workbench = bench(plugins)
-    trouble = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
+    errors = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
     assert undone == ["D", "A"]
-    assert trouble == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
+    assert errors == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
 
 
 @pytest.mark.parametrize(
-    ("answers", "status", "waits"),
+    ("results", "status", "waits"),
     [
-        pytest.param([SUCCESS, SUCCESS], SUCCESS, {}, id="all agree"),
-        pytest.param([wait(3), wait(7)], SUCCESS, {"A": 3, "B": 7}, id="both wait"),
-        pytest.param([wait(3), SUCCESS], SUCCESS, {"A": 3}, id="one waits"),
-        pytest.param([wait(3), NO], NO.by("B"), {}, id="a refusal ends all waiting"),
-        pytest.param([wait(9999), SUCCESS], SUCCESS, {"A": 900}, id="15 minutes at most"),
-        pytest.param([wait(0), SUCCESS], SUCCESS, {"A": 0}, id="not at all"),
+        pytest.param([SUCCESS, SUCCESS], SUCCESS, {}, id="all plugins allow"),
+        pytest.param([wait(3), wait(7)], SUCCESS, {"A": 3, "B": 7}, id="both plugins wait"),
+        pytest.param([wait(3), SUCCESS], SUCCESS, {"A": 3}, id="one plugin waits"),
+        pytest.param([wait(3), NO], NO.by("B"), {}, id="a rejection ends all waiting"),
+        pytest.param(
+            [wait(9999), SUCCESS], SUCCESS, {"A": 900}, id="the timeout is at most 15 minutes"
+        ),
+        pytest.param([wait(0), SUCCESS], SUCCESS, {"A": 0}, id="a timeout of zero"),
         pytest.param(
             [PluginFailure("disk"), wait(1)],
             error('running Permit plugin "A": disk', "A"),
             {},
-            id="raised",
+            id="an exception",
         ),
         pytest.param(
             [SKIP, wait(1)], error('running Permit plugin "A": returned Skip', "A"), {}, id="skip"
         ),
     ],
 )
-def test_permit(bench, answers, status, waits):
-    plugins = [make(name, permit=answer) for name, answer in zip("AB", answers, strict=True)]
+def test_permit(bench, results, status, waits):
+    plugins = [make(name, permit=result) for name, result in zip("AB", results, strict=True)]
     workbench = bench(plugins)
     assert workbench.profile.run_permit(state_of(workbench), POD, "n1") == (status, waits)
 
@@ -274,26 +285,28 @@ def test_permit(bench, answers, status, waits):
 
 
 @pytest.mark.parametrize(
-    ("answers", "code", "busy"),
+    ("results", "code", "active"),
     [
-        pytest.param({}, Code.SKIP, [], id="nobody there"),
-        pytest.param({"A": SKIP, "B": SKIP}, Code.SKIP, [], id="53: all skip"),
-        pytest.param({"A": SKIP, "B": SUCCESS}, Code.SUCCESS, ["B"], id="53: one is busy"),
-        pytest.param({"A": NO, "B": SUCCESS}, Code.ERROR, [], id="53: a refusal is an error"),
-        pytest.param({"A": PluginFailure("x"), "B": SUCCESS}, Code.ERROR, [], id="trouble"),
-        pytest.param({"A": None}, Code.ERROR, [], id="no answer"),
+        pytest.param({}, Code.SKIP, [], id="no pre_bind plugins"),
+        pytest.param({"A": SKIP, "B": SKIP}, Code.SKIP, [], id="53: all plugins skip"),
+        pytest.param(
+            {"A": SKIP, "B": SUCCESS}, Code.SUCCESS, ["B"], id="53: one plugin takes part"
+        ),
+        pytest.param({"A": NO, "B": SUCCESS}, Code.ERROR, [], id="53: a rejection is an error"),
+        pytest.param({"A": PluginFailure("x"), "B": SUCCESS}, Code.ERROR, [], id="an exception"),
+        pytest.param({"A": None}, Code.ERROR, [], id="None is returned"),
     ],
 )
-def test_53_pre_flight(bench, answers, code, busy):
+def test_53_pre_flight(bench, results, code, active):
     plugins = [
-        make(name, pre_bind=SUCCESS, pre_bind_pre_flight=said) for name, said in answers.items()
+        make(name, pre_bind=SUCCESS, pre_bind_pre_flight=result) for name, result in results.items()
     ]
     workbench = bench(plugins)
     status, found = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert (status.code, [plugin.name for plugin in found]) == (code, busy)
+    assert (status.code, [plugin.name for plugin in found]) == (code, active)
 
 
-def test_53_the_words_of_a_pre_flight_that_refuses(bench):
+def test_53_the_message_of_a_rejection_in_pre_flight(bench):
     workbench = bench([make("A", pre_bind=SUCCESS, pre_bind_pre_flight=NO)])
     status, _ = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
     assert status.message == (
@@ -305,23 +318,25 @@ def test_53_the_words_of_a_pre_flight_that_refuses(bench):
     assert status.message == 'running PreBindPreFlight "A": disk'
 
 
-def test_who_does_not_say_beforehand_is_busy(bench):
+def test_a_plugin_without_pre_flight_takes_part_in_pre_bind(bench):
     workbench = bench([make("A", pre_bind=SUCCESS)])
-    status, busy = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert (status, [plugin.name for plugin in busy]) == (SUCCESS, ["A"])
+    status, active = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
+    assert (status, [plugin.name for plugin in active]) == (SUCCESS, ["A"])
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("result", "expected"),
     [
-        pytest.param(SUCCESS, SUCCESS.by("A"), id="done"),
-        pytest.param(NO, NO.by("A"), id="refused"),
+        pytest.param(SUCCESS, SUCCESS.by("A"), id="success"),
+        pytest.param(NO, NO.by("A"), id="unschedulable"),
         pytest.param((DELETE,), (DELETE,), id="requests"),
         pytest.param((), (), id="no requests"),
         pytest.param(DELETE, (DELETE,), id="a single request"),
-        pytest.param(PluginFailure("x"), error('running PreBind plugin "A": x', "A"), id="trouble"),
         pytest.param(
-            SKIP, error('running PreBind plugin "A": returned Skip', "A"), id="skip means nothing"
+            PluginFailure("x"), error('running PreBind plugin "A": x', "A"), id="an exception"
+        ),
+        pytest.param(
+            SKIP, error('running PreBind plugin "A": returned Skip', "A"), id="skip is not allowed"
         ),
         pytest.param(
             "no",
@@ -330,23 +345,25 @@ def test_who_does_not_say_beforehand_is_busy(bench):
         ),
     ],
 )
-def test_pre_bind(bench, answer, expected):
-    workbench = bench([make("A", pre_bind=answer)])
+def test_pre_bind(bench, result, expected):
+    workbench = bench([make("A", pre_bind=result)])
     (plugin,) = workbench.profile._at["pre_bind"]
     found = workbench.profile.run_pre_bind(plugin, state_of(workbench), POD, "n1")
     assert found == expected
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("result", "expected"),
     [
         pytest.param(BIND, BIND, id="a request"),
-        pytest.param(SUCCESS, SUCCESS.by("A"), id="done"),
-        pytest.param(SKIP, SKIP.by("A"), id="not mine"),
-        pytest.param(NO, NO.by("A"), id="refused"),
-        pytest.param(PluginFailure("x"), error('running Bind plugin "A": x', "A"), id="trouble"),
+        pytest.param(SUCCESS, SUCCESS.by("A"), id="success"),
+        pytest.param(SKIP, SKIP.by("A"), id="skip"),
+        pytest.param(NO, NO.by("A"), id="unschedulable"),
         pytest.param(
-            wait(1), error('running Bind plugin "A": returned Wait', "A"), id="wait means nothing"
+            PluginFailure("x"), error('running Bind plugin "A": x', "A"), id="an exception"
+        ),
+        pytest.param(
+            wait(1), error('running Bind plugin "A": returned Wait', "A"), id="wait is not allowed"
         ),
         pytest.param(
             (BIND,),
@@ -355,35 +372,39 @@ def test_pre_bind(bench, answer, expected):
         ),
     ],
 )
-def test_bind(bench, answer, expected):
-    workbench = bench([make("A", bind=answer)])
+def test_bind(bench, result, expected):
+    workbench = bench([make("A", bind=result)])
     plugin = workbench.profile.binds[-1]
     assert workbench.profile.run_bind(plugin, state_of(workbench), POD, "n1") == expected
 
 
-def test_post_bind_tells_everybody(bench):
-    told = []
+def test_post_bind_runs_all_plugins_despite_errors(bench):
+    called_for = []
     plugins = [
         make("A", post_bind=PluginFailure("oh")),
-        make("B", post_bind=lambda *args: told.append(args[-1])),
+        make("B", post_bind=lambda *args: called_for.append(args[-1])),
     ]
     workbench = bench(plugins)
-    trouble = workbench.profile.run_post_bind(state_of(workbench), POD, "n1")
-    assert (told, trouble) == (["n1"], ['running PostBind plugin "A": oh'])
+    errors = workbench.profile.run_post_bind(state_of(workbench), POD, "n1")
+    assert (called_for, errors) == (["n1"], ['running PostBind plugin "A": oh'])
 
 
 # Post filter
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("result", "expected"),
     [
         pytest.param(NO, PostFiltered(NO.by("A")), id="a status"),
-        pytest.param(PostFiltered(SUCCESS, "n1"), PostFiltered(SUCCESS.by("A"), "n1"), id="more"),
+        pytest.param(
+            PostFiltered(SUCCESS, "n1"),
+            PostFiltered(SUCCESS.by("A"), "n1"),
+            id="a status and a nominated node",
+        ),
         pytest.param(
             PluginFailure("x"),
             PostFiltered(error('running PostFilter plugin "A": x', "A")),
-            id="trouble",
+            id="an exception",
         ),
         pytest.param(
             None,
@@ -394,19 +415,19 @@ def test_post_bind_tells_everybody(bench):
                     "A",
                 )
             ),
-            id="no answer",
+            id="None is returned",
         ),
     ],
 )
-def test_post_filter(bench, answer, expected):
-    workbench = bench([make("A", post_filter=answer)])
+def test_post_filter(bench, result, expected):
+    workbench = bench([make("A", post_filter=result)])
     assert workbench.profile.has_post_filters
     failure = NoFeasibleNode(PreFiltered(), None, unresolvable("no"), what_if=None)
     found = workbench.profile.run_post_filters(state_of(workbench), POD, failure)
     assert found == expected
 
 
-def test_a_queue_sort_that_raises_puts_its_pod_last():
+def test_a_pod_is_sorted_last_if_queue_sort_raises():
     class Choosy:
         name = "Choosy"
 

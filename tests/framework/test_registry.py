@@ -1,4 +1,4 @@
-"""From a name to a plugin: where it is looked for, and one clear line if it cannot work."""
+"""How a plugin is found by name, and the one-line error if it cannot be loaded or built."""
 
 import pickle
 import sys
@@ -24,7 +24,7 @@ class Quiet:
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder for plugin files; what is loaded from it is forgotten afterwards."""
+    """A folder for plugin files; modules loaded from it are unloaded after the test."""
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -39,48 +39,48 @@ def found(name, folder):
     return Registry().find(name, folder)
 
 
-# Where plugins are looked for
+# Where plugins are found
 
 
-def test_an_entry_point(tmp_path):
+def test_a_plugin_is_found_by_its_entry_point(tmp_path):
     assert found("NodeName", tmp_path) is NodeName
     assert "NodeName" in Registry().known()
 
 
-def test_a_class_given_by_hand_beats_an_entry_point(tmp_path):
+def test_a_class_passed_to_the_registry_overrides_an_entry_point(tmp_path):
     class Mine:
         name = "Mine"
 
     assert Registry({"NodeName": Mine}).find("NodeName", tmp_path) is Mine
 
 
-def test_a_class_in_a_module(tmp_path):
+def test_a_class_is_found_in_an_installed_module(tmp_path):
     assert found("moorage.plugins.node_name:NodeName", tmp_path) is NodeName
 
 
 @pytest.mark.parametrize("name", ["quiet.py:Quiet", "quiet:Quiet"], ids=["path", "module"])
-def test_a_file_beside_the_configuration(folder, name):
+def test_a_class_is_found_in_a_file_next_to_the_configuration(folder, name):
     write(folder, "quiet.py", PLUGIN)
     cls = found(name, folder)
     assert cls().score(None, None, None) == 7
     assert found(name, folder) is cls
 
 
-def test_a_file_in_a_folder_beside_the_configuration(folder):
+def test_a_class_is_found_in_a_subfolder_of_the_configurations_folder(folder):
     (folder / "ours").mkdir()
     write(folder / "ours", "quiet.py", PLUGIN)
     assert found("ours/quiet.py:Quiet", folder).name == "Quiet"
     assert found("ours.quiet:Quiet", folder).name == "Quiet"
 
 
-def test_what_a_file_makes_can_be_pickled(folder):
+def test_a_plugin_loaded_from_a_file_can_be_pickled(folder):
     write(folder, "quiet.py", PLUGIN)
     made = registry.make("quiet.py:Quiet", found("quiet.py:Quiet", folder), None)
     assert type(pickle.loads(pickle.dumps(made))) is type(made)
 
 
 @pytest.mark.parametrize("name", ["json", "statistics", "moorage"])
-def test_a_file_named_like_another_module_leaves_that_alone(folder, name):
+def test_a_file_with_the_name_of_a_module_does_not_replace_that_module(folder, name):
     write(folder, f"{name}.py", PLUGIN)
     before = sys.modules.get(name)
     cls = found(f"{name}.py:Quiet", folder)
@@ -89,7 +89,7 @@ def test_a_file_named_like_another_module_leaves_that_alone(folder, name):
     assert type(pickle.loads(pickle.dumps(cls()))) is cls
 
 
-def test_two_files_of_the_same_name(folder):
+def test_two_files_with_the_same_name_are_loaded_separately(folder):
     for place in ("one", "two"):
         (folder / place).mkdir()
         write(folder / place, "quiet.py", PLUGIN.replace("7", "1" if place == "one" else "2"))
@@ -98,11 +98,11 @@ def test_two_files_of_the_same_name(folder):
     assert [type(pickle.loads(pickle.dumps(cls()))) is cls for cls in (one, two)] == [True, True]
 
 
-def test_a_name_that_nobody_has(tmp_path):
+def test_an_unknown_plugin_name_is_an_error(tmp_path):
     assert found("Unheard", tmp_path) is None
 
 
-# What cannot be loaded
+# Plugins that cannot be loaded
 
 
 @pytest.mark.parametrize(
@@ -130,37 +130,37 @@ def test_a_name_that_nobody_has(tmp_path):
             "quiet.py:Quiet",
             "class :",
             'plugin "quiet.py:Quiet": {folder}/quiet.py: invalid syntax (quiet.py, line 1)',
-            id="a file that is no Python",
+            id="a file with a syntax error",
         ),
         pytest.param(
             "quiet.py:Quiet",
             "raise ValueError('one\\ntwo')",
             'plugin "quiet.py:Quiet": {folder}/quiet.py: one two',
-            id="trouble of several lines",
+            id="an error message of several lines",
         ),
         pytest.param(
             "quiet.py:Quiet",
             "import sys; sys.exit('bye')",
             """plugin "quiet.py:Quiet": {folder}/quiet.py: called sys.exit('bye')""",
-            id="a file that leaves",
+            id="a file that calls sys.exit",
         ),
         pytest.param(
             "quiet.py",
             f"{PLUGIN}\n\nclass Loud(Quiet): ...",
             'plugin "quiet.py": write quiet.py:Quiet or quiet.py:Loud',
-            id="a file without a class behind it",
+            id="a file name without a class name",
         ),
         pytest.param(
             "quiet.py",
             "import os",
             'plugin "quiet.py": write quiet.py:Class; the file has no class yet',
-            id="a file that has no class",
+            id="a file without that class",
         ),
         pytest.param(
             "quiet.py",
             "class :",
             'plugin "quiet.py": write quiet.py:Class',
-            id="a file without a class behind it that is no Python",
+            id="a file name without a class name, not Python",
         ),
         pytest.param(
             "unheard.of:Quiet",
@@ -176,32 +176,32 @@ def test_a_name_that_nobody_has(tmp_path):
         ),
     ],
 )
-def test_a_path_that_leads_nowhere(folder, name, text, problem):
+def test_a_path_that_cannot_be_loaded_is_an_error(folder, name, text, problem):
     write(folder, "quiet.py", text)
-    for _ in range(2):  # A second look must not find a module that was half loaded.
+    for _ in range(2):  # The second attempt must not find a partly loaded module.
         with pytest.raises(ConfigError) as raised:
             found(name, folder)
         assert raised.value.problems == [problem.format(folder=folder)]
 
 
 @pytest.mark.parametrize(
-    ("value", "trouble"),
+    ("value", "message"),
     [
         pytest.param("moorage_unheard:Plugin", "No module named 'moorage_unheard'", id="module"),
-        pytest.param("moorage.plugins.node_name:Nobody", "has no attribute 'Nobody'", id="class"),
+        pytest.param("moorage.plugins.node_name:Missing", "has no attribute 'Missing'", id="class"),
     ],
 )
-def test_an_entry_point_that_leads_nowhere(monkeypatch, tmp_path, value, trouble):
+def test_an_entry_point_that_cannot_be_loaded_is_an_error(monkeypatch, tmp_path, value, message):
     entry = EntryPoint("Broken", value, registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
     with pytest.raises(ConfigError) as raised:
         found("Broken", tmp_path)
     (problem,) = raised.value.problems
     assert problem.startswith(f'plugin "Broken": {value}: ')
-    assert trouble in problem
+    assert message in problem
 
 
-# What cannot be made
+# Plugins that cannot be built
 
 
 class Plain:
@@ -210,7 +210,7 @@ class Plain:
     def filter(self, state, pod, node): ...
 
 
-class Choosy(Plain):
+class Parametrized(Plain):
     def __init__(self, *, at_least, weight_factor=1):
         if at_least < 0:
             raise ValueError(f"atLeast: must not be negative, is {at_least}")
@@ -237,8 +237,8 @@ class ManyArguments(Plain):
     def score(self, state, pod, node, extra): ...
 
 
-class Twinless:
-    name = "Twinless"
+class OnlyFilterAll:
+    name = "OnlyFilterAll"
 
     def filter_all(self, state, pod, table): ...
 
@@ -253,7 +253,7 @@ class CamelCase(Plain):
     def preFilter(self, state, pod): ...
 
 
-class Patient(Plain):
+class AsyncPermit(Plain):
     async def permit(self, state, pod, node): ...
 
 
@@ -265,56 +265,63 @@ class Reader:
         return None
 
 
-class Worded(Plain):
+class TextDepends(Plain):
     depends = "NODE"
 
 
-class Silent(Plain):
+class EmptyError(Plain):
     def __init__(self):
         raise KeyError
 
 
-class Leaving(Plain):
+class Exiting(Plain):
     def __init__(self):
         raise SystemExit(0)
 
 
 def located(text, cls):
-    """A text, and the first line of a constructor."""
+    """A text, followed by the location of the constructor's first line."""
     return f"{text} (test_registry.py:{cls.__init__.__code__.co_firstlineno + 1})"
 
 
-LEFT = located("called sys.exit(0)", Leaving)
-WORDLESS = located("KeyError", Silent)
+LEFT = located("called sys.exit(0)", Exiting)
+WORDLESS = located("KeyError", EmptyError)
 
 
 @pytest.mark.parametrize(
     ("cls", "args", "problem"),
     [
         pytest.param(
-            Choosy,
+            Parametrized,
             {"atLeast": 1, "atMost": 2},
             "got an unexpected keyword argument 'at_most'",
-            id="an argument too many",
+            id="an unknown argument",
         ),
         pytest.param(
-            Choosy, {"atLeast": -1}, "atLeast: must not be negative, is -1", id="a wrong argument"
+            Parametrized,
+            {"atLeast": -1},
+            "atLeast: must not be negative, is -1",
+            id="an invalid argument",
         ),
-        pytest.param(Silent, None, WORDLESS, id="trouble without words"),
+        pytest.param(EmptyError, None, WORDLESS, id="an exception without a message"),
         pytest.param(
-            Leaving,
+            Exiting,
             None,
             LEFT,
-            id="a constructor that leaves",
+            id="a constructor that calls sys.exit",
         ),
         pytest.param(Nameless, None, "it needs a class attribute `name`", id="no name"),
-        pytest.param(Numbered, None, "it needs a class attribute `name`", id="a name that is none"),
-        pytest.param(Idle, None, "it has no method of any extension point", id="nothing to do"),
+        pytest.param(
+            Numbered, None, "it needs a class attribute `name`", id="a name that is not a string"
+        ),
+        pytest.param(
+            Idle, None, "it has no method of any extension point", id="no extension point"
+        ),
         pytest.param(
             Misspelt,
             None,
             "filters is no extension point, and nobody calls it; write filter",
-            id="nothing to do but for a letter",
+            id="a misspelt extension point",
         ),
         pytest.param(
             CamelCase,
@@ -323,40 +330,46 @@ WORDLESS = located("KeyError", Silent)
             id="a method in Go's spelling",
         ),
         pytest.param(
-            Patient, None, "permit must not be async: nobody awaits it", id="to be awaited"
+            AsyncPermit, None, "permit must not be async: nobody awaits it", id="an async method"
         ),
         pytest.param(
             Reader, None, "reads_kinds: Quota: no such kind is watched", id="reads an unknown kind"
         ),
         pytest.param(
-            Worded,
+            TextDepends,
             None,
             "depends has to be one of mp.Depends, is 'NODE'",
-            id="depends that is a text",
+            id="depends is a string",
         ),
         pytest.param(
-            FewArguments, None, "filter has to take 3 argument(s) besides self", id="too few"
+            FewArguments,
+            None,
+            "filter has to take 3 argument(s) besides self",
+            id="too few parameters",
         ),
         pytest.param(
-            ManyArguments, None, "score has to take 3 argument(s) besides self", id="too many"
+            ManyArguments,
+            None,
+            "score has to take 3 argument(s) besides self",
+            id="too many parameters",
         ),
         pytest.param(
-            Twinless,
+            OnlyFilterAll,
             None,
             "filter_all needs its per-node twin `filter`, which explains and what-ifs use",
-            id="only for many nodes",
+            id="a whole-cluster form without a per-node form",
         ),
     ],
 )
-def test_a_plugin_that_cannot_work(cls, args, problem):
+def test_an_invalid_plugin_is_refused_with_one_line(cls, args, problem):
     with pytest.raises(ConfigError) as raised:
         registry.make("Given", cls, args)
     assert raised.value.problems == [f'initializing plugin "Given": {problem}']
 
 
-def test_an_argument_that_is_missing():
+def test_a_missing_argument_is_an_error():
     with pytest.raises(ConfigError, match=r'plugin "Given": missing a required .*at_least'):
-        registry.make("Given", Choosy, None)
+        registry.make("Given", Parametrized, None)
 
 
 @pytest.mark.parametrize(
@@ -366,5 +379,5 @@ def test_an_argument_that_is_missing():
         pytest.param({"at_least": 3, "weight_factor": 2}, id="as Python spells them"),
     ],
 )
-def test_arguments_go_by_name(args):
-    assert registry.make("Choosy", Choosy, args).given == (3, 2)
+def test_arguments_are_matched_by_name_in_either_spelling(args):
+    assert registry.make("Parametrized", Parametrized, args).given == (3, 2)
