@@ -4,6 +4,7 @@ Configuration files have Go's durations. In memory a duration is a float of seco
 nanoseconds, which a float represents exactly up to three months.
 """
 
+import math
 import re
 
 NANOSECONDS = {
@@ -25,9 +26,11 @@ def parse(text: str) -> float:
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
-    nanoseconds = sum(_part(part, text) for part in _parts(unsigned, text))
+    parts = list(PART.finditer(unsigned))
+    is_complete = parts and sum(len(part.group()) for part in parts) == len(unsigned)
+    nanoseconds = sum(_part(part, text) for part in parts) if is_complete else math.inf
     if nanoseconds > LONGEST_NANOSECONDS:
-        raise _invalid(text)
+        raise ValueError(f'time: invalid duration "{text}"')
     return (-nanoseconds if text.startswith("-") else nanoseconds) / NANOSECONDS["s"]
 
 
@@ -44,13 +47,6 @@ def text(seconds: float) -> str:
     minutes, rest = divmod(rest, NANOSECONDS["m"])
     large = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
     return f"{sign}{large}{_decimal(rest, NANOSECONDS['s'])}s"
-
-
-def _parts(unsigned: str, whole: str) -> list[re.Match[str]]:
-    parts = list(PART.finditer(unsigned))
-    if not parts or sum(len(part.group()) for part in parts) != len(unsigned):
-        raise _invalid(whole)
-    return parts
 
 
 def _part(part: re.Match[str], whole: str) -> int:
@@ -72,7 +68,3 @@ def _decimal(nanoseconds: int, unit: int) -> str:
         return str(whole)
     digits = len(str(unit)) - 1
     return f"{whole}.{rest:0{digits}d}".rstrip("0")
-
-
-def _invalid(whole: str) -> ValueError:
-    return ValueError(f'time: invalid duration "{whole}"')

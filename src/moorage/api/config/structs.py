@@ -16,24 +16,6 @@ from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 
-# In the order in which they run; multiPoint is not a point but a shorthand for all.
-POINTS = (
-    "pre_enqueue",
-    "queue_sort",
-    "pre_filter",
-    "filter",
-    "post_filter",
-    "pre_score",
-    "score",
-    "reserve",
-    "permit",
-    "pre_bind",
-    "bind",
-    "post_bind",
-    "placement_generate",
-    "placement_score",
-)
-
 
 class PluginEntry(ConfigData):
     """A plugin by name; the weight matters at score and placementScore only."""
@@ -50,7 +32,7 @@ class PluginSet(ConfigData):
 
 
 class Plugins(ConfigData):
-    """The plugin sets of a profile."""
+    """The plugin sets of a profile, in the order in which the extension points run."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -76,6 +58,10 @@ class Plugins(ConfigData):
     def names(self) -> set[str]:
         """Every plugin that is enabled at one point or more."""
         return {plugin.name for _, plugins in self.items() for plugin in plugins.enabled}
+
+
+# multiPoint is not a point but a shorthand for all.
+POINTS = tuple(name for name in Plugins.__struct_fields__ if name != "multi_point")
 
 
 class PluginConfig(ConfigData):

@@ -4,7 +4,6 @@ All errors are reported at once. Their texts begin with the path of the field.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from moorage.api import labels, selectors
@@ -25,22 +24,26 @@ LEASE_JITTER = 1.2  # The longest time between two retries, in retryPeriods.
 
 def problems(configuration: structs.SchedulerConfiguration) -> list[str]:
     """All errors of a configuration."""
-    found = chain(
-        _connection(configuration),
-        _leader_election(configuration.leader_election),
-        _parallelism(configuration),
-        _profiles(configuration.profiles),
-        _percentage(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
-        _backoff(configuration),
-        _extenders(configuration.extenders),
-    )
-    return list(found)
+    return list(_problems(configuration))
 
 
-def _connection(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
-    burst = configuration.client_connection.burst
-    if burst < 0:
+def _problems(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
+    if (burst := configuration.client_connection.burst) < 0:
         yield errors.invalid("clientConnection.burst", burst, "must be non-negative")
+    yield from _leader_election(configuration.leader_election)
+    if configuration.parallelism <= 0:
+        rule = "should be an integer value greater than zero"
+        yield errors.invalid("parallelism", configuration.parallelism, rule)
+    yield from _profiles(configuration.profiles)
+    percentage = configuration.percentage_of_nodes_to_score
+    yield from _percentage(percentage, "percentageOfNodesToScore")
+    initial = configuration.pod_initial_backoff_seconds
+    if initial <= 0:
+        yield errors.invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
+    if (longest := configuration.pod_max_backoff_seconds) < initial:
+        rule = "must be greater than or equal to PodInitialBackoffSeconds"
+        yield errors.invalid("podMaxBackoffSeconds", longest, rule)
+    yield from _extenders(configuration.extenders)
 
 
 def _leader_election(election: structs.LeaderElection) -> Iterator[str]:
@@ -67,27 +70,9 @@ def _leader_election(election: structs.LeaderElection) -> Iterator[str]:
         yield errors.invalid("leaderElection.resourceLock", lock, rule)
 
 
-def _parallelism(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
-    if configuration.parallelism <= 0:
-        rule = "should be an integer value greater than zero"
-        yield errors.invalid("parallelism", configuration.parallelism, rule)
-
-
 def _percentage(percentage: int | None, path: str) -> Iterator[str]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield errors.invalid(path, percentage, "not in valid range [0-100]")
-
-
-def _backoff(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
-    initial, longest = (
-        configuration.pod_initial_backoff_seconds,
-        configuration.pod_max_backoff_seconds,
-    )
-    if initial <= 0:
-        yield errors.invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
-    if longest < initial:
-        rule = "must be greater than or equal to PodInitialBackoffSeconds"
-        yield errors.invalid("podMaxBackoffSeconds", longest, rule)
 
 
 def _profiles(profiles: Sequence[structs.KubeSchedulerProfile]) -> Iterator[str]:
@@ -170,7 +155,10 @@ def _extenders(extenders: Sequence[structs.Extender]) -> Iterator[str]:
         if extender.prioritize_verb and extender.weight <= 0:
             rule = "must have a positive weight applied to it"
             yield errors.invalid(f"{path}.weight", extender.weight, rule)
-        yield from _tls(extender, f"{path}.tlsConfig")
+        tls = extender.tls_config
+        if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
+            rule = "specifying a root certificates file with the insecure flag is not allowed"
+            yield errors.invalid(f"{path}.tlsConfig.insecure", tls.insecure, rule)
         for j, resource in enumerate(extender.managed_resources):
             here = f"{path}.managedResources[{j}].name"
             yield from _extended_resource(resource.name, here)
@@ -182,13 +170,6 @@ def _extenders(extenders: Sequence[structs.Extender]) -> Iterator[str]:
     if binders > 1:
         value = f"found {binders} extenders implementing bind"
         yield errors.invalid("extenders", value, "only one extender can implement bind")
-
-
-def _tls(extender: structs.Extender, path: str) -> Iterator[str]:
-    tls = extender.tls_config
-    if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
-        rule = "specifying a root certificates file with the insecure flag is not allowed"
-        yield errors.invalid(f"{path}.insecure", tls.insecure, rule)
 
 
 def _extended_resource(name: str, path: str) -> Iterator[str]:
