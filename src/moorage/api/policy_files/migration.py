@@ -65,9 +65,6 @@ LABEL_PRESENCE = "CheckNodeLabelPresence"
 SERVICE_AFFINITY = "CheckServiceAffinity"
 
 PRIORITIES: dict[str, str] = {
-    "LeastRequestedPriority": "NodeResourcesFit",
-    "MostRequestedPriority": "NodeResourcesFit",
-    "RequestedToCapacityRatioPriority": "NodeResourcesFit",
     "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
     "SelectorSpreadPriority": "PodTopologySpread",
     "ServiceSpreadingPriority": "PodTopologySpread",
@@ -87,6 +84,7 @@ DEFAULT_PRIORITIES = {
     "ImageLocalityPriority": 1,
     "EvenPodsSpreadPriority": 2,
 }
+# NodeResourcesFit's scoring strategies.
 STRATEGIES = {
     "LeastRequestedPriority": "LeastAllocated",
     "MostRequestedPriority": "MostAllocated",
@@ -103,14 +101,6 @@ ALWAYS_FIRST = ("SchedulingGates", "PrioritySort")
 ALWAYS_LAST = ("DynamicResources", "DefaultPreemption", "DefaultBinder", "NodeDeclaredFeatures")
 
 # Plugins that implement more points than the predicate or priority that they replace.
-ALSO_SCORE = (
-    "NodeAffinity",
-    "NodeResourcesFit",
-    "TaintToleration",
-    "VolumeBinding",
-    "PodTopologySpread",
-    "InterPodAffinity",
-)
 ALSO_FILTER = (
     "NodeAffinity",
     "NodeResourcesFit",
@@ -118,6 +108,7 @@ ALSO_FILTER = (
     "PodTopologySpread",
     "InterPodAffinity",
 )
+ALSO_SCORE = (*ALSO_FILTER, "VolumeBinding")
 
 # The largest int32; kube-scheduler's limit is where the total overflows 64 bits.
 MAX_WEIGHT = 2**31 - 1
@@ -156,7 +147,10 @@ def of_policy(given: Policy) -> Migration:
         "schedulerName": DEFAULT_SCHEDULER,
         "plugins": _plugins(filters.plugins, scores.weights),
     }
-    if args := {**filters.args, **scores.args, **_affinity_args(given)}:
+    args = {**filters.args, **scores.args}
+    if weight := given.hard_pod_affinity_weight:
+        args["InterPodAffinity"] = {"hardPodAffinityWeight": weight}
+    if args:
         profile["pluginConfig"] = [{"name": name, "args": args[name]} for name in sorted(args)]
     plain = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [profile]}
     if given.extenders:
@@ -167,13 +161,10 @@ def of_policy(given: Policy) -> Migration:
 def _plugins(filters: list[str], weights: dict[str, int]) -> dict[str, Any]:
     """Enable each plugin once, and disable it at the points where it must not run."""
     scoring = [name for name in sorted(weights) if name not in filters]
-    enabled: list[dict[str, Any]] = [{"name": name} for name in ALWAYS_FIRST]
-    for name in (*filters, *scoring):
-        entry: dict[str, Any] = {"name": name}
-        if weights.get(name, 1) != 1:
-            entry["weight"] = weights[name]
-        enabled.append(entry)
-    enabled += [{"name": name} for name in ALWAYS_LAST]
+    enabled = [
+        {"name": name, "weight": weights[name]} if weights.get(name, 1) != 1 else {"name": name}
+        for name in (*ALWAYS_FIRST, *filters, *scoring, *ALWAYS_LAST)
+    ]
     plugins: dict[str, Any] = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
     off = {
         ("preFilter", "filter"): [name for name in scoring if name in ALSO_FILTER],
@@ -183,11 +174,6 @@ def _plugins(filters: list[str], weights: dict[str, int]) -> dict[str, Any]:
         for point in points if disabled else ():
             plugins[point] = {"disabled": [{"name": name} for name in disabled]}
     return plugins
-
-
-def _affinity_args(given: Policy) -> dict[str, Any]:
-    weight = given.hard_pod_affinity_weight
-    return {"InterPodAffinity": {"hardPodAffinityWeight": weight}} if weight else {}
 
 
 class _FilterPlugins:
@@ -215,17 +201,17 @@ class _FilterPlugins:
 
     def _migrated(self, predicate: PolicyEntry) -> set[str]:
         name = predicate.name
-        if predicate.argument is not None:
-            return self._by_argument(name, *predicate.argument)
-        if name in COVERED_BY_TAINTS:
+        kind, argument = predicate.argument or ("", {})
+        if kind == "serviceaffinity" or (not kind and name == SERVICE_AFFINITY):
+            advice = "pod affinity in the pods themselves"
+            self.problems.append(_no_equivalent("predicate", name, advice))
+        elif kind:
+            return self._by_argument(name, kind, argument)
+        elif name in COVERED_BY_TAINTS:
             self.warnings.append(f"predicate {name} is left out: taints say the same")
         elif name in REPLACED:
             self.warnings.append(f"predicate {name} has become NodeVolumeLimits")
             return {name}
-        elif name == SERVICE_AFFINITY:
-            self.problems.append(
-                _no_equivalent("predicate", name, "pod affinity in the pods themselves")
-            )
         elif name == LABEL_PRESENCE:
             self.problems.append(f"predicate {name}: needs argument.labelsPresence")
         elif name in PREDICATES:
@@ -235,11 +221,6 @@ class _FilterPlugins:
         return set()
 
     def _by_argument(self, name: str, kind: str, argument: dict[str, Any]) -> set[str]:
-        if kind == "serviceaffinity":
-            self.problems.append(
-                _no_equivalent("predicate", name, "pod affinity in the pods themselves")
-            )
-            return set()
         labels = argument.get("labels")
         if kind != "labelspresence" or not isinstance(labels, list):
             self.problems.append(
