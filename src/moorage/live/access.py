@@ -67,22 +67,12 @@ def roles(
     configuration: SchedulerConfiguration, plugins: dict[str, type[Any]], name: str
 ) -> list[dict[str, Any]]:
     """The ClusterRole and the Role that a scheduler of this configuration needs."""
-    made = [
-        {
-            "apiVersion": RBAC,
-            "kind": "ClusterRole",
-            "metadata": {"name": name},
-            "rules": rules(cluster(plugins)),
-        }
-    ]
+    made = [_role("ClusterRole", {"name": name}, cluster(plugins))]
     if locking := lease(configuration):
         namespace = configuration.leader_election.resource_namespace
-        made.append(
-            {
-                "apiVersion": RBAC,
-                "kind": "Role",
-                "metadata": {"name": f"{name}-leader", "namespace": namespace},
-                "rules": rules(locking),
-            }
-        )
+        made.append(_role("Role", {"name": f"{name}-leader", "namespace": namespace}, locking))
     return made
+
+
+def _role(kind: str, meta: dict[str, str], permissions: list[Permission]) -> dict[str, Any]:
+    return {"apiVersion": RBAC, "kind": kind, "metadata": meta, "rules": rules(permissions)}

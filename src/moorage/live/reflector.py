@@ -41,6 +41,9 @@ UNSERVED_WAIT_SECONDS = 60.0
 # An API server that starts answers 403 to everything until it has read the roles.
 FORBIDDEN_SECONDS = 10.0
 
+Change = type[Added | Updated | Deleted]
+OBSERVATIONS: dict[str, Change] = {"ADDED": Added, "MODIFIED": Updated, "DELETED": Deleted}
+
 
 class ObservationQueue:
     """Observations that reflectors have read and the core has not handled yet, in order."""
@@ -157,7 +160,14 @@ class Reflector:
             self._failures = 1  # List at once, but only the first time.
             return 0.0
         if not self._version and self._is_unserved(error):
-            self._mark_unserved(error)
+            if not self.unserved:
+                self._log.warning(
+                    "the cluster does not serve this kind; going on without it",
+                    why=str(error),
+                    needed_by=", ".join(self._needed_by) or "no plugin",
+                )
+            self.unserved = str(error)
+            self._settled.set()
             return UNSERVED_WAIT_SECONDS * self._random.uniform(0.8, 1.2)
         wait_seconds = self._back_off()
         self._log.warning("trying again", why=str(error), seconds=round(wait_seconds, 2))
@@ -171,16 +181,6 @@ class Reflector:
             return error.code == api_errors.NOT_FOUND
         self._forbidden_since = min(self._forbidden_since, self._clock())
         return self._clock() - self._forbidden_since >= FORBIDDEN_SECONDS
-
-    def _mark_unserved(self, error: ApiStatusError) -> None:
-        if not self.unserved:
-            self._log.warning(
-                "the cluster does not serve this kind; going on without it",
-                why=str(error),
-                needed_by=", ".join(self._needed_by) or "no plugin",
-            )
-        self.unserved = str(error)
-        self._settled.set()
 
     def _back_off(self) -> float:
         longest = min(FIRST_WAIT_SECONDS * 2.0**self._failures, LONGEST_WAIT_SECONDS)
@@ -265,17 +265,13 @@ class Reflector:
             self._version = bookmark or self._version
         elif obj is not None:
             self._version = obj.metadata.resource_version or self._version
+            if event not in OBSERVATIONS:
+                raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
+            found.append(OBSERVATIONS[event](obj))
             if event == "DELETED":
                 self._known.pop(obj.key, None)
-                found.append(Deleted(obj))
-            elif event == "ADDED":
-                self._known[obj.key] = obj
-                found.append(Added(obj))
-            elif event == "MODIFIED":
-                self._known[obj.key] = obj
-                found.append(Updated(obj))
             else:
-                raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
+                self._known[obj.key] = obj
 
 
 def _is_same_version(old: KubeObject, new: KubeObject) -> bool:

@@ -36,35 +36,26 @@ async def schedule(
     async with Client(connection, per_second=limits.qps, burst=limits.burst) as client:
         client.observer = observer
         await client.check()
-        live = _live(configuration, scheduler, client, extenders)
+        host = socket.gethostname()
+        election = configuration.leader_election
+        elector = None
+        if election.leader_elect:
+            unlimited = client.with_own_bucket(is_limited=False)
+            elector = LeaderElector(unlimited, election, f"{host}_{uuid.uuid4()}")
+        live = LiveScheduler(
+            scheduler,
+            client,
+            kinds.watched(plugins(configuration)),
+            host=host,
+            elector=elector,
+            delay_cache=configuration.delay_cache_until_active,
+            extenders=extenders,
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, live.stop)
         async with companion(live):
             return await live.run()
-
-
-def _live(
-    configuration: SchedulerConfiguration,
-    scheduler: Scheduler,
-    client: Client,
-    extenders: HttpExtenders | None,
-) -> LiveScheduler:
-    host = socket.gethostname()
-    election = configuration.leader_election
-    elector = None
-    if election.leader_elect:
-        unlimited = client.with_own_bucket(is_limited=False)
-        elector = LeaderElector(unlimited, election, f"{host}_{uuid.uuid4()}")
-    return LiveScheduler(
-        scheduler,
-        client,
-        kinds.watched(plugins(configuration)),
-        host=host,
-        elector=elector,
-        delay_cache=configuration.delay_cache_until_active,
-        extenders=extenders,
-    )
 
 
 def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
