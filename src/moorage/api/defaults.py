@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from moorage.api import admission, quantity, requests
+from moorage.api import admission, claims, quantity, requests
 from moorage.api.admission import PriorityClasses
 from moorage.api.kinds import READ
 from moorage.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
@@ -41,7 +41,6 @@ IS_DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-CLAIM_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 GRACE_PERIOD_SECONDS = 30
 
 _UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
@@ -103,6 +102,7 @@ def pod(obj: Pod, classes: PriorityClasses) -> Pod:
     fresh = not from_server(obj.metadata)
     obj = identity(obj)
     spec = obj.spec
+    grace = spec.termination_grace_period_seconds
     name, priority, policy = admission.priority(obj, classes)
     spec = _with(
         spec,
@@ -113,11 +113,7 @@ def pod(obj: Pod, classes: PriorityClasses) -> Pod:
         containers=_each(spec.containers, lambda each: _container(each, spec)),
         init_containers=_each(spec.init_containers, lambda each: _container(each, spec)),
         overhead=_whole_millis(spec.overhead),
-        termination_grace_period_seconds=(
-            GRACE_PERIOD_SECONDS
-            if spec.termination_grace_period_seconds is None
-            else spec.termination_grace_period_seconds
-        ),
+        termination_grace_period_seconds=GRACE_PERIOD_SECONDS if grace is None else grace,
     )
     if spec.resources is not None:
         spec = _with(spec, resources=_pod_level(spec, spec.resources))
@@ -151,7 +147,7 @@ def claim(obj: PersistentVolumeClaim, storage_class: str | None) -> PersistentVo
     """A claim; a new one without a class gets the default class, if there is one."""
     spec, status = obj.spec, obj.status
     name = spec.storage_class_name
-    if name is None and CLAIM_CLASS_ANNOTATION not in obj.metadata.annotations:
+    if name is None and claims.CLASS not in obj.metadata.annotations:
         name = None if from_server(obj.metadata) else storage_class
     resources = _with(spec.resources, requests=_whole_millis(spec.resources.requests))
     return _with(

@@ -172,20 +172,15 @@ class EphemeralVolume(Data):
     volume_claim_template: EphemeralClaimTemplate | None = None
 
 
-class GCEPersistentDisk(Data):
-    pd_name: str = ""
+class GCEPersistentDisk(storage.GCEDiskSource):
     read_only: bool = False
 
 
-class AWSElasticBlockStore(Data):
-    volume_id: str = field(name="volumeID", default="")
+class AWSElasticBlockStore(storage.AWSDiskSource):
     read_only: bool = False
 
 
-class AzureDisk(Data):
-    disk_name: str = ""
-    disk_uri: str = field(name="diskURI", default="")
-    kind: str | None = None
+class AzureDisk(storage.AzureDiskSource):
     read_only: bool = False
 
 

@@ -79,7 +79,7 @@ def format_value(amount: int, resource: str) -> str:
     """An amount as a quantity: milli-CPU as "500m" or "2", bytes as "1536Mi"."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    if _is_bytes(resource):
+    if resource in ("memory", "ephemeral-storage", "storage") or resource.startswith("hugepages-"):
         return _format_bytes(amount)
     return str(amount)
 
@@ -96,13 +96,11 @@ def _parse(text: str) -> int:
         count = _divide_outward((digits << _BINARY[binary]) * NANO, 10 ** len(fraction))
         count = min(count, INT64_MAX * NANO)  # Only binary suffixes are capped.
     else:
-        power = _exponent(exponent) if exponent else _DECIMAL.get(decimal, 0)
+        power = _DECIMAL.get(decimal, 0)
+        if exponent:
+            power = max(-2 * _LONGEST, min(_LARGEST_EXPONENT, int(exponent)))
         count = _scale(digits, power - len(fraction) + 9)
     return -count if sign == "-" else count
-
-
-def _exponent(text: str) -> int:
-    return max(-2 * _LONGEST, min(_LARGEST_EXPONENT, int(text)))
 
 
 def _scale(digits: int, power: int) -> int:
@@ -110,14 +108,8 @@ def _scale(digits: int, power: int) -> int:
 
 
 def _divide_outward(a: int, b: int) -> int:
-    """Divide, rounding away from zero, so that a small amount does not become 0."""
-    return -(-a // b) if a >= 0 else a // b
-
-
-def _is_bytes(resource: str) -> bool:
-    return resource in ("memory", "ephemeral-storage", "storage") or resource.startswith(
-        "hugepages-"
-    )
+    """Divide, rounding up, so that a small amount does not become 0; neither is negative."""
+    return -(-a // b)
 
 
 def _format_bytes(amount: int) -> str:

@@ -78,12 +78,9 @@ class Selector:
         requirements = tuple(sorted(set(self.requirements)))
         equalities = tuple((r.key, r.values[0]) for r in requirements if _is_equality(r))
         others = tuple(r for r in requirements if not _is_equality(r))
-        for name, value in (
-            ("requirements", requirements),
-            ("_equalities", equalities),
-            ("_others", others),
-        ):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "requirements", requirements)
+        object.__setattr__(self, "_equalities", equalities)
+        object.__setattr__(self, "_others", others)
 
     @property
     def is_empty(self) -> bool:

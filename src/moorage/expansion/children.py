@@ -4,7 +4,7 @@ An owner is identified by kind, namespace and name, not by UID: a manifest has n
 pods in a dump refer to one.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -57,16 +57,13 @@ class Children:
         found = self._by_owner.get(key_of(owner), {}).values()
         return [obj for obj in found if isinstance(obj, kind)]
 
+    def orphans_near(self, owner: KubeObject) -> Iterable[Pod]:
+        """The pods without an owner in the namespace of an owner."""
+        return self._orphans.get(owner.namespace or "default", {}).values()
+
     def adoptable(self, owner: KubeObject, selector: Selector) -> list[Pod]:
         """Pods without an owner that a controller would adopt."""
-        return [pod for pod in self._orphans_near(owner) if selector.matches(pod.labels)]
-
-    def named(self, owner: KubeObject, names: Container[str]) -> list[Pod]:
-        """Pods without an owner, in an owner's namespace, that have one of these names."""
-        return [pod for pod in self._orphans_near(owner) if pod.name in names]
-
-    def _orphans_near(self, owner: KubeObject) -> Iterable[Pod]:
-        return self._orphans.get(owner.namespace or "default", {}).values()
+        return [pod for pod in self.orphans_near(owner) if selector.matches(pod.labels)]
 
     def of_replica_sets(self, deployment: KubeObject, selector: Selector) -> list[Pod]:
         """Pods of a deployment whose replica sets are not in the dump."""

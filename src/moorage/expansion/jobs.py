@@ -1,7 +1,6 @@
 """Jobs, and one run of each CronJob: pods that run to completion, a limited number at a time."""
 
-from msgspec.structs import replace
-
+from moorage.api import defaults
 from moorage.api.pod import Pod
 from moorage.api.workloads import CronJob, Job, PodTemplateSpec
 from moorage.expansion import templates
@@ -64,7 +63,6 @@ def _pod(
     prefix = f"{owner.name}-" if index is None else f"{owner.name}-{index}-"
     name = names.fresh_of(owner, prefix, taken)
     indexed = {} if index is None else {INDEX: str(index)}
-    pod = templates.pod(owner, template, name, labels=indexed, annotations=indexed)
-    uid = pod.metadata.owner_references[0].uid
-    labels = dict.fromkeys(JOB_NAME, owner.name) | dict.fromkeys(CONTROLLER_UID, uid)
-    return replace(pod, metadata=replace(pod.metadata, labels=pod.labels | labels))
+    uid = defaults.identity(owner).uid
+    labels = indexed | dict.fromkeys(JOB_NAME, owner.name) | dict.fromkeys(CONTROLLER_UID, uid)
+    return templates.pod(owner, template, name, labels=labels, annotations=indexed)

@@ -71,7 +71,7 @@ def key_by_name(pod: Pod) -> Key:
 def _pods(owner: StatefulSet, children: Children, names: Container[str]) -> dict[str, Pod]:
     # A pod without an owner that has the name of one of the set's pods counts as that pod: a dump
     # may lack owner references, and there cannot be a second pod of that name.
-    orphans = children.named(owner, names)
+    orphans = [pod for pod in children.orphans_near(owner) if pod.name in names]
     return {pod.name: pod for pod in [*children.of(owner, Pod), *orphans]}
 
 

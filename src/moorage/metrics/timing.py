@@ -111,18 +111,10 @@ def _of_pair(pair: Any) -> str:
     return _of_status(pair[0]) if pair and isinstance(pair[0], Status) else SUCCESS
 
 
-def _of_pre_filtered(result: PreFiltered) -> str:
-    return SUCCESS if result.rejected is None else LABELS[result.rejected.code]
-
-
-def _of_filtered(result: Filtered) -> str:
-    return SUCCESS if result.count else LABELS[Code.UNSCHEDULABLE]
-
-
 _READERS: dict[type[Any], Callable[[Any], str]] = {
     Status: _of_status,
     tuple: _of_pair,
     PostFiltered: lambda result: LABELS[result.status.code],
-    PreFiltered: _of_pre_filtered,
-    Filtered: _of_filtered,
+    PreFiltered: lambda result: LABELS[result.rejected.code] if result.rejected else SUCCESS,
+    Filtered: lambda result: SUCCESS if result.count else LABELS[Code.UNSCHEDULABLE],
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from moorage.api import admission, defaults
+from moorage.api import admission, claims, defaults
 from moorage.api.admission import PriorityClasses
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
@@ -69,7 +69,7 @@ def admit_priority_class(store: Store, typed: KubeObject) -> None:
 def set_default_storage_class(store: Store, obj: Object) -> None:
     """Set the default storage class of a claim that names none."""
     spec = obj["spec"]
-    annotated = defaults.CLAIM_CLASS_ANNOTATION in obj["metadata"].get("annotations", {})
+    annotated = claims.CLASS in obj["metadata"].get("annotations", {})
     if "storageClassName" not in spec and not annotated:
         found = defaults.default_storage_class(
             msgspec.convert(each, StorageClass) for each in store.each(STORAGE_CLASSES)
