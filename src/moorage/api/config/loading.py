@@ -168,26 +168,22 @@ def _complete(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
     )
     return replace(
         configuration,
-        leader_election=_or_default(configuration.leader_election, structs.LeaderElection()),
-        client_connection=_or_default(configuration.client_connection, structs.ClientConnection()),
+        leader_election=_or_default(configuration.leader_election),
+        client_connection=_or_default(configuration.client_connection),
         profiles=tuple(_profile(profile, ignored) for profile in configuration.profiles),
-        extenders=tuple(_extender(extender) for extender in configuration.extenders),
+        extenders=tuple(_or_default(extender) for extender in configuration.extenders),
     )
 
 
-def _or_default(given: S, default: S) -> S:
+def _or_default(given: S) -> S:
     """Replace zeros and empty texts by the default; False is kept."""
+    default = type(given)()
     unset = {
         name: getattr(default, name)
         for name in given.__struct_fields__
         if not (value := getattr(given, name)) and value is not False
     }
     return replace(given, **unset)
-
-
-def _extender(extender: structs.Extender) -> structs.Extender:
-    seconds = extender.http_timeout_seconds or structs.Extender().http_timeout_seconds
-    return replace(extender, http_timeout_seconds=seconds)
 
 
 def _profile(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSchedulerProfile:

@@ -149,9 +149,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 def _refuse_repeated(repeated: list[str]) -> None:
     if repeated:
-        raise ConfigError(
-            [f"strict decoding error: {text} already set in map" for text in repeated]
-        )
+        raise ConfigError([f"strict decoding error: {key} already set in map" for key in repeated])
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

@@ -161,8 +161,6 @@ class SchedulerConfiguration(ConfigData):
 
 
 class ResourceSpec(ConfigData):
-    """A resource and its weight."""
-
     name: str = ""
     weight: Int64 = 1
 

@@ -6,7 +6,7 @@ All errors are reported at once. Their texts begin with the path of the field.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from moorage.api import labels, selectors
+from moorage.api import labels, requests, selectors
 from moorage.api.config import durations, errors, plugin_sets, structs, wire
 from moorage.api.pod import TopologySpreadConstraint
 
@@ -175,10 +175,7 @@ def _extenders(extenders: Sequence[structs.Extender]) -> Iterator[str]:
 def _extended_resource(name: str, path: str) -> Iterator[str]:
     unqualified = list(label_name_problems(path, name))
     yield from unqualified
-    # A quota names it `requests.<name>`, which has to be a qualified name too.
-    for_quota = list(label_name_problems(path, f"requests.{name}"))
-    native = "/" not in name or "kubernetes.io/" in name or name.startswith("requests.")
-    if not unqualified and (native or for_quota):
+    if not unqualified and not requests.is_extended(name):
         yield errors.invalid(path, name, "is an invalid extended resource name")
 
 

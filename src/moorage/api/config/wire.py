@@ -57,36 +57,21 @@ class Reader:
         return struct(**{name: value for name, value in members.items() if value is not UNSET})
 
     def _value(self, kind: inspect.Type, plain: object, path: str) -> Any:
-        match kind:
-            case inspect.StructType(cls=struct):
+        match kind, plain:
+            case (inspect.StructType(cls=struct), _):
                 return self._struct(struct, plain, path)
-            case inspect.VarTupleType(item_type=item):
-                return self._tuple(item, plain, path)
-            case inspect.UnionType(types=types):
+            case (inspect.UnionType(types=types), _):
                 kind = next(t for t in types if not isinstance(t, inspect.NoneType))
                 return self._value(kind, plain, path)
-            case inspect.Metadata():
+            case (inspect.Metadata(), _):
                 return self._duration(plain, path)
-            case inspect.DictType(value_type=value):
-                return self._dict(value, plain, path)
-            case inspect.AnyType():
+            case (inspect.AnyType(), _):
                 return plain
-            case _:
-                return self._scalar(kind, plain, path)
-
-    def _tuple(self, item: inspect.Type, plain: object, path: str) -> Any:
-        if not isinstance(plain, list):
-            return self._refuse(path, plain, "must be a list")
-        values = [self._value(item, value, f"{path}[{i}]") for i, value in enumerate(plain)]
-        return tuple(value for value in values if value is not UNSET)
-
-    def _dict(self, kind: inspect.Type, plain: object, path: str) -> Any:
-        if not isinstance(plain, dict):
-            return self._refuse(path, plain, "must be an object")
-        return {key: self._value(kind, value, f"{path}[{key}]") for key, value in plain.items()}
-
-    def _scalar(self, kind: inspect.Type, plain: object, path: str) -> Any:
-        match kind, plain:
+            case (inspect.VarTupleType(item_type=item), list()):
+                values = [self._value(item, value, f"{path}[{i}]") for i, value in enumerate(plain)]
+                return tuple(value for value in values if value is not UNSET)
+            case (inspect.DictType(value_type=item), dict()):
+                return {key: self._value(item, plain[key], f"{path}[{key}]") for key in plain}
             case (inspect.StrType(), str()) | (inspect.BoolType(), bool()):
                 return plain
             case (inspect.IntType() | inspect.FloatType(), bool()):
@@ -99,7 +84,7 @@ class Reader:
                 return float(plain)
             case (inspect.BytesType(), str()):
                 return self._bytes(plain, path)
-        return self._refuse(path, plain, f"must be {SCALARS[type(kind)]}")
+        return self._refuse(path, plain, f"must be {EXPECTED[type(kind)]}")
 
     def _duration(self, plain: object, path: str) -> Any:
         if not isinstance(plain, str):
@@ -124,7 +109,9 @@ class Reader:
         self.errors.append(self._prefix + text)
 
 
-SCALARS: dict[type[inspect.Type], str] = {
+EXPECTED: dict[type[inspect.Type], str] = {
+    inspect.VarTupleType: "a list",
+    inspect.DictType: "an object",
     inspect.StrType: "a string",
     inspect.BoolType: "true or false",
     inspect.IntType: "an integer",
