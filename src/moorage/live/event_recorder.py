@@ -21,7 +21,7 @@ import msgspec
 from moorage.framework.effects import EmitEvent
 from moorage.live import api_errors, logs, paths
 from moorage.live.api_errors import ApiError, ApiStatusError
-from moorage.live.client import STRATEGIC_MERGE_PATCH, Client
+from moorage.live.client import JSON, STRATEGIC_MERGE_PATCH, Client
 
 # A burst of bindings keeps an API server busy; their Events are written after it.
 MAX_WRITES = 10_000
@@ -56,7 +56,7 @@ class _Series:
 class _Write:
     method: str
     path: str
-    body: bytes
+    document: dict[str, Any]
     fallback: dict[str, Any] | None = None  # The object to create if there is none to patch.
 
 
@@ -94,7 +94,7 @@ class EventRecorder:
         if len(self._series) > MAX_SERIES:
             self._end(next(iter(self._series)), now)
         document = _document(event, name, self._host, now)
-        self._put("POST", _collection_path(event.pod.namespace), document)
+        self._put(_Write("POST", _collection_path(event.pod.namespace), document))
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -107,15 +107,9 @@ class EventRecorder:
         """Wait until everything is written."""
         await self._writes.join()
 
-    def _put(
-        self,
-        method: str,
-        path: str,
-        document: dict[str, Any],
-        fallback: dict[str, Any] | None = None,
-    ) -> None:
+    def _put(self, write: _Write) -> None:
         try:
-            self._writes.put_nowait(_Write(method, path, msgspec.json.encode(document), fallback))
+            self._writes.put_nowait(write)
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -128,18 +122,16 @@ class EventRecorder:
                 self._writes.task_done()
 
     async def _send(self, write: _Write) -> None:
-        is_patch = write.method == "PATCH"
-        content_type = STRATEGIC_MERGE_PATCH if is_patch else "application/json"
+        body = msgspec.json.encode(write.document)
+        kind = STRATEGIC_MERGE_PATCH if write.method == "PATCH" else JSON
         for attempt in range(1, TRIES + 1):
             try:
-                await self._client.request(
-                    write.method, write.path, write.body, content_type=content_type
-                )
+                await self._client.request(write.method, write.path, body, content_type=kind)
                 return
             except ApiStatusError as error:
                 if error.code == api_errors.NOT_FOUND and (document := write.fallback) is not None:
                     path = _path(document["metadata"]["namespace"])
-                    await self._send(_Write("POST", path, msgspec.json.encode(document)))
+                    await self._send(_Write("POST", path, document))
                     return
                 if not error.is_transient:
                     self._log.verbose(1, "Event refused", why=str(error))
@@ -177,7 +169,8 @@ class EventRecorder:
         series.written_count, series.written_at = series.count, now
         patch = {"series": {"count": series.count, "lastObservedTime": _micro(series.last_at)}}
         full = _document(series.event, series.name, self._host, series.began_at) | patch
-        self._put("PATCH", _path(series.event.pod.namespace, series.name), patch, full)
+        path = _path(series.event.pod.namespace, series.name)
+        self._put(_Write("PATCH", path, patch, fallback=full))
 
 
 def _name(pod: str) -> str:

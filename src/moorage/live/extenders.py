@@ -105,6 +105,8 @@ class HttpExtender:
         self._ssl = _ssl_context(settings, tls_path)
         self._session: aiohttp.ClientSession | None = None
         self._nodes = NodeEncoder()
+        # Whether the extender has its own copy of the nodes, so that names are enough.
+        self._names = settings.node_cache_capable
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> FilterResult:
         body = encode_nodes(pod, nodes, self._nodes, names=self._names)
@@ -139,11 +141,6 @@ class HttpExtender:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
-
-    @property
-    def _names(self) -> bool:
-        """Whether the extender has its own copy of the nodes, so that names are enough."""
-        return self.settings.node_cache_capable
 
     def _call(self, verb: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         try:

@@ -40,9 +40,10 @@ class Health:
         self._last_cycle_at = clock()
         elected = {"leaderElection": self._check_renewal} if live.elector else {}
         loop = {"schedulingLoop": self._check_progress}
+        ping: dict[str, Check] = {"ping": lambda: ""}
         self.paths: Mapping[str, Mapping[str, Check]] = {
-            "healthz": {**(elected or {"ping": _ping}), **loop},
-            "livez": {"ping": _ping, **loop},
+            "healthz": {**(elected or ping), **loop},
+            "livez": {**ping, **loop},
             "readyz": {
                 **elected,
                 "shutdown": self._check_shutdown,
@@ -125,10 +126,6 @@ class Health:
             self._last_cycle, self._last_cycle_at = cycle, self._clock()
         seconds = self._clock() - self._last_cycle_at
         return f"no pod was tried for {seconds:.0f} s" if seconds > STUCK_SECONDS else ""
-
-
-def _ping() -> str:
-    return ""
 
 
 def _text(lines: list[str]) -> str:

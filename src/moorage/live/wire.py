@@ -46,12 +46,7 @@ class _WatchEvent(Struct, Generic[T], frozen=True, gc=False):
     object: T
 
 
-class _Versioned(Struct, frozen=True, gc=False):
-    metadata: ListMeta = ListMeta()
-
-
 _RAW_EVENT = msgspec.json.Decoder(_WatchEvent[Raw])
-_VERSIONED = msgspec.json.Decoder(_Versioned)
 _RAW_PAGE = msgspec.json.Decoder(ObjectPage[Raw])
 
 
@@ -85,18 +80,13 @@ def decode_object(raw: bytes | Raw, kind: Kind, log: Logger) -> Any:
     except msgspec.DecodeError as error:
         raise UnreadableError(f"an object is not JSON: {error}") from None
     try:
-        (obj,) = manifests.from_dicts([_with_kind(msgspec.json.decode(raw), kind)])
-        return obj
+        document = msgspec.json.decode(raw)
+        if isinstance(document, dict):  # The items of a list state neither.
+            document |= {"kind": kind.name, "apiVersion": kind.api_version}
+        return manifests.from_dicts([document])[0]
     except (ManifestError, ValueError) as error:
         log.error("object left out: it cannot be read", problem=str(error))
         return None
-
-
-def _with_kind(document: Any, kind: Kind) -> Any:
-    """Add kind and apiVersion, which the items of a list do not state."""
-    if not isinstance(document, dict):
-        return document
-    return {**document, "kind": kind.name, "apiVersion": kind.api_version}
 
 
 def decode_event(line: bytes, kind: Kind, log: Logger) -> tuple[str, Any, str]:
@@ -117,5 +107,5 @@ def decode_event(line: bytes, kind: Kind, log: Logger) -> tuple[str, Any, str]:
     if found.type == "ERROR":
         raise api_errors.from_watch_event(found.object)
     if found.type == "BOOKMARK":
-        return found.type, None, _VERSIONED.decode(found.object).metadata.resource_version
+        return found.type, None, _RAW_PAGE.decode(found.object).metadata.resource_version
     return found.type, decode_object(found.object, kind, log), ""
