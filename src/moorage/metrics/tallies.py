@@ -4,7 +4,9 @@ Values are added for every pod and read rarely: so a counter is a dict, and a hi
 values per set of labels, which are sorted into buckets a thousand at a time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
@@ -25,14 +27,14 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(bounds)
 
 
+@dataclass(slots=True, eq=False)
 class Counter:
     """A number of events."""
 
-    def __init__(self, name: str, help_: str, labels: Sequence[str] = ()) -> None:
-        self.name = name
-        self.help = help_
-        self.labels = tuple(labels)
-        self.counts: dict[Labels, float] = {}
+    name: str
+    help: str
+    labels: Labels = ()
+    counts: dict[Labels, float] = field(default_factory=dict)
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count it."""
@@ -98,18 +100,15 @@ class Cell:
         self._total = 0.0
 
 
+@dataclass(slots=True, eq=False)
 class Histogram:
     """A distribution of values."""
 
-    def __init__(
-        self, name: str, help_: str, bounds: Sequence[float], labels: Sequence[str] = ()
-    ) -> None:
-        self.name = name
-        self.help = help_
-        self.labels = tuple(labels)
-        self.bounds = tuple(bounds)
-        self._texts = [*map(floatToGoString, bounds), "+Inf"]
-        self._cells: dict[Labels, Cell] = {}
+    name: str
+    help: str
+    bounds: tuple[float, ...]
+    labels: Labels = ()
+    _cells: dict[Labels, Cell] = field(default_factory=dict)
 
     def observe(self, value: float, *labels: str) -> None:
         """Add one value."""
@@ -141,15 +140,11 @@ class Histogram:
     def family(self) -> Metric:
         """Everything observed so far."""
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        texts = [*map(floatToGoString, self.bounds), "+Inf"]
         for labels, cell in self._cells.items():
-            family.add_metric(labels, list(self._cumulative(cell.counts)), cell.total)
+            below = map(float, accumulate(cell.counts))
+            family.add_metric(labels, list(zip(texts, below, strict=True)), cell.total)
         return family
-
-    def _cumulative(self, counts: list[int]) -> Iterator[tuple[str, float]]:
-        below = 0
-        for text, count in zip(self._texts, counts, strict=True):
-            below += count
-            yield text, float(below)
 
 
 Tally = Counter | Histogram
