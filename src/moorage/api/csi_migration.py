@@ -86,10 +86,8 @@ def handle_of(source: Volume | PersistentVolumeSpec, labels: Iterable[tuple[str,
         if azure.kind not in (None, "Managed"):
             raise MigrationError(f"kind({azure.kind}) is not supported in csi migration")
         return azure.disk_uri
-    if source.cinder is not None:
-        return source.cinder.volume_id
-    if source.portworx_volume is not None:
-        return source.portworx_volume.volume_id
+    if (disk := source.cinder or source.portworx_volume) is not None:
+        return disk.volume_id
     raise MigrationError("not a volume that a CSI driver took over")
 
 

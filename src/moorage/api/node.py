@@ -50,8 +50,6 @@ class NodeStatus(Data):
 
 
 class Node(KubeObject):
-    """A node."""
-
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -73,6 +71,4 @@ class NodePoolSpec(Data, kw_only=True, forbid_unknown_fields=True):
 
 
 class NodePool(KubeObject, kw_only=True):
-    """A pool of nodes."""
-
     spec: NodePoolSpec

@@ -292,8 +292,6 @@ class PodStatus(Data):
 
 
 class Pod(KubeObject):
-    """A pod."""
-
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

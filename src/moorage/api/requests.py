@@ -152,7 +152,8 @@ def balanced_request(pod: Pod) -> Amounts:
 def nonzero_requested(pod: Pod) -> tuple[int, int]:
     """Milli-CPU and bytes of a pod on a node, with defaults for containers without requests."""
     defaults = DEFAULT_REQUESTS
-    if _has_pod_level(pod):
+    level = pod.spec.resources
+    if level is not None and any(map(has_pod_level_form, level.requests)):
         held = _held(pod)
         defaults = {name: default for name, default in defaults.items() if name not in held}
     total = _all_as_int64(_held(pod, defaults))
@@ -240,11 +241,6 @@ def _while_resized(pod: Pod, desired: Amounts, actual: Amounts, allocated: Amoun
     return highest
 
 
-def _has_pod_level(pod: Pod) -> bool:
-    resources = pod.spec.resources
-    return resources is not None and any(map(has_pod_level_form, resources.requests))
-
-
 def _exact(resources: Mapping[str, Quantity]) -> Amounts:
     return {name: quantity.nano(amount) for name, amount in resources.items()}
 
@@ -268,8 +264,7 @@ def _as_int64(amounts: Amounts) -> Amounts:
 
 
 def _all_as_int64(amounts: Amounts) -> Amounts:
-    return {name: _int64(name, n) for name, n in amounts.items()}
-
-
-def _int64(resource: str, count: int) -> int:
-    return quantity.rounded_up(count, quantity.MICRO if resource == CPU else quantity.NANO)
+    return {
+        name: quantity.rounded_up(n, quantity.MICRO if name == CPU else quantity.NANO)
+        for name, n in amounts.items()
+    }

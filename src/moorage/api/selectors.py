@@ -17,8 +17,8 @@ from moorage.api.pod import PreferredSchedulingTerm, Toleration
 NODE_NAME_FIELD = "metadata.name"
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
-_LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
-_NODE_OPERATORS = (*_LABEL_OPERATORS, GT, LT)
+LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+NODE_OPERATORS = (*LABEL_OPERATORS, GT, LT)
 _FIELD_OPERATORS = (IN, NOT_IN)
 
 
@@ -133,7 +133,7 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
             _checked(LabelSelectorRequirement(key=key, operator=IN, values=(value,)))
         )
     for expression in selector.match_expressions:
-        if expression.operator not in _LABEL_OPERATORS:
+        if expression.operator not in LABEL_OPERATORS:
             raise SelectorError(
                 f"{rules.quote(expression.operator)} is not a valid label selector operator"
             )
@@ -238,8 +238,8 @@ def _collect(
 
 
 def _node_requirement(expression: LabelSelectorRequirement, path: str) -> Requirement:
-    if expression.operator not in _NODE_OPERATORS:
-        raise _unsupported(expression.operator, _NODE_OPERATORS, path)
+    if expression.operator not in NODE_OPERATORS:
+        raise _unsupported(expression.operator, NODE_OPERATORS, path)
     return _checked(expression, f"{path}.")
 
 

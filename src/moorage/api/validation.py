@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from moorage.api import quantity, storage, workloads
+from moorage.api import quantity, selectors, storage, workloads
 from moorage.api.meta import KubeObject, LabelSelector, NodeSelectorTerm
 from moorage.api.node import Node, NodePool, Taint
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodSpec, ResourceRequirements, Toleration
@@ -147,8 +147,6 @@ def _both(path: str, index: int, resources: ResourceRequirements | None) -> tupl
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATION_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
-LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 
 _VALID_TOLERATIONS = {
@@ -234,12 +232,12 @@ def _affinity_fields(affinity: Affinity, path: str) -> Iterator[EnumField]:
 
 def _term_fields(term: NodeSelectorTerm, path: str) -> Iterator[EnumField]:
     for i, each in enumerate(term.match_expressions):
-        yield f"{path}.matchExpressions[{i}].operator", each.operator, NODE_OPERATORS
+        yield f"{path}.matchExpressions[{i}].operator", each.operator, selectors.NODE_OPERATORS
 
 
 def _selector_fields(selector: LabelSelector | None, path: str) -> Iterator[EnumField]:
     for i, each in enumerate(selector.match_expressions if selector is not None else ()):
-        yield f"{path}.matchExpressions[{i}].operator", each.operator, LABEL_OPERATORS
+        yield f"{path}.matchExpressions[{i}].operator", each.operator, selectors.LABEL_OPERATORS
 
 
 def _invalid_percentage(budget: PodDisruptionBudget) -> FieldError | None:

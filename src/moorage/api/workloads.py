@@ -33,8 +33,6 @@ class ReplicationControllerSpec(Data):
 
 
 class ReplicationController(KubeObject):
-    """A replication controller."""
-
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
@@ -45,8 +43,6 @@ class SelectedSpec(Data):
 
 
 class ReplicaSet(KubeObject):
-    """A replica set."""
-
     spec: SelectedSpec = SelectedSpec()
 
 
@@ -69,8 +65,6 @@ class StatefulSetSpec(SelectedSpec):
 
 
 class StatefulSet(KubeObject):
-    """A stateful set."""
-
     spec: StatefulSetSpec = StatefulSetSpec()
 
 

@@ -68,15 +68,13 @@ class Children:
     def of_replica_sets(self, deployment: KubeObject, selector: Selector) -> list[Pod]:
         """Pods of a deployment whose replica sets are not in the dump."""
         _, namespace, name = key_of(deployment)
-        found: list[Pod] = []
-        for (kind, where, owner), children in self._by_owner.items():
-            if kind == "ReplicaSet" and where == namespace and owner.rpartition("-")[0] == name:
-                found += (
-                    pod
-                    for pod in children.values()
-                    if isinstance(pod, Pod) and selector.matches(pod.labels)
-                )
-        return found
+        return [
+            pod
+            for (kind, where, owner), children in self._by_owner.items()
+            if kind == "ReplicaSet" and where == namespace and owner.rpartition("-")[0] == name
+            for pod in children.values()
+            if isinstance(pod, Pod) and selector.matches(pod.labels)
+        ]
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
