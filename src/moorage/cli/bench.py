@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli import options
+from moorage.cli import documents, options
+from moorage.cli.progress import ProgressBar
+from moorage.errors import InputError
 
 if TYPE_CHECKING:
     from moorage.bench.measuring import Size
@@ -85,7 +87,6 @@ def bench(
 
 def _chosen(names: tuple[str, ...]) -> "list[Shape]":
     from moorage.bench.shapes import SHAPES
-    from moorage.errors import InputError
 
     for name in names:
         if name not in SHAPES:
@@ -121,8 +122,7 @@ def _measure(
 
     from moorage.bench import measuring, plugin_cost
     from moorage.bench.timing import Clocks
-    from moorage.cli import bench_tables, documents
-    from moorage.cli.progress import ProgressBar
+    from moorage.cli import bench_tables
 
     clocks = Clocks(time.perf_counter, time.process_time)
     show: Callable[[], None]

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from moorage.cli import options
+from moorage.cli import documents, options
 
 
 @click.group(short_help="Print and check scheduler configurations.")
@@ -17,7 +17,6 @@ def config() -> None:
 def default(output: str) -> None:
     """Print the configuration that is used when none is given."""
     from moorage.api import config as configurations
-    from moorage.cli import documents
 
     documents.write(configurations.to_dict(configurations.load()), output)
 
@@ -32,7 +31,6 @@ def validate(context: click.Context, file: str, output: str) -> None:
     Its plugins are made, as at start-up: one that is not there, or cannot work, is a fault.
     """
     from moorage.api import config as configurations
-    from moorage.cli import documents
     from moorage.core.scheduler import Scheduler
     from moorage.errors import ConfigError
 
@@ -54,8 +52,12 @@ def validate(context: click.Context, file: str, output: str) -> None:
     if output == "json":
         verdict = {"file": file, "valid": not problems, "profiles": profiles, "problems": problems}
         documents.write(verdict, output)
+    elif problems:
+        click.echo("\n".join(problems), err=True)
     else:
-        _print_verdict(file, profiles, problems)
+        click.echo(f"{click.format_filename(file)}: valid")
+        for profile in profiles:
+            click.echo(f"  {profile['schedulerName']}: {profile['plugins']} plugins")
     context.exit(2 if problems else 0)
 
 
@@ -69,7 +71,6 @@ def migrate(file: str, output: str) -> None:
     equivalent and can be left out is named on standard error; what cannot ends in exit code 2.
     """
     from moorage.api import policy_files
-    from moorage.cli import documents
 
     migration = policy_files.migrate(file)
     for warning in migration.warnings:
@@ -90,12 +91,3 @@ def rbac(config_file: str | None, name: str) -> None:
     configuration = configurations.load(config_file)
     roles = access.roles(configuration, start.plugins(configuration), name)
     click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)
-
-
-def _print_verdict(file: str, profiles: list[dict[str, Any]], problems: list[str]) -> None:
-    for problem in problems:
-        click.echo(problem, err=True)
-    if not problems:
-        click.echo(f"{click.format_filename(file)}: valid")
-    for profile in profiles if not problems else ():
-        click.echo(f"  {profile['schedulerName']}: {profile['plugins']} plugins")

@@ -2,7 +2,7 @@
 
 import click
 
-from moorage.cli import options
+from moorage.cli import documents, inputs, options
 
 
 @click.command()
@@ -33,7 +33,6 @@ def explain(
     not touched.
     """
     from moorage import explain as run_explain
-    from moorage.cli import documents, inputs
 
     manifest = inputs.files_or_cluster(paths, kubeconfig, context)
     explained = run_explain(manifest.everything, pod, config_file)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moorage.cli.progress import StatusLine
+from moorage.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,7 +22,6 @@ LARGE_BYTES = 10_000_000
 def cluster(paths: "Iterable[str]") -> "Manifest":
     """Everything in these files; a status line appears if it takes a while."""
     from moorage.api import manifests
-    from moorage.cli.progress import StatusLine
 
     paths = list(paths)
     size = sum(map(_size, paths))
@@ -45,7 +47,6 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
     from moorage.api.pod import Pod
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
-    from moorage.errors import InputError
 
     found = manifests.load([path]).everything
     makers = [obj for obj in found if isinstance(obj, Pod) or _makes_pods(obj)]

@@ -1,17 +1,18 @@
 """The entry point: finds the command, runs it, and turns bad input into one line and exit code 2.
 
 Nothing is imported before it is needed: `moorage --help` has to answer at once, and NumPy alone
-would double its time. So a command's file imports click on top, and all else in its functions.
+would double its time. So a command's file imports click and its neighbours on top, and all else in
+its functions.
 """
 
 import errno
-import importlib
 import os
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from moorage.cli import options
 from moorage.errors import ConfigError, InputError
 from moorage.version import __version__
 
@@ -37,18 +38,10 @@ class BadInput(click.ClickException):
             click.echo(f"moorage: {' '.join(line.split())}", file=file, err=file is None)
 
 
-class Commands(click.Group):
-    """A group whose commands are loaded from the file of their name."""
+class Commands(options.LazyGroup):
+    """The commands, each in the file of its name."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"moorage.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
+    modules: ClassVar = {name: name for name in COMMANDS}
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
+import importlib
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -28,6 +29,23 @@ def bundled(kind: type[Any], name: str, *options: Callable[[Any], Any]) -> Calla
         return decorated
 
     return decorate
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use."""
+
+    # The module of each command.
+    modules: ClassVar[dict[str, str]]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.modules:
+            return None
+        module = importlib.import_module(f"moorage.cli.{self.modules[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
 
 
 class Number(click.FloatRange):

@@ -5,9 +5,10 @@ interpreted as markup. Without a terminal, lines fit 100 columns and have no tra
 """
 
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console, JustifyMethod, RenderableType
@@ -32,7 +33,7 @@ class ConsolePage:
     """Prints texts and tables in order, with an empty line before each section."""
 
     def __init__(self) -> None:
-        self.console = _console()
+        self.console = Console(width=_width(), markup=False, highlight=False, emoji=False)
         self._is_fresh = True
 
     @property
@@ -77,14 +78,20 @@ class ConsolePage:
             self.note(f"and {len(rows) - most:,} more; -a shows all")
 
     def reasons(
-        self, groups: Iterable[tuple[str, Sequence[str]]], *, show_all: bool = False
+        self,
+        groups: Iterable[tuple[str, Sequence[str]]],
+        most: int | None = None,
+        *,
+        show_all: bool = False,
     ) -> None:
-        """Print pods by reason, and a hint if a claim has no volume."""
+        """Print pods by reason, up to `most` reasons, and a hint if a claim has no volume."""
         table = items()
         groups = list(groups)
-        for reason, pods in groups:
+        for reason, pods in groups[:most]:
             names = ", ".join(pods) if show_all else texts.listed(pods, self.width - 8)
             table.add_row(f"{len(pods):,}", Text.assemble((names, BAD), "\n", reason))
+        if most is not None and len(groups) > most:
+            table.add_row("", f"and {len(groups) - most:,} more reasons")
         self.put(table)
         self.claims_hint(reason for reason, _ in groups)
 
@@ -104,18 +111,6 @@ class ConsolePage:
             of_kinds = "1 object of a kind" if total == 1 else f"{total:,} objects of kinds"
             self.section()
             self.note(f"{of_kinds} that scheduling does not read: {kinds}")
-
-
-def by_reason(reasons: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """Pods by reason, the most frequent reason first."""
-    found: dict[str, list[str]] = {}
-    for pod, reason in reasons.items():
-        found.setdefault(reason, []).append(pod)
-    return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-
-
-def _console() -> Console:
-    return Console(width=_width(), markup=False, highlight=False, emoji=False)
 
 
 def _width() -> int | None:
@@ -152,17 +147,8 @@ def items(*, justify: JustifyMethod = "right") -> Table:
 def stacked(name: str, width: int = 13) -> str:
     """A long CamelCase name in lines, so that the column below it can be narrow."""
     lines = [""]
-    for word in _camel_words(name):
+    for word in re.split("(?<=[^A-Z])(?=[A-Z])", name):
         if lines[-1] and len(lines[-1]) + len(word) > width:
             lines.append("")
         lines[-1] += word
     return "\n".join(lines)
-
-
-def _camel_words(name: str) -> list[str]:
-    found = [""]
-    for letter in name:
-        if letter.isupper() and found[-1] and not found[-1][-1].isupper():
-            found.append("")
-        found[-1] += letter
-    return found

@@ -6,11 +6,13 @@ its answer.
 
 from collections import Counter
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from moorage.cli import options
+from moorage.cli import documents, inputs, options
+from moorage.cli.progress import ProgressBar, StatusLine
 
 if TYPE_CHECKING:
     from moorage.api.config import Source
@@ -72,8 +74,6 @@ def capacity(
     Pods that are pending in the input are placed first. Then one pod after the other is placed like
     the one in question, by the scheduler itself, until one is refused. Nobody has to make room.
     """
-    from moorage.cli import inputs
-    from moorage.cli.progress import ProgressBar
     from moorage.planning.capacity import capacity as answer_capacity
 
     manifest = inputs.cluster(paths)
@@ -126,8 +126,6 @@ def drain(
     evicted, as far as disruption budgets allow; whoever has a controller is made anew and scheduled
     elsewhere. Pods that are pending in the input are placed first.
     """
-    from moorage.cli import inputs
-    from moorage.cli.progress import ProgressBar
     from moorage.planning.drain import drain as answer_drain
 
     manifest = inputs.cluster(paths)
@@ -175,8 +173,6 @@ def add_nodes(
     which number to try next. Pods that run stay where they are, nobody has to make room, and
     daemon sets take their share of new nodes. Exit code 1: some pods fit on none of the templates.
     """
-    from moorage.cli import inputs
-    from moorage.cli.progress import StatusLine
     from moorage.planning.add_nodes import add_nodes as answer_add_nodes
 
     manifest = inputs.cluster(paths)
@@ -227,8 +223,6 @@ def compact(
     This is Borg's cell compaction: the whole workload is packed from scratch on the nodes that are
     left, and the 90th percentile over the seeds is the answer. Daemons go with their nodes.
     """
-    from moorage.cli import inputs
-    from moorage.cli.progress import ProgressBar
     from moorage.planning.compact import compact as answer_compact
     from moorage.sweeping import processes
 
@@ -273,8 +267,6 @@ def compare(
     CONFIG is a KubeSchedulerConfiguration, "default" for kube-scheduler's own, or a plugin
     (file.py:Class or module:Class) that is added to that. One alone is compared with the default.
     """
-    from moorage.cli import inputs
-    from moorage.cli.progress import ProgressBar
     from moorage.errors import InputError
     from moorage.planning.compare import DEFAULT
     from moorage.planning.compare import compare as answer_compare
@@ -301,8 +293,6 @@ def compare(
 
 
 def _source(name: str) -> "Source":
-    from pathlib import Path
-
     from moorage.planning.compare import DEFAULT, with_plugin
 
     if name == DEFAULT:
@@ -350,6 +340,4 @@ def _print(
 
         planning_tables.show(answer, skipped or Counter(), show_all=show_all)
     else:
-        from moorage.cli import documents
-
         documents.write(answer.to_dict(), output)

@@ -14,11 +14,10 @@ from moorage.cli.output import ConsolePage
 from moorage.planning.add_nodes import AddedNodes
 from moorage.planning.capacity import Capacity
 from moorage.planning.compact import Compaction, percentile
-from moorage.planning.compare import Comparison, ConfigOutcome
+from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
 from moorage.planning.replay import Replay, Rerun
-
-Moves = Mapping[str, tuple[str | None, str | None]]
+from moorage.sim.results.result import by_reason
 
 MOST_MOVES = 30
 MOST_COMPARED_MOVES = 10
@@ -144,7 +143,7 @@ def _reasons(pods: Iterable[RemainingPod]) -> dict[str, str]:
 def _show_reasons(page: ConsolePage, what: str, reasons: Mapping[str, str]) -> None:
     if reasons:
         page.section(f"{texts.count(len(reasons), 'pod')} {what}")
-        page.reasons(output.by_reason(reasons))
+        page.reasons(by_reason(reasons))
 
 
 # Added nodes
@@ -164,10 +163,10 @@ def _(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
         page.note(_bound(answer))
     if answer.impossible:
         page.section(f"{texts.count(len(answer.impossible), 'pod')} that no number of them helps")
-        by_reason: dict[str, list[str]] = {}
+        pods_of: dict[str, list[str]] = {}
         for pod, reason in answer.impossible.items():
-            by_reason.setdefault(reason, []).append(pod)
-        page.reasons(by_reason.items())
+            pods_of.setdefault(reason, []).append(pod)
+        page.reasons(pods_of.items())
     if show_all and answer.placements:
         page.section(f"{texts.count(len(answer.placements), 'pod')} placed")
         page.pairs(answer.placements.items())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from moorage.cli.options import bundled
+from moorage.errors import InputError
 
 if TYPE_CHECKING:
     from moorage.api.config import Source
@@ -47,8 +48,6 @@ class ReportOptions:
             if self.explained:
                 raise click.UsageError("--explain is for the report; add --report FILE")
             return
-        from moorage.errors import InputError
-
         file = Path(self.report_file or "")  # The error of a full disk does not name the file.
         try:
             if self.report_file is not None:

@@ -1,5 +1,6 @@
 """Results on a terminal: of `simulate`, and of a scenario or trace."""
 
+from bisect import bisect_right
 from collections import Counter
 from enum import Enum
 
@@ -51,9 +52,8 @@ def show_placements(result: Result, skipped: Counter[str], *, show_all: bool) ->
         page.section(f"{texts.count(len(result.evictions), 'pod')} had to make room")
         page.put(_evictions(page, result, None if show_all else MOST_EVICTIONS))
     if result.pending:
-        stay = "stays" if result.pending_count == 1 else "stay"
-        page.section(f"{texts.count(result.pending_count, 'pod')} {stay} pending")
-        page.reasons(_groups(result), show_all=show_all)
+        page.section(_stay_pending(result))
+        page.reasons(result.pending, show_all=show_all)
     for name, (pod, count) in result.held_back.items():
         more = texts.count(count, "more pod")
         page.note(f"StatefulSet {name} waits for {pod} to run before it makes {more}.")
@@ -68,17 +68,13 @@ def _summary(result: Result) -> Text:
     if result.finished:
         parts.append(f"{result.finished:,} ended")
     if result.pending:
-        parts.append(f"{result.pending_count:,} pending{_of_which_gated(result)}")
+        gated = f" ({len(result.gated):,} of them gated)" if result.gated else ""
+        parts.append(f"{result.pending_count:,} pending{gated}")
     where = f"{texts.count(pods, 'pod')} on {texts.count(nodes, 'node')}"
     text = Text(f"{where} after {result.seconds:g} s: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ placed", output.GOOD)
     text.highlight_regex(r"[\d,]+ pending", output.BAD)
     return text
-
-
-def _of_which_gated(result: Result) -> str:
-    gated = len(result.gated)
-    return f" ({gated:,} of them gated)" if gated else ""
 
 
 def _show_nodes(page: ConsolePage, result: Result, *, show_all: bool) -> None:
@@ -171,8 +167,9 @@ def _evictions(page: ConsolePage, result: Result, most: int | None) -> Table:
     return items
 
 
-def _groups(result: Result) -> list[tuple[str, tuple[str, ...]]]:
-    return [(group.reason, group.pods) for group in result.pending]
+def _stay_pending(result: Result) -> str:
+    stay = "stays" if result.pending_count == 1 else "stay"
+    return f"{texts.count(result.pending_count, 'pod')} {stay} pending"
 
 
 # `simulate scenario`, `simulate trace`: figures over time
@@ -195,9 +192,8 @@ def show_course(result: Result, name: str, seed: int) -> None:
         page.section("Uneven spread")
         page.put(_spread(result))
     if result.pending:
-        stay = "stays" if result.pending_count == 1 else "stay"
-        page.section(f"{texts.count(result.pending_count, 'pod')} {stay} pending")
-        _show_pending(page, result)
+        page.section(_stay_pending(result))
+        page.reasons(result.pending, MOST_ROWS)
 
 
 def _course_summary(result: Result, name: str, seed: int) -> Text:
@@ -224,10 +220,7 @@ def _utilisation(page: ConsolePage, result: Result) -> Table:
         if name == PODS and len(result.resources) > 1:
             continue
         row = [_percent(use.mean), _percent(use.peak), _percent(use.last)]
-        row += [
-            _percent(last.fragmentation.get(name, 0.0)),
-            _percent(last.imbalance.get(name, 0.0)),
-        ]
+        row += [_percent(each.get(name, 0.0)) for each in (last.fragmentation, last.imbalance)]
         if wide:
             row.append(_spark(result, name, plain=page.console.options.ascii_only))
         table.add_row(name.rpartition("/")[2], *row)
@@ -241,14 +234,13 @@ def _percent(part: float) -> str:
 def _spark(result: Result, resource: str, *, plain: bool) -> str:
     """A share over time, in one line; full height is 100 %."""
     blocks = PLAIN_BLOCKS if plain else BLOCKS
-    found, index = [], 0
+    found = ""
     for column in range(SPARK):
         moment = (column + 0.5) * result.seconds / SPARK
-        while index + 1 < len(result.samples) and result.samples[index + 1].at <= moment:
-            index += 1
+        index = bisect_right(result.samples, moment, lo=1, key=lambda sample: sample.at) - 1
         part = result.samples[index].share(resource)
-        found.append(blocks[min(len(blocks) - 1, int(part * len(blocks)))])
-    return "".join(found)
+        found += blocks[min(len(blocks) - 1, int(part * len(blocks)))]
+    return found
 
 
 def _waits(result: Result) -> Table:
@@ -277,16 +269,3 @@ def _spread(result: Result) -> Table:
         pods = f"{each.namespace}: {each.selector}"
         items.add_row(f"{each.pods:,}", Text.assemble(f"{pods} ", (skew, output.DIM)))
     return items
-
-
-def _show_pending(page: ConsolePage, result: Result) -> None:
-    items = output.items()
-    for group in result.pending[:MOST_ROWS]:
-        names = texts.listed(group.pods, page.width - 8)
-        items.add_row(
-            f"{len(group.pods):,}", Text.assemble((names, output.BAD), "\n", group.reason)
-        )
-    if len(result.pending) > MOST_ROWS:
-        items.add_row("", f"and {len(result.pending) - MOST_ROWS:,} more reasons")
-    page.put(items)
-    page.claims_hint(group.reason for group in result.pending)

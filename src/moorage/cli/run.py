@@ -9,6 +9,7 @@ import click
 from click import Context, Parameter
 
 from moorage.cli import options
+from moorage.errors import ConfigError, InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -201,7 +202,6 @@ def run(
     from msgspec import structs
 
     from moorage.api import config
-    from moorage.errors import InputError
     from moorage.live import kubeconfig, logs, start
     from moorage.live.extenders import HttpExtenders
 
@@ -240,8 +240,6 @@ def run(
 def _check_extras() -> None:
     from importlib.util import find_spec
 
-    from moorage.errors import InputError
-
     missing = [name for name in ("prometheus_client", "cryptography") if find_spec(name) is None]
     if missing:
         raise InputError(
@@ -254,7 +252,6 @@ def _with_flags(configuration: Any, **flags: Any) -> Any:
     from msgspec import structs
 
     from moorage.api import config
-    from moorage.errors import ConfigError
 
     connection: dict[str, Any] = {
         name: flags.pop(name) for name in ("kubeconfig", "qps", "burst") if name in flags

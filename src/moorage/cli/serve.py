@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from moorage.cli import options
+from moorage.errors import InputError
 
 DEFAULT_PORT = 6440
 
@@ -79,7 +80,6 @@ def serve(
 
     from moorage.api import config as configurations
     from moorage.api import manifests
-    from moorage.errors import InputError
 
     try:
         import aiohttp

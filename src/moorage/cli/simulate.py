@@ -3,13 +3,13 @@
 The planning questions (`simulate capacity` and others) are in `planning`.
 """
 
-import importlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from moorage.cli import options, profiling, reports, sweeps
+from moorage.cli import documents, inputs, options, profiling, reports, sweeps
+from moorage.cli.progress import ProgressBar
 from moorage.cli.reports import ReportOptions
 from moorage.cli.sweeps import SweepOptions
 
@@ -19,32 +19,14 @@ if TYPE_CHECKING:
     from moorage.sweeping.run import SweepRun
 
 STILL_PENDING = 1
-
-# The subcommands and their modules, which are imported on use.
-SUBCOMMANDS = {
-    "scenario": "simulate",
-    "trace": "simulate",
-    "capacity": "planning",
-    "drain": "planning",
-    "add-nodes": "planning",
-    "compact": "planning",
-    "compare": "planning",
-    "replay": "planning",
-}
+PLANNING = ("capacity", "drain", "add-nodes", "compact", "compare", "replay")
+SUBCOMMANDS = {"scenario": "simulate", "trace": "simulate", **dict.fromkeys(PLANNING, "planning")}
 
 
-class SimulateGroup(click.Group):
+class SimulateGroup(options.LazyGroup):
     """A group that also runs without a subcommand."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        module = importlib.import_module(f"moorage.cli.{SUBCOMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+    modules: ClassVar = SUBCOMMANDS
 
 
 @click.group(
@@ -97,8 +79,6 @@ def simulate(
     if _has_subcommand(context):
         return
     from moorage import Simulation
-    from moorage.cli import inputs
-    from moorage.cli.progress import ProgressBar
 
     manifest = inputs.cluster(paths)
     if sweep.parameters:
@@ -136,8 +116,6 @@ def simulate(
         if spent is not None:
             profiling.show(spent)
     else:
-        from moorage.cli import documents
-
         profile = {} if spent is None else {"profile": spent.to_dict()}
         documents.write({**result.to_dict(), **profile}, output)
     context.exit(STILL_PENDING if fail_on_pending and result.pending_pods else 0)
@@ -217,8 +195,8 @@ def scenario(
             plan=replace(plan, objects=()),
         )
         has_pending = _sweep(task, sweep, output, Counter(), show_all=True)
-        context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
-    has_pending = _play(plan, paths, config_file, used_seed, output, report, record_file)
+    else:
+        has_pending = _play(plan, paths, config_file, used_seed, output, report, record_file)
     context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
 
 
@@ -282,7 +260,6 @@ def _play(
 ) -> bool:
     """Play a plan to its end and print the result; whether pods are pending then."""
     from moorage.api import manifests
-    from moorage.cli.progress import ProgressBar
     from moorage.scenarios.play import Play
 
     objects = manifests.load(paths).everything if paths else []
@@ -297,8 +274,6 @@ def _play(
 
         result_tables.show_course(result, plan.name, seed)
     else:
-        from moorage.cli import documents
-
         documents.write({"name": plan.name, "seed": seed, **result.to_dict()}, output)
     return bool(result.pending_pods)
 
@@ -313,8 +288,6 @@ def _sweep(
 
         sweep_tables.show(finished, skipped, show_all=show_all)
     else:
-        from moorage.cli import documents
-
         documents.write(finished.to_dict(), output)
     return any(run.summary["pending"] for run in finished.runs)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from moorage.cli import options
+from moorage.cli import inputs, options
+from moorage.errors import InputError
 
 
 @click.command(short_help="Write a live cluster to a file that simulate and explain read.")
@@ -24,9 +25,6 @@ def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
     Only what scheduling reads is written: no environment variables, no commands, no secrets. The
     cluster is read and not touched. Pods that have ended are left out.
     """
-    from moorage.cli import inputs
-    from moorage.errors import InputError
-
     manifest = inputs.live_cluster(kubeconfig, context)
     text = _text(manifest.objects, is_yaml=file.endswith((".yaml", ".yml")))
     if file == "-":

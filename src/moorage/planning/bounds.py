@@ -6,6 +6,7 @@ can only make it too low.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from moorage.api import requests
 from moorage.api.node import Node
@@ -20,14 +21,6 @@ def requested(pods: Iterable[Pod]) -> Counter[str]:
     for pod in pods:
         total.update(requests.requested(pod))
         total[requests.PODS] += 1
-    return total
-
-
-def offered(nodes: Iterable[Node]) -> Counter[str]:
-    """The sum of what nodes offer."""
-    total: Counter[str] = Counter()
-    for node in nodes:
-        total.update(dict(requests.allocatable(node)))
     return total
 
 
@@ -60,18 +53,9 @@ def fewest_of(total: Amounts, sizes: Sequence[Amounts]) -> int:
     """The least number of these nodes, with the largest first for each resource separately."""
     count = 0
     for name, amount in total.items():
-        if amount <= 0:
-            continue
-        found = 0
-        for number, size in enumerate(
-            sorted((size.get(name, 0) for size in sizes), reverse=True), 1
-        ):
-            found += size
-            if found >= amount:
-                count = max(count, number)
-                break
-        else:
-            count = len(sizes)
+        largest_first = sorted((size.get(name, 0) for size in sizes), reverse=True)
+        too_few = sum(offered < amount for offered in accumulate(largest_first, initial=0))
+        count = max(count, min(too_few, len(sizes)))
     return count
 
 

@@ -18,8 +18,15 @@ from moorage.sim.run import Simulation
 
 Each = Callable[[Callable[[str], "ConfigOutcome"], list[str]], Iterable["ConfigOutcome"]]
 Placements = Mapping[str, str | None]
+# Pods with the node before and the node after; None: no node.
+Moves = Mapping[str, tuple[str | None, str | None]]
 
 DEFAULT = "default"
+
+
+def plain_moves(moves: Moves) -> dict[str, Any]:
+    """Moves as plain data."""
+    return {pod: {"from": before, "to": after} for pod, (before, after) in moves.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +43,6 @@ class ConfigOutcome:
     fragmentation: Mapping[str, float]
     spread_violations: int
     seconds: float
-
-    def moved_from(self, other: "ConfigOutcome") -> dict[str, tuple[str | None, str | None]]:
-        """Pods on another node, or placed in only one of the two."""
-        return {
-            pod: (other.placements[pod], node)
-            for pod, node in self.placements.items()
-            if pod in other.placements and other.placements[pod] != node
-        }
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
@@ -64,21 +63,20 @@ class Comparison:
 
     outcomes: tuple[ConfigOutcome, ...]
 
-    def moved(self, outcome: ConfigOutcome) -> dict[str, tuple[str | None, str | None]]:
-        """Pods on another node than under the first configuration."""
-        return outcome.moved_from(self.outcomes[0])
+    def moved(self, outcome: ConfigOutcome) -> Moves:
+        """Pods on another node than under the first configuration, or placed in only one."""
+        before = self.outcomes[0].placements
+        return {
+            pod: (before[pod], node)
+            for pod, node in outcome.placements.items()
+            if pod in before and before[pod] != node
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain data, and the moved pods."""
         return {
             outcome.name: outcome.to_dict()
-            | {
-                "moved": {
-                    pod: {"from": before, "to": after}
-                    for pod, (before, after) in self.moved(outcome).items()
-                },
-                "reasons": dict(outcome.pending),
-            }
+            | {"moved": plain_moves(self.moved(outcome)), "reasons": dict(outcome.pending)}
             for outcome in self.outcomes
         }
 

@@ -7,7 +7,7 @@ objects created, updated and deleted, with their times.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -187,17 +187,3 @@ def _content(obj: KubeObject) -> KubeObject:
 def _spec_of(pod: Pod) -> tuple[PodSpec, Any, Any]:
     """The parts of a pod that only users change."""
     return replace(pod.spec, node_name=""), pod.labels, pod.metadata.annotations
-
-
-def by_time(
-    changes: Iterable[RecordedChange],
-) -> Iterator[tuple[float, list[RecordedChange]]]:
-    """Changes of the same time as one batch."""
-    batch: list[RecordedChange] = []
-    for change in changes:
-        if batch and change.at != batch[0].at:
-            yield batch[0].at, batch
-            batch = []
-        batch.append(change)
-    if batch:
-        yield batch[0].at, batch

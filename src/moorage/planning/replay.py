@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from moorage.api.pod import Pod
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.expansion.templates import NameGenerator
 from moorage.planning import recorded_changes
+from moorage.planning.compare import Moves, plain_moves
 from moorage.planning.drain import recreated
 from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
 from moorage.planning.recording import Recording
@@ -56,7 +58,7 @@ class Rerun:
 
     pods: int
     # Pods on another node at the end: the recorded node, the node now.
-    moved: Mapping[str, tuple[str | None, str | None]]
+    moved: Moves
     pending: Mapping[str, str]
     recorded_pending: int
     evictions: int
@@ -71,7 +73,7 @@ class Rerun:
         return {
             "pods": self.pods,
             "same": self.is_same,
-            "moved": {pod: {"from": a, "to": b} for pod, (a, b) in self.moved.items()},
+            "moved": plain_moves(self.moved),
             "pending": {"recorded": self.recorded_pending, "now": len(self.pending)},
             "evictions": {"recorded": self.recorded_evictions, "now": self.evictions},
             "reasons": dict(self.pending),
@@ -100,16 +102,14 @@ def rerun(recording: Recording, config: configuration.Source) -> Rerun:
     )
     _ChangePlayer(simulation, recorded).run()
     placements, before = simulation.placements, recorded.placements
-    moved = {
-        pod: (before[pod], placements[pod])
-        for pod in before
-        if pod in placements and before[pod] != placements[pod]
-    }
-    pending = simulation.pending
     return Rerun(
         pods=len(placements),
-        moved=moved,
-        pending=pending,
+        moved={
+            pod: (node, placements[pod])
+            for pod, node in before.items()
+            if pod in placements and node != placements[pod]
+        },
+        pending=simulation.pending,
         recorded_pending=sum(node is None for node in before.values()),
         evictions=len(simulation.evictions),
         recorded_evictions=len(recorded.victims),
@@ -131,9 +131,9 @@ class _ChangePlayer:
     def run(self) -> None:
         """Apply every change at its time, then run until nothing is left to do."""
         last = 0.0
-        for at, changes in recorded_changes.by_time(self._recorded.later):
+        for at, changes in groupby(self._recorded.later, key=lambda change: change.at):
             last = max(last, at)
-            self._simulation.at(at, partial(self._apply, changes))
+            self._simulation.at(at, partial(self._apply, list(changes)))
         if last:
             self._simulation.run(until=last)
         self._simulation.run()

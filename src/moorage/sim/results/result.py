@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, structs
@@ -90,8 +91,7 @@ class WaitTimes(Struct, frozen=True, kw_only=True):
         return plain
 
 
-@dataclass(slots=True, frozen=True)
-class Utilisation:
+class Utilisation(NamedTuple):
     """The requested share of a resource: the mean over time, the peak, and the last value."""
 
     mean: float
@@ -142,12 +142,20 @@ class NodeUse:
         }
 
 
-@dataclass(slots=True, frozen=True)
-class PendingGroup:
+class PendingGroup(NamedTuple):
     """Pods that are pending for the same reason."""
 
     reason: str
     pods: tuple[str, ...]
+
+
+def by_reason(reasons: Mapping[str, str]) -> list[PendingGroup]:
+    """Pods by reason, the most frequent reason first."""
+    found: dict[str, list[str]] = {}
+    for pod, reason in reasons.items():
+        found.setdefault(reason, []).append(pod)
+    groups = (PendingGroup(reason, tuple(pods)) for reason, pods in found.items())
+    return sorted(groups, key=lambda group: (-len(group.pods), group.reason))
 
 
 @dataclass(frozen=True)
@@ -184,11 +192,7 @@ class Result:
     @cached_property
     def pending(self) -> list[PendingGroup]:
         """Pending pods by reason, the most frequent reason first."""
-        by_reason: dict[str, list[str]] = {}
-        for key, reason in self.pending_pods.items():
-            by_reason.setdefault(reason, []).append(key)
-        ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0]))
-        return [PendingGroup(reason, tuple(keys)) for reason, keys in ordered]
+        return by_reason(self.pending_pods)
 
     @property
     def pending_count(self) -> int:
@@ -210,10 +214,7 @@ class Result:
 
     def _utilisation(self, resource: str) -> Utilisation:
         shares = [sample.share(resource) for sample in self.samples]
-        spans = [
-            later.at - sample.at
-            for sample, later in zip(self.samples, self.samples[1:], strict=False)
-        ]
+        spans = [later.at - sample.at for sample, later in pairwise(self.samples)]
         weighted = sum(s * span for s, span in zip(shares, spans, strict=False))
         mean = weighted / sum(spans) if sum(spans) > 0 else shares[-1]
         return Utilisation(round(mean, 6), max(shares), shares[-1])
@@ -243,10 +244,7 @@ class Result:
             "endedTotal": self.ended,
             "disrupted": len(self.disruptions),
             "spreadViolations": len(self.spread_violations),
-            "utilisation": {
-                name: {"mean": each.mean, "peak": each.peak, "last": each.last}
-                for name, each in self.utilisation().items()
-            },
+            "utilisation": {name: each._asdict() for name, each in self.utilisation().items()},
             "fragmentation": last.fragmentation,
             "imbalance": last.imbalance,
             "timeToSchedule": self.waits.to_dict(),
@@ -265,8 +263,8 @@ class Result:
             "nodes": {node.name: node.to_dict() for node in self.nodes},
             "summary": self.summary(),
             "pendingReasons": [
-                {"reason": group.reason, "count": len(group.pods), "pods": list(group.pods)}
-                for group in self.pending
+                {"reason": reason, "count": len(pods), "pods": list(pods)}
+                for reason, pods in self.pending
             ],
             "disruptions": [structs.asdict(each) for each in self.disruptions],
             "causes": [
