@@ -21,11 +21,7 @@ SOURCES = Path(__file__).resolve().parents[2]
 @click.command(short_help="Measure how many pods per second are decided on.")
 @click.argument("names", metavar="[SHAPE]...", nargs=-1)
 @click.option(
-    "--nodes",
-    type=click.IntRange(1, 1_000_000),
-    default=5000,
-    show_default=True,
-    help="Nodes.",
+    "--nodes", type=click.IntRange(1, 1_000_000), default=5000, show_default=True, help="Nodes."
 )
 @click.option(
     "--pods", type=click.IntRange(min=1), help="Pods to time. Each shape has a number of its own."

@@ -13,11 +13,11 @@ from moorage.cli import output
 from moorage.cli.output import ConsolePage
 from moorage.planning.add_nodes import AddedNodes
 from moorage.planning.capacity import Capacity
-from moorage.planning.compact import Compaction, percentile
+from moorage.planning.compact import Compaction
 from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
 from moorage.planning.replay import Replay, Rerun
-from moorage.sim.results.result import by_reason
+from moorage.sim.results.result import by_reason, percentile
 
 MOST_MOVES = 30
 MOST_COMPARED_MOVES = 10

@@ -35,13 +35,7 @@ class ReportOptions:
         return self.report_file is not None or self.csv_folder is not None
 
     def write(
-        self,
-        simulation: "Simulation",
-        result: "Result",
-        *,
-        title: str,
-        seed: int,
-        config: "Source",
+        self, simulation: "Simulation", result: "Result", *, title: str, seed: int, config: "Source"
     ) -> None:
         """Write the requested files."""
         if not self.is_requested:

@@ -47,12 +47,7 @@ class VerbosityType(click.ParamType[int]):
 # Flag, field of LeaderElection, type, help.
 _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("lease-duration", "lease_duration_seconds", Duration(), "How long a lease lasts. [15s]"),
-    (
-        "renew-deadline",
-        "renew_deadline_seconds",
-        Duration(),
-        "A leader gives up after this. [10s]",
-    ),
+    ("renew-deadline", "renew_deadline_seconds", Duration(), "A leader gives up after this. [10s]"),
     ("retry-period", "retry_period_seconds", Duration(), "Between renewals. [2s]"),
     ("resource-lock", "resource_lock", str, "Has to be leases."),
     ("resource-name", "resource_name", str, "The lease. [kube-scheduler]"),

@@ -36,9 +36,7 @@ DEFAULT_PORT = 6440
     help="For whom to listen. Others than this machine are let in over TLS and with a token only.",
 )
 @click.option(
-    "--token-file",
-    metavar="FILE",
-    help="A file with the token that clients have to show.",
+    "--token-file", metavar="FILE", help="A file with the token that clients have to show."
 )
 @click.option("--tls-cert", metavar="FILE", help="A certificate (PEM), for HTTPS; with --tls-key.")
 @click.option("--tls-key", metavar="FILE", help="The key of that certificate.")

@@ -76,11 +76,6 @@ def _table(groups: Iterable[RunGroup]) -> Table:
 
 
 def _figure(values: list[float], form: str) -> str:
-    mean, least, most = (
-        _number(value, form) for value in (fmean(values), min(values), max(values))
-    )
+    figures = (fmean(values), min(values), max(values))
+    mean, least, most = (form.format(figure).removesuffix(".0") for figure in figures)
     return mean if least == most else f"{mean}\n{least}-{most}"
-
-
-def _number(value: float, form: str) -> str:
-    return form.format(value).removesuffix(".0")

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from moorage.api import config, defaults, manifests
+from moorage.api import defaults, manifests
+from moorage.api.config import Source
+from moorage.api.config import load as load_config
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.core.cycle import Decision
@@ -29,7 +31,7 @@ from moorage.framework.status import Status
 def explain(
     objects: Iterable[Mapping[str, Any] | KubeObject],
     pod: str,
-    config: config.Source = None,
+    config: Source = None,
     *,
     seed: int = 0,
 ) -> Explanation:
@@ -39,15 +41,11 @@ def explain(
     """
     completed = defaults.complete(expand(manifests.read(objects).everything))
     given = find_pod(completed, pod)
-    scheduler = _scheduler(config, seed)
+    scheduler = Scheduler(load_config(config), seed=seed)
     unbound = structs.replace(given, spec=structs.replace(given.spec, node_name=""))
     for obj in completed:
         scheduler.observe(Added(unbound if obj is given else obj), 0.0)
     return _explain(scheduler, unbound, given.node_name)
-
-
-def _scheduler(source: config.Source, seed: int) -> Scheduler:
-    return Scheduler(config.load(source), seed=seed)
 
 
 def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
@@ -84,9 +82,8 @@ def find_pod(objects: Iterable[KubeObject], name: str) -> Pod:
     if found:
         keys = ", ".join(sorted(pod.key for pod in found))
         raise InputError(f"pod {name!r} is not unique: say which of {keys}")
-    hint = (
-        f"did you mean {alike}?" if (alike := _alike(pods, name)) else "name it as namespace/name"
-    )
+    alike = _alike(pods, name)
+    hint = f"did you mean {alike}?" if alike else "name it as namespace/name"
     raise InputError(f"no pod {name!r} among the {len(pods)} given; {hint}")
 
 
@@ -174,12 +171,12 @@ def _advice(decision: Decision, rejected: Mapping[str, Status]) -> list[str]:
         for reason in dict.fromkeys(status.reasons):
             known = given.setdefault((reason, plugin), Rejection(reason, decision.pod, [], cluster))
             known.nodes.append(table.info(table.row_of[name]))
-    lines = []
-    for (reason, plugin), each in sorted(given.items(), key=lambda i: (-len(i[1].nodes), i[0])):
-        line = _line(decision.profile, plugin, each)
-        if line:
-            lines.append(f"{reason}: {line}")
-    return lines
+    often_first = sorted(given.items(), key=lambda item: (-len(item[1].nodes), item[0]))
+    return [
+        f"{reason}: {line}"
+        for (reason, plugin), each in often_first
+        if (line := _line(decision.profile, plugin, each))
+    ]
 
 
 def _line(profile: Profile, name: str, rejection: Rejection) -> str:

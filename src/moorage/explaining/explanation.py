@@ -154,8 +154,4 @@ class Explanation:
 
 
 def _status(status: Status) -> dict[str, Any]:
-    return {
-        "code": status.code.label,
-        "plugin": status.plugin,
-        "reasons": list(status.reasons),
-    }
+    return {"code": status.code.label, "plugin": status.plugin, "reasons": list(status.reasons)}

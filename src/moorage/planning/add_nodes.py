@@ -15,7 +15,6 @@ from typing import Any
 from moorage.api import config as configuration
 from moorage.api import manifests
 from moorage.api.meta import KubeObject
-from moorage.api.pod import Pod
 from moorage.framework.registry import Registry
 from moorage.planning import bounds, node_templates
 from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
@@ -82,7 +81,8 @@ class NodeCountSearch:
         self._registry = Registry()  # Plugins are loaded once, not for every try.
         self._seed = seed
         self._on_try = on_try
-        self._pending = cluster.pending
+        # The pods that need a node.
+        self.pending = cluster.pending
         self._known: dict[Counts, int] = {}
         # The latest packing with which everything fits: usually it is the answer.
         self._fitting: tuple[Counts, Packing] | None = None
@@ -91,15 +91,10 @@ class NodeCountSearch:
     def leave_out(self, impossible: Mapping[str, str]) -> None:
         """Leave these pods out of the search."""
         self.impossible |= impossible
-        self._pending = tuple(pod for pod in self._pending if pod.key not in self.impossible)
+        self.pending = tuple(pod for pod in self.pending if pod.key not in self.impossible)
         self._lacking = self._missing()
         self._known.clear()
         self._fitting = None
-
-    @property
-    def pending(self) -> tuple[Pod, ...]:
-        """The pods that need a node."""
-        return self._pending
 
     @property
     def lower_bound(self) -> int:
@@ -144,13 +139,13 @@ class NodeCountSearch:
         new: list[KubeObject] = []
         for template, count in zip(self.templates, counts, strict=True):
             new += template.objects(count)
-        objects = (*cluster.others, *cluster.nodes, *new, *cluster.running, *self._pending)
+        objects = (*cluster.others, *cluster.nodes, *new, *cluster.running, *self.pending)
         return Packing(objects, self._config, seed=self._seed, registry=self._registry)
 
     def _missing(self) -> dict[str, int]:
         """The requests of the pending pods beyond what is free."""
         cluster = self._cluster
-        total = bounds.requested(self._pending)
+        total = bounds.requested(self.pending)
         free = bounds.free(cluster.nodes, cluster.running)
         return {name: amount - free[name] for name, amount in total.items()}
 

@@ -80,9 +80,8 @@ def is_exempt(pod: Pod) -> bool:
 
 def _budget(found: PodDisruptionBudget) -> BudgetState | None:
     spec = found.spec
-    if (
-        spec.selector is None
-    ):  # An empty selector selects all pods of the namespace, a missing one none.
+    # An empty selector selects all pods of the namespace, a missing one none.
+    if spec.selector is None:
         return None
     least = spec.min_available
     if least is None and spec.max_unavailable is None:

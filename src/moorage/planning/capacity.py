@@ -208,7 +208,6 @@ def _fill(
     packing: Packing, copies: PodCopies, most: int, on_progress: OnProgress | None
 ) -> tuple[Counter[str], Pod]:
     """Place copies until one is rejected: the copies per node, and the rejected copy."""
-    placed: Counter[str] = Counter()
     for number in range(1, most + 1):
         copy = copies.add(packing, number)
         # A later copy may release one that waits in permit.
@@ -218,10 +217,8 @@ def _fill(
             on_progress(number, number)
     else:
         copy = copies.add(packing, most + 1)
-    for key, node in packing.placed.items():
-        if key.startswith(copies.prefix):
-            placed[node] += 1
-    return placed, copy
+    mine = (node for key, node in packing.placed.items() if key.startswith(copies.prefix))
+    return Counter(mine), copy
 
 
 def _pool(
@@ -257,7 +254,8 @@ def pools_of(nodes: Iterable[Node], label: str | None = None) -> dict[str, list[
     nodes = list(nodes)
     if label and not any(label in node.labels for node in nodes):
         raise InputError(f'no node has the label "{label}"')
-    label = label or _common_label(nodes)
+    usual = (key for key in POOL_LABELS if any(key in node.labels for node in nodes))
+    label = label or next(usual, "")
     found: dict[str, list[str]] = {}
     for node in nodes:
         pool = node.labels.get(label, NO_POOL) if label else _size(node)
@@ -265,13 +263,11 @@ def pools_of(nodes: Iterable[Node], label: str | None = None) -> dict[str, list[
     return found
 
 
-def _common_label(nodes: list[Node]) -> str:
-    return next((key for key in POOL_LABELS if any(key in node.labels for node in nodes)), "")
-
-
 def _size(node: Node) -> str:
     offered = requests.allocatable(node)
-    amounts = {name: amount for name, amount in offered.items() if amount}
-    extended = [name for name in amounts if requests.is_extended(name)]
-    names = [n for n in (requests.CPU, requests.MEMORY, *extended) if n in amounts]
-    return ", ".join(f"{quantity.format_value(amounts[name], name)} {name}" for name in names)
+    names = (requests.CPU, requests.MEMORY, *filter(requests.is_extended, offered))
+    return ", ".join(
+        f"{quantity.format_value(offered[name], name)} {name}"
+        for name in names
+        if offered.get(name)
+    )

@@ -30,6 +30,7 @@ from moorage.planning.input_cluster import (
     without_preemption,
 )
 from moorage.planning.packing import Packing
+from moorage.sim.results.result import percentile
 
 SEEDS = range(11)
 PERCENTILE = 90
@@ -162,11 +163,6 @@ def compact(
         left_out=cell.left_out,
         allowed_pending=cell.allowed_pending,
     )
-
-
-def percentile(values: Sequence[int], percent: int) -> int:
-    """The smallest value that so many percent of all values do not exceed."""
-    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def _node_pods(pods: Iterable[Pod]) -> dict[str, list[Pod]]:

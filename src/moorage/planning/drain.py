@@ -143,9 +143,8 @@ def _place_pending(packing: Packing, on_progress: OnProgress | None) -> None:
 
 def recreated(pod: Pod, uid: str) -> Pod:
     """A pod as its controller recreates it, under the same name."""
-    fresh = without_node(pod)
-    meta = replace(fresh.metadata, uid=uid, deletion_timestamp=None)
-    return replace(fresh, metadata=meta)
+    meta = replace(pod.metadata, uid=uid, deletion_timestamp=None)
+    return replace(without_node(pod), metadata=meta)
 
 
 def choose(there: Sequence[Node], names: Sequence[str], selector: str) -> list[Node]:
@@ -202,7 +201,10 @@ class _Draining:
         left = self._packing.left
         return DrainResult(
             nodes=self._nodes,
-            moves=tuple(self._moves(left)),
+            moves=tuple(
+                PodMove(key, source, self._packing.placed.get(key, ""), left.get(key, ""))
+                for key, source in self._source.items()
+            ),
             blocked=tuple(self._blocked(pod) for pod in self._remaining),
             stays=tuple(self._stays),
             lost=tuple(self._lost),
@@ -215,22 +217,19 @@ class _Draining:
     def _evict_round(self) -> bool:
         """Evict the pods that the budgets allow now; whether there were any."""
         self._count()
-        gone = []
+        gone: list[Pod] = []
+        kept: list[Pod] = []
         for pod in self._remaining:
             matching = [] if budgets.is_exempt(pod) else budgets.of(pod, self._budgets)
-            if len(matching) > 1 or (matching and not _charge(matching[0], pod)):
-                continue
-            gone.append(pod)
-        uids = {pod.uid for pod in gone}
-        self._remaining = [pod for pod in self._remaining if pod.uid not in uids]
+            is_blocked = len(matching) > 1 or (matching and not _charge(matching[0], pod))
+            (kept if is_blocked else gone).append(pod)
+        self._remaining = kept
         for pod in gone:
             self._evict(pod)
         return bool(gone)
 
     def _count(self) -> None:
         """Update the budgets; pending replacements are expected pods, but not healthy."""
-        if not self._budgets:
-            return
         by_namespace: dict[str, list[Pod]] = {budget.namespace: [] for budget in self._budgets}
         for pod in (*self._packing.running, *self._packing.waiting):
             if pod.namespace in by_namespace:
@@ -243,9 +242,9 @@ class _Draining:
         if pod.controller is None:
             reason = "has no controller: kubectl drain needs --force, and nobody makes it again"
             self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
-            return
-        self._source[pod.key] = pod.node_name
-        self._recreate(pod)
+        else:
+            self._source[pod.key] = pod.node_name
+            self._recreate(pod)
 
     def _recreate(self, pod: Pod) -> None:
         self._recreated += 1
@@ -268,17 +267,13 @@ class _Draining:
                     self._displaced.append(pod.key)
                     self._recreate(pod)
 
-    def _moves(self, left: dict[str, str]) -> Iterable[PodMove]:
-        for key, source in self._source.items():
-            yield PodMove(key, source, self._packing.placed.get(key, ""), left.get(key, ""))
-
     def _blocked(self, pod: Pod) -> RemainingPod:
         matching = budgets.of(pod, self._budgets)
         names = tuple(budget.key for budget in matching)
-        if len(matching) > 1:
-            return RemainingPod(pod.key, pod.node_name, SEVERAL.format(", ".join(names)), names)
-        (budget,) = matching
+        budget = matching[0]
         reason = SPENT.format(budget.key, budget.spec_text, budget.healthy, budget.selected)
+        if len(matching) > 1:
+            reason = SEVERAL.format(", ".join(names))
         return RemainingPod(pod.key, pod.node_name, reason, names)
 
 

@@ -182,7 +182,13 @@ class Packing:
         if any(node in nodes for node in explanation.feasible):
             return ""
         rejected = [status for node, status in explanation.rejected.items() if node in nodes]
-        curable = self._placement_plugins()
+        # Plugins whose rejection of a node may depend on pods on other nodes.
+        curable = {
+            plugin.name
+            for profile in self.scheduler.profiles.values()
+            for plugin in (*profile.pre_filters, *profile.filters)
+            if depends_of(plugin) not in NODE_LOCAL
+        }
         if any(status.plugin in curable or not status.plugin for status in rejected):
             return ""
         return ", ".join(dict.fromkeys(r for status in rejected for r in status.reasons))
@@ -227,15 +233,6 @@ class Packing:
                 self.evictions.append(PodEviction(pod=pod, by=by, node=node, at=at))
             case Refused(message=message) | Erred(message=message):
                 self._messages[fact.uid] = message
-
-    def _placement_plugins(self) -> set[str]:
-        """Plugins whose rejection of a node may depend on pods on other nodes."""
-        return {
-            plugin.name
-            for profile in self.scheduler.profiles.values()
-            for plugin in (*profile.pre_filters, *profile.filters)
-            if depends_of(plugin) not in NODE_LOCAL
-        }
 
 
 def needs_volume(obj: KubeObject) -> bool:

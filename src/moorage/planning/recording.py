@@ -65,15 +65,19 @@ def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
         if path.exists() and not path.is_file():  # A pipe or a device cannot be replaced.
             path.write_bytes(data)
         else:
-            _replace(path.resolve(), data)
+            replace_file(path.resolve(), data)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
 
 
-def _replace(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
+def replace_file(path: Path, data: bytes) -> None:
+    """Write under another name and rename, so that the file is complete or missing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
+        with part.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
         part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -89,16 +89,20 @@ def y_axis(area: PlotArea, marks: Sequence[float], unit: str) -> str:
 
 def time_axis(area: PlotArea, seconds: float) -> str:
     """Marks below, with the unit in the middle."""
-    unit, marks = of_times(seconds, area.size.time_marks)
-    parts = [f'<path class="axis" d="M{area.left:g} {area.floor:g}h{area.width:g}"/>']
-    for at, label in marks:
+    unit, times = of_times(seconds, area.size.time_marks)
+    marks = []
+    for at, label in times:
         x = area.x(at)
-        parts.append(f'<path class="axis" d="M{x:g} {area.floor:g}v4"/>')
-        parts.append(tag("text", label, x=x, y=area.floor + 17, class_="middle"))
-    middle = area.left + area.width / 2
-    name = f"virtual time, {unit}"
-    parts.append(tag("text", name, x=f"{middle:g}", y=area.size.height - 5, class_="middle unit"))
-    return "".join(parts)
+        marks.append(f'<path class="axis" d="M{x:g} {area.floor:g}v4"/>')
+        marks.append(tag("text", label, x=x, y=area.floor + 17, class_="middle"))
+    return x_axis(area, marks, f"virtual time, {unit}")
+
+
+def x_axis(area: PlotArea, marks: Sequence[str], name: str) -> str:
+    """The line below, its marks, and what they are."""
+    line = f'<path class="axis" d="M{area.left:g} {area.floor:g}h{area.width:g}"/>'
+    middle, y = f"{area.left + area.width / 2:g}", area.size.height - 5
+    return line + "".join(marks) + tag("text", html.text(name), x=middle, y=y, class_="middle unit")
 
 
 def picture(size: ChartSize, label: str, *inner: str, **attributes: object) -> str:
@@ -141,11 +145,7 @@ def of_times(seconds: float, most: int) -> tuple[str, list[tuple[float, str]]]:
 
 def unit_of(seconds: float) -> tuple[str, float, tuple[float, ...]]:
     """The largest unit that a duration has at least two of: its name, seconds and steps."""
-    found = TIMES[0]
-    for unit in TIMES:
-        if seconds >= 2 * unit[1]:
-            found = unit
-    return found
+    return next((unit for unit in reversed(TIMES) if seconds >= 2 * unit[1]), TIMES[0])
 
 
 def number(value: float) -> str:

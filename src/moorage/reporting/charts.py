@@ -1,7 +1,7 @@
 """Lines, stacked areas and bars, as SVG that needs no script to be seen."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,65 +31,38 @@ def figure(title: str, caption: str, *inner: str, legend: Sequence[str] = ()) ->
     return tag("figure", head, listed, *inner)
 
 
-def lines(
-    title: str, caption: str, times: Sequence[float], series: Sequence[Series], unit: str
-) -> str:
-    """Quantities over time, each a line in steps: a value holds until the next."""
-    largest = max((max(each.values) for each in series), default=0)
-
-    def draw(inner: PlotArea) -> str:
-        return "".join(
-            f'<path class="line s{i % SERIES}" d="{_steps(inner, times, each.values)}"/>'
-            for i, each in enumerate(series)
-        )
-
-    return _over_time(title, caption, times, series, unit, largest, draw)
-
-
-def areas(
-    title: str, caption: str, times: Sequence[float], series: Sequence[Series], unit: str
-) -> str:
-    """Quantities that add up, stacked."""
-    sums = [[0.0] * len(times)]
-    for each in series:
-        sums.append([a + b for a, b in zip(sums[-1], each.values, strict=True)])
-
-    def draw(inner: PlotArea) -> str:
-        return "".join(
-            f'<path class="area s{i % SERIES}" d="{_between(inner, times, low, high)}"/>'
-            for i, (low, high) in enumerate(pairwise(sums))
-        )
-
-    return _over_time(title, caption, times, series, unit, max(sums[-1]), draw)
-
-
-def _over_time(
+def over_time(
     title: str,
     caption: str,
     times: Sequence[float],
     series: Sequence[Series],
     unit: str,
-    largest: float,
-    draw: Callable[[PlotArea], str],
+    *,
+    stacked: bool = False,
 ) -> str:
+    """Quantities over time: lines in steps, as a value holds until the next; or stacked areas."""
+    sums = [[0.0] * len(times)]
+    for each in series:
+        sums.append([a + b for a, b in zip(sums[-1], each.values, strict=True)])
+    largest = max(sums[-1]) if stacked else max((max(each.values) for each in series), default=0)
     marks = axes.of_numbers(largest, 5, whole=unit in WHOLE)
+    label = _description(title, series, unit)
     pictures = []
     for size in SIZES:
         inner = axes.for_numbers(size, times[-1], marks)
         both = axes.y_axis(inner, marks, unit) + axes.time_axis(inner, times[-1])
-        label = _description(title, series, unit)
-        pictures.append(axes.picture(size, label, both, draw(inner), **_plot(inner)))
+        if stacked:
+            kind, paths = "area", [_between(inner, times, *each) for each in pairwise(sums)]
+        else:
+            kind, paths = "line", [_steps(inner, times, each.values) for each in series]
+        drawn = (f'<path class="{kind} s{i % SERIES}" d="{path}"/>' for i, path in enumerate(paths))
+        pictures.append(axes.picture(size, label, both, *drawn, **_plot(inner)))
     names = [each.name for each in series]
     return figure(title, caption, *pictures, _data(times, series, unit), legend=names)
 
 
 def bars(
-    title: str,
-    caption: str,
-    names: Sequence[str],
-    series: Sequence[Series],
-    unit: str,
-    axis: str,
+    title: str, caption: str, names: Sequence[str], series: Sequence[Series], unit: str, axis: str
 ) -> str:
     """A bar for each name; several series are stacked."""
     totals = [sum(each.values[i] for each in series) for i in range(len(names))]
@@ -104,10 +77,8 @@ def bars(
             for number, each in enumerate(series):
                 value = each.values[i]
                 if value:
-                    y, height = (
-                        inner.y(reached + value),
-                        inner.y(reached) - inner.y(reached + value),
-                    )
+                    y = inner.y(reached + value)
+                    height = inner.y(reached) - y
                     label = f"{each.name + ', ' if len(series) > 1 else ''}{name}: "
                     parts.append(
                         f'<rect class="bar s{number % SERIES}" x="{x:.1f}" y="{y:g}" '
@@ -126,38 +97,34 @@ def _names(inner: PlotArea, names: Sequence[str], axis: str) -> str:
     slot = inner.width / max(1, len(names))
     longest = max((len(name) for name in names), default=1) * axes.LETTER + 6
     every = max(1, -(-int(longest) // max(1, int(slot))))
-    parts = [f'<path class="axis" d="M{inner.left:g} {inner.floor:g}h{inner.width:g}"/>']
+    marks = []
     for i in range(0, len(names), every):
         x = inner.left + slot * (i + 0.5)
         label = html.text(names[i])
-        parts.append(tag("text", label, x=f"{x:.1f}", y=inner.floor + 16, class_="middle"))
-    middle = inner.left + inner.width / 2
-    parts.append(
-        tag("text", html.text(axis), x=f"{middle:g}", y=inner.size.height - 5, class_="middle unit")
-    )
-    return "".join(parts)
+        marks.append(tag("text", label, x=f"{x:.1f}", y=inner.floor + 16, class_="middle"))
+    return axes.x_axis(inner, marks, axis)
 
 
 def _steps(inner: PlotArea, times: Sequence[float], values: Sequence[float]) -> str:
-    path, last = [f"M{inner.x(times[0]):g} {inner.y(values[0]):g}"], values[0]
-    for at, value in zip(times[1:], values[1:], strict=True):
-        if value != last:
-            path.append(f"H{inner.x(at):g}V{inner.y(value):g}")
-            last = value
-    path.append(f"H{inner.x(times[-1]):g}")
-    return "".join(path)
+    path = f"M{inner.x(times[0]):g} {inner.y(values[0]):g}"
+    return path + _turns(inner, times[1:], values) + f"H{inner.x(times[-1]):g}"
 
 
 def _between(
     inner: PlotArea, times: Sequence[float], low: Sequence[float], high: Sequence[float]
 ) -> str:
-    path, last = [_steps(inner, times, high), f"V{inner.y(low[-1]):g}"], low[-1]
+    path = _steps(inner, times, high) + f"V{inner.y(low[-1]):g}"
     # A value holds from its own moment on, so the way back turns at the later one.
-    for at, value in zip(reversed(times[1:]), reversed(low[:-1]), strict=True):
-        if value != last:
-            path.append(f"H{inner.x(at):g}V{inner.y(value):g}")
-            last = value
-    return "".join((*path, f"H{inner.x(times[0]):g}Z"))
+    return path + _turns(inner, times[:0:-1], low[::-1]) + f"H{inner.x(times[0]):g}Z"
+
+
+def _turns(inner: PlotArea, times: Sequence[float], values: Sequence[float]) -> str:
+    """A step at each time at which the value differs from the one before."""
+    return "".join(
+        f"H{inner.x(at):g}V{inner.y(value):g}"
+        for at, (last, value) in zip(times, pairwise(values), strict=True)
+        if value != last
+    )
 
 
 def _description(title: str, series: Sequence[Series], unit: str) -> str:

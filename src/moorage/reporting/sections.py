@@ -11,7 +11,7 @@ from moorage.explaining.text import headline
 from moorage.reporting import axes, charts, heat_map, html
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
-from moorage.sim.results.result import WAIT_BOUNDS, Result
+from moorage.sim.results.result import WAIT_BOUNDS, NodeUse, Result
 from moorage.sim.results.samples import QUEUES
 
 MOST_ROWS = 15
@@ -67,9 +67,8 @@ def tiles(result: Result) -> str:
 def _resources(result: Result) -> list[str]:
     """The resources with a line: those that any pod requests."""
     requested = {n for sample in result.samples for n, amount in sample.requested.items() if amount}
-    return [name for name in result.resources if name != PODS and name in requested][
-        :MOST_RESOURCES
-    ]
+    found = [name for name in result.resources if name != PODS and name in requested]
+    return found[:MOST_RESOURCES]
 
 
 def _over_time(result: Result) -> Iterator[str]:
@@ -78,26 +77,26 @@ def _over_time(result: Result) -> Iterator[str]:
     used = [Series(n, [100 * sample.share(n) for sample in samples]) for n in names]
     if used:
         caption = "Requested, of what all nodes offer together."
-        yield charts.lines("Utilisation", caption, times, used, "%")
+        yield charts.over_time("Utilisation", caption, times, used, "%")
     queues = [Series(name, [getattr(s, name) for s in samples]) for name in QUEUES]
     kept = [each for each in queues if any(each.values)] or queues[:1]
     caption = (
         "Pods without a node: to be tried at once, after a back-off, after a change, or held back."
     )
-    yield charts.areas("Queue depth", caption, times, kept, "pods")
+    yield charts.over_time("Queue depth", caption, times, kept, "pods", stacked=True)
     running = [Series("on nodes", [s.running for s in samples])]
-    yield charts.lines("Pods on nodes", "Bound and not yet ended.", times, running, "pods")
+    yield charts.over_time("Pods on nodes", "Bound and not yet ended.", times, running, "pods")
     nodes = [Series("nodes", [s.nodes for s in samples])]
-    yield charts.lines("Nodes", "Cordoned ones count.", times, nodes, "nodes")
+    yield charts.over_time("Nodes", "Cordoned ones count.", times, nodes, "nodes")
     if names:
-        yield charts.lines(
+        yield charts.over_time(
             "Fragmentation",
             "Of what is free, the part on nodes where a pod of average size does not fit.",
             times,
             [Series(n, [100 * s.fragmentation.get(n, 0) for s in samples]) for n in names],
             "%",
         )
-        yield charts.lines(
+        yield charts.over_time(
             "Imbalance",
             "Standard deviation of the nodes' shares: 0 if all are equally full.",
             times,
@@ -130,14 +129,9 @@ def _waits(result: Result) -> str:
     caption = "From creation to binding; pods that were made again count again."
     counts = [Series("pods", found.histogram)]
     chart = charts.bars("How long pods waited", caption, list(WAIT_BOUNDS), counts, "pods", "wait")
-    rows = [
-        ["mean", axes.span(found.mean)],
-        ["median", axes.span(found.p50)],
-        ["90 % within", axes.span(found.p90)],
-        ["99 % within", axes.span(found.p99)],
-        ["longest", axes.span(found.max)],
-    ]
-    table = html.table(["", "wait"], rows, numbers=[1])
+    names = ("mean", "median", "90 % within", "99 % within", "longest")
+    spans = map(axes.span, (found.mean, found.p50, found.p90, found.p99, found.max))
+    table = html.table(["", "wait"], zip(names, spans, strict=True), numbers=[1])
     return chart + charts.figure("Percentiles", f"Of {found.count:,} pods.", table)
 
 
@@ -177,24 +171,18 @@ def _nodes(result: Result) -> str:
     ordered = sorted(result.nodes, key=lambda node: (-node.share, heat_map.natural(node.name)))
     resources = _resources(result)[:3]
     rows = [
-        [
-            node.name,
-            node.pods,
-            *(
-                f"{100 * node.requested[n] / node.offered[n]:.0f} %" if node.offered.get(n) else ""
-                for n in resources
-            ),
-        ]
+        [node.name, node.pods, *(_share(node, name) for name in resources)]
         for node in ordered[:MOST_ROWS]
     ]
     table = html.table(["node", "pods", *resources], rows, numbers=range(1, 2 + len(resources)))
     which = "All nodes" if len(ordered) <= MOST_ROWS else f"The fullest of {len(ordered):,} nodes"
-    return tag(
-        "div",
-        chart,
-        charts.figure(which, "Requested, of what each offers.", table),
-        class_="charts",
-    )
+    figure = charts.figure(which, "Requested, of what each offers.", table)
+    return tag("div", chart, figure, class_="charts")
+
+
+def _share(node: NodeUse, resource: str) -> str:
+    total = node.allocatable.get(resource)
+    return f"{100 * node.requested[resource] / total:.0f} %" if total else ""
 
 
 def _spread(result: Result) -> str:

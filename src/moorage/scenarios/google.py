@@ -79,8 +79,7 @@ def load(
 
 def _nodes(path: str | Path, size: _Size) -> list[KubeObject]:
     rows = trace_rows.read(path, MACHINE_NEEDED, MACHINES)
-    found = [row for row in rows if _event(row, "event_type") == "0" and row.number("time") == 0]
-    return [_node(row, size) for row in found]
+    return [_node(row, size) for row in rows if _event(row) == "0" and row.number("time") == 0]
 
 
 def _node(row: CsvRow, size: _Size) -> KubeObject:
@@ -95,10 +94,9 @@ def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
     started: dict[tuple[str, str], float] = {}
     templates: dict[tuple[float, float, int], Pod] = {}
     found: list[Arrival] = []
-    for row in sorted(
-        trace_rows.read(path, TASK_NEEDED, TASKS), key=lambda row: row.number("time")
-    ):
-        task, event = (row.text("job_id"), row.text("task_index")), _event(row, "event_type")
+    rows = trace_rows.read(path, TASK_NEEDED, TASKS)
+    for row in sorted(rows, key=lambda row: row.number("time")):
+        task, event = (row.text("job_id"), row.text("task_index")), _event(row)
         if event == SUBMIT:
             submitted[task] = row
         elif event == SCHEDULE:
@@ -113,25 +111,19 @@ def _arrivals(path: str | Path, size: _Size) -> list[Arrival]:
 
 
 def _arrival(
-    row: CsvRow,
-    seconds: float | None,
-    size: _Size,
-    templates: dict[tuple[float, float, int], Pod],
+    row: CsvRow, seconds: float | None, size: _Size, templates: dict[tuple[float, float, int], Pod]
 ) -> Arrival:
-    shape = (
-        row.amount("cpu_request", 0),
-        row.amount("memory_request", 0),
-        int(row.amount("priority", 0)),
-    )
+    cpu, memory = row.amount("cpu_request", 0), row.amount("memory_request", 0)
+    shape = (cpu, memory, int(row.amount("priority", 0)))
     if shape not in templates:
-        requested = size.amounts(shape[0], shape[1])
+        requested = size.amounts(cpu, memory)
         templates[shape] = trace_rows.make_template("task", requested, priority=shape[2])
     name = f"task-{row.text('job_id')}-{row.text('task_index')}"
     at = row.number("time") / SECOND
     return Arrival(at, templates[shape], seconds, replace=True, name=name)
 
 
-def _event(row: CsvRow, column: str) -> str:
+def _event(row: CsvRow) -> str:
     """An event's number; traces of 2019 write names."""
-    text = row.text(column)
+    text = row.text("event_type")
     return NAMES.get(text.upper(), text)

@@ -92,20 +92,16 @@ class NodeMaintenance:
             self._cluster.create(replace(node, metadata=meta), self._simulation.now)
 
     def _evict(self, names: tuple[str, ...], retry_seconds: float) -> None:
-        drained = [
-            name
-            for name in names
-            if (node := self._cluster.get(Node, name)) and node.spec.unschedulable
-        ]
+        nodes = (self._cluster.get(Node, name) for name in names)
+        drained = [node.name for node in nodes if node and node.spec.unschedulable]
         leaving = [
             pod for pod in self._on(drained) if not pod.is_terminating and not belongs_to_node(pod)
         ]
         blocked = False
+        active = [pod for pod in self._cluster.active(Pod) if not pod.is_terminating]
         counted = budgets.read(self._cluster.all(PodDisruptionBudget))
-        if counted:
-            active = [pod for pod in self._cluster.active(Pod) if not pod.is_terminating]
-            for budget in counted:
-                budget.count(active)
+        for budget in counted:
+            budget.count(active)
         for pod in leaving:
             matching = budgets.of(pod, counted)
             if any(budget.allowed < 1 for budget in matching):
@@ -125,12 +121,5 @@ class NodeMaintenance:
         return [pod for pod in self._cluster.active(Pod) if pod.node_name in nodes]
 
     def _record(self, pod: Pod, cause: str) -> None:
-        self._simulation.disrupted(
-            Disruption(
-                pod=pod.key,
-                node=pod.node_name,
-                at=self._simulation.now,
-                cause=cause,
-                by=pod.node_name,
-            )
-        )
+        node, now = pod.node_name, self._simulation.now
+        self._simulation.disrupted(Disruption(pod=pod.key, node=node, at=now, cause=cause, by=node))

@@ -11,17 +11,8 @@ fit the single cards is not checked. Times are seconds and begin with the first 
 
 from pathlib import Path
 
-from moorage.api.meta import (
-    KubeObject,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorTerm,
-)
-from moorage.api.pod import (
-    Affinity,
-    NodeAffinity,
-    Pod,
-)
+from moorage.api.meta import KubeObject, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
+from moorage.api.pod import Affinity, NodeAffinity, Pod
 from moorage.errors import InputError
 from moorage.scenarios import trace_rows
 from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals

@@ -61,9 +61,7 @@ def load(path: str | Path) -> ScenarioPlan:
 
 
 def plan(
-    document: Mapping[str, Any],
-    objects: list[Any] | None = None,
-    where: str = "scenario",
+    document: Mapping[str, Any], objects: list[Any] | None = None, where: str = "scenario"
 ) -> ScenarioPlan:
     """The plan of a scenario given as a dict, and the objects that exist at the start."""
     scenario = manifests.decode(document, Scenario, where)
@@ -192,7 +190,10 @@ class _Reader:
         if spec.add_nodes is not None:
             return AddNodes(self._pool(path, spec.add_nodes))
         if spec.create is not None:
-            self._check_objects(path, spec.create)
+            try:
+                manifests.read(spec.create)
+            except InputError as error:
+                raise self._error(path, str(error).removeprefix("objects")) from None
             return CreateObjects(spec.create)
         action = spec.scale or spec.delete
         assert action is not None
@@ -211,12 +212,7 @@ class _Reader:
             except selectors.SelectorError as error:
                 raise self._error(f"{path}.selector", str(error)) from None
         seconds = None if spec.for_ is None else self._seconds(f"{path}.for", spec.for_)
-        return {
-            "names": spec.nodes,
-            "selector": selector,
-            "count": spec.count,
-            "seconds": seconds,
-        }
+        return {"names": spec.nodes, "selector": selector, "count": spec.count, "seconds": seconds}
 
     def _pool(self, path: str, spec: AddNodesSpec) -> NodePool:
         known = self._pools.get(spec.pool)
@@ -236,12 +232,6 @@ class _Reader:
             raise self._error(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])
         self._pools.setdefault(spec.pool, pool)
         return pool
-
-    def _check_objects(self, path: str, objects: tuple[dict[str, Any], ...]) -> None:
-        try:
-            manifests.read(objects)
-        except InputError as error:
-            raise self._error(path, str(error).removeprefix("objects")) from None
 
     def _seconds(self, path: str, duration: Duration) -> float:
         problem = f"must be a duration such as 90s, 30m or 24h, is {manifests.shown(duration)}"

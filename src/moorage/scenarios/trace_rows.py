@@ -6,6 +6,7 @@ Errors name file, line and column.
 import csv
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -21,16 +22,16 @@ HOST_NAME = "kubernetes.io/hostname"
 MOST_PODS = "1000"  # Traces have no limit of pods per node; large enough not to matter.
 
 
+@dataclass(frozen=True, slots=True)
 class CsvRow:
     """One line: its position in the file, and its cells by column."""
 
-    def __init__(self, where: str, cells: dict[str, str]) -> None:
-        self.where = where
-        self._cells = cells
+    where: str
+    cells: dict[str, str]
 
     def text(self, column: str) -> str:
         """A cell; empty if it is, or if the file has no such column."""
-        return (self._cells.get(column) or "").strip()
+        return (self.cells.get(column) or "").strip()
 
     def number(self, column: str, otherwise: float | None = None) -> float:
         """A cell as a number; an empty one is `otherwise`, if that is given."""

@@ -3,7 +3,6 @@
 The workers are the caller's choice: `processes` or `dask`.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.errors import InputError
+from moorage.planning.recording import replace_file
 from moorage.sweeping import processes
 from moorage.sweeping.parameters import SEED, Parameters
 from moorage.sweeping.run import Summary, SweepRun, flat
@@ -89,17 +89,9 @@ class RunFolder:
         """Save the summary of a finished run."""
         content = {"parameters": parameters, "input": self._digest, "summary": summary}
         file = self._file(parameters)
-        part = file.with_name(f".{file.name}.{os.getpid()}.part")
         try:
-            with part.open("w", encoding="utf-8") as out:
-                json.dump(content, out, indent=2)
-                out.write("\n")
-                out.flush()
-                os.fsync(out.fileno())
-            part.replace(file)
+            replace_file(file, f"{json.dumps(content, indent=2)}\n".encode())
         except OSError as error:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
             raise InputError(f"{file}: {error.strerror or error}") from None
 
     def _file(self, parameters: Parameters) -> Path:

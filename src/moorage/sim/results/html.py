@@ -29,11 +29,7 @@ def _parts(result: Result) -> Iterator[Html]:
         yield markup.table(
             ["node", "pods", *(f"{name} requested" for name in resources)],
             (
-                [
-                    node.name,
-                    node.pods,
-                    *(_share(node, name) for name in resources),
-                ]
+                [node.name, node.pods, *(_share(node, name) for name in resources)]
                 for node in fullest
             ),
         )

@@ -5,12 +5,13 @@ pieces. Only the JSON of a node also has Kubernetes quantities.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -27,6 +28,8 @@ from moorage.sim.results.spread import SpreadViolation
 if TYPE_CHECKING:
     from moorage.sim.results.recorder import Recorder
     from moorage.sim.run import Simulation
+
+N = TypeVar("N", int, float)
 
 PREEMPTION, DRAIN, NODE_FAILURE = "preemption", "drain", "node failure"
 
@@ -69,20 +72,16 @@ class WaitTimes(Struct, frozen=True, kw_only=True):
     def of(cls, seconds: Sequence[float]) -> "WaitTimes":
         ordered = sorted(seconds)
         bounds = list(WAIT_BOUNDS.values())
-        histogram = [0] * len(bounds)
-        bar = 0
-        for each in ordered:
-            while each > bounds[bar]:
-                bar += 1
-            histogram[bar] += 1
+        bars = Counter(bisect_left(bounds, each) for each in ordered)
+        p50, p90, p99 = (percentile(ordered or [0.0], percent) for percent in (50, 90, 99))
         return cls(
             count=len(ordered),
             mean=round(sum(ordered) / len(ordered), 6) if ordered else 0.0,
-            p50=_percentile(ordered, 50),
-            p90=_percentile(ordered, 90),
-            p99=_percentile(ordered, 99),
-            max=_percentile(ordered, 100),
-            histogram=tuple(histogram),
+            p50=round(p50, 6),
+            p90=round(p90, 6),
+            p99=round(p99, 6),
+            max=round(max(ordered, default=0.0), 6),
+            histogram=tuple(bars[bar] for bar in range(len(bounds))),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -270,7 +269,7 @@ class Result:
             "causes": [
                 {"cause": cause, "by": by, "count": count} for cause, by, count in self.causes()
             ],
-            "spreadViolations": [each.to_dict() for each in self.spread_violations],
+            "spreadViolations": msgspec.to_builtins(self.spread_violations),
             "samples": self._columns(),
         }
 
@@ -290,7 +289,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     pods, nodes = list(simulation.cluster.all(Pod)), list(simulation.cluster.all(Node))
     given = recorder.given_with_node
     on_node = [pod for pod in pods if pod.node_name]
-    evictions = simulation.evictions
+    evictions, rows = simulation.evictions, recorder.usage.rows
     return Result(
         seconds=simulation.now,
         placements=simulation.placements,
@@ -307,7 +306,8 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         waits=WaitTimes.of(recorder.waits),
         evictions=evictions,
         disruptions=_disruptions(evictions, recorder.disruptions),
-        nodes=_node_uses(sorted(nodes, key=recorder.usage.order), on_node, given),
+        # A deleted node that is created again keeps its row.
+        nodes=_node_uses(sorted(nodes, key=lambda n: rows[n.name]), on_node, given),
         samples=recorder.until_now(),
         rows=list(recorder.usage.names),
         _pods=pods,
@@ -338,8 +338,6 @@ def _quantities(amounts: dict[str, int]) -> dict[str, str]:
     return {name: quantity.format_value(amount, name) for name, amount in amounts.items()}
 
 
-def _percentile(ordered: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[N], percent: int) -> N:
     """The smallest value that so many percent of all values do not exceed."""
-    if not ordered:
-        return 0.0
-    return round(ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)], 6)
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

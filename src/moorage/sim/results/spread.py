@@ -1,7 +1,6 @@
 """Topology spread constraints that do not hold, whatever the cause."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -23,10 +22,6 @@ class SpreadViolation(Struct, frozen=True, kw_only=True, rename="camel"):
     max_skew: int
     skew: int
     pods: int
-
-    def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 def violations(pods: Iterable[Pod], nodes: Iterable[Node]) -> list[SpreadViolation]:

@@ -5,9 +5,11 @@ Neither library is required for anything else.
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from moorage.api import requests
 from moorage.api.pod import Pod
@@ -77,7 +79,7 @@ def _disruptions(result: Result) -> Iterator[Cells]:
 def _spread(result: Result) -> Iterator[Cells]:
     yield ["namespace", "selector", "topologyKey", "whenUnsatisfiable", "maxSkew", "skew", "pods"]
     for each in result.spread_violations:
-        yield list(each.to_dict().values())
+        yield list(structs.astuple(each))
 
 
 # The first row of each has the column names.
@@ -132,19 +134,10 @@ def _pods(simulation: "Simulation") -> Columns:
         "node": [pod.node_name or None for pod in pods],
         "phase": [pod.status.phase for pod in pods],
         "priority": [pod.spec.priority or 0 for pod in pods],
-        "owner": [_owner(pod) for pod in pods],
+        "owner": [f"{by.kind}/{by.name}" if (by := pod.controller) else None for pod in pods],
         "pending": [why.get(pod.key) for pod in pods],
     }
-    for name in _resources(requested):
+    first = (requests.CPU, requests.MEMORY)
+    for name in dict.fromkeys((*first, *(name for amounts in requested for name in amounts))):
         columns[f"{name} requested"] = [amounts.get(name, 0) for amounts in requested]
     return columns
-
-
-def _resources(requested: Iterable[Mapping[str, int]]) -> list[str]:
-    first = dict.fromkeys((requests.CPU, requests.MEMORY))
-    return list(first | dict.fromkeys(name for amounts in requested for name in amounts))
-
-
-def _owner(pod: Pod) -> str | None:
-    owner = pod.controller
-    return None if owner is None else f"{owner.kind}/{owner.name}"

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from moorage.api.node import Node
 from moorage.api.requests import CPU, MEMORY, PODS
 
 Amounts = Mapping[str, int]
@@ -62,10 +61,6 @@ class UsageTable:
         first = (CPU, MEMORY, PODS)
         others = sorted(name for name, column in self.offered.items() if name not in first)
         return [name for name in (*first, *others) if self.offered[name].any()]
-
-    def order(self, node: Node) -> int:
-        """The row of a node: a deleted node that is created again keeps its row."""
-        return self.rows[node.name]
 
     def existing(self) -> npt.NDArray[np.bool_]:
         """A mask of the rows whose node exists."""
