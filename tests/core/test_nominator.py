@@ -57,9 +57,9 @@ def test_a_nomination_overrides_the_status():
     nominator = Nominator()
     nominator.follow(make_pod(nominated="n1"))
     nominator.nominate(make_pod(nominated="n1"), "n2")
-    assert nominator.nodes == ["n2"]
+    assert list(nominator.by_node) == ["n2"]
     nominator.nominate(make_pod(nominated="n1"), "")
-    assert nominator.nodes == []
+    assert list(nominator.by_node) == []
     assert nominator.node_of("uid-p") == ""
 
 

@@ -615,7 +615,7 @@ def test_a_pod_recreated_under_its_name_starts_afresh(start, tell):
         r.queue.update(first, second, 5.0)
     assert r.where(second) == "active"
     assert r.queue.where("one") is None
-    assert r.queue.nominator.nodes == []
+    assert list(r.queue.nominator.by_node) == []
     assert r.queue.pop(6.0).queued_at == 5.0
 
 
@@ -700,10 +700,10 @@ def test_delete(state):
     else:
         r.fly(pod)
     assert r.where(pod) == state
-    assert r.queue.nominator.nodes == ["n1"]
+    assert list(r.queue.nominator.by_node) == ["n1"]
     r.queue.delete(pod)
     assert r.where(pod) == ("in_flight" if state == "in_flight" else None)
-    assert r.queue.nominator.nodes == []
+    assert list(r.queue.nominator.by_node) == []
 
 
 # Nominations.

@@ -85,7 +85,7 @@ def _doubled(node):
     ],
 )
 def test_a_bug_is_caught(bug, faults, text, monkeypatch):
-    monkeypatch.setattr("moorage.sim.replica.Scheduler", bug)
+    monkeypatch.setattr("moorage.sim.run.Scheduler", bug)
     with pytest.raises(InvariantError) as caught:
         live(Faults(until_seconds=30, **faults))
     assert text in str(caught.value)
@@ -111,6 +111,6 @@ def small(name: str) -> Node:
 
 
 def test_the_story_is_told(monkeypatch):
-    monkeypatch.setattr("moorage.sim.replica.Scheduler", AsksTwice)
+    monkeypatch.setattr("moorage.sim.run.Scheduler", AsksTwice)
     with pytest.raises(InvariantError, match=r"as scheduler 0 tells it:\n +Queued\("):
         live(Faults())

@@ -5,26 +5,10 @@ only known from the pod's status.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.framework.cluster import Cluster
-
-
-@dataclass(frozen=True, slots=True)
-class Nomination:
-    """A nominated pod, by name only: the pod itself may change."""
-
-    namespace: str
-    name: str
-    uid: str
-    key: str
-
-    def stub(self) -> Pod:
-        """A pod with nothing but its name and UID."""
-        meta = ObjectMeta(name=self.name, namespace=self.namespace, uid=self.uid)
-        return Pod(metadata=meta)
 
 
 class Nominator:
@@ -39,16 +23,18 @@ class Nominator:
         self._pods = pods
         self._cluster = cluster
         self._node_of: dict[str, str] = {}
-        self._on: dict[str, dict[str, Nomination]] = {}
+        # Node -> UID -> a pod with nothing but its name and UID: the pod itself may change.
+        self.by_node: dict[str, dict[str, Pod]] = {}
 
     def nominate(self, pod: Pod, node: str) -> None:
         """Nominate a node for a pod, whatever the pod's status names; "" stands for no node."""
         self._forget(pod.uid)
         if self._is_pending(pod):
             self._node_of[pod.uid] = node
-            nomination = Nomination(pod.namespace, pod.name, pod.uid, pod.key)
-            self._on.setdefault(node, {})[pod.uid] = nomination
-            self._changed(node)
+            if node:
+                meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+                self.by_node.setdefault(node, {})[pod.uid] = Pod(metadata=meta)
+                self._changed(node)
 
     def follow(self, pod: Pod) -> None:
         """Nominate the node that the pod's status names; none if it names none."""
@@ -80,30 +66,16 @@ class Nominator:
         """A pod's nominated node, as nominated here or else by the pod's status; "" for none."""
         return self._node_of.get(pod.uid) or pod.status.nominated_node_name
 
-    def on(self, node: str) -> list[Nomination]:
-        """The nominated pods of a node."""
-        return list(self._on.get(node, {}).values())
-
-    def has_pods(self, node: str) -> bool:
-        """Whether a node has nominated pods."""
-        return bool(node) and node in self._on
-
-    @property
-    def nodes(self) -> list[str]:
-        """The nodes with nominated pods."""
-        return [node for node in self._on if node]
-
-    @property
-    def node_count(self) -> int:
-        """How many nodes have nominated pods."""
-        return len(self._on) - ("" in self._on)
+    def on(self, node: str) -> list[Pod]:
+        """The names of the nominated pods of a node."""
+        return list(self.by_node.get(node, {}).values())
 
     def _forget(self, uid: str) -> None:
         node = self._node_of.pop(uid, None)
-        if node is not None:
-            del self._on[node][uid]
-            if not self._on[node]:
-                del self._on[node]
+        if node:
+            del self.by_node[node][uid]
+            if not self.by_node[node]:
+                del self.by_node[node]
             self._changed(node)
 
     def _changed(self, node: str) -> None:
@@ -124,22 +96,16 @@ class NominatedPodsByNode(Mapping[str, list[Pod]]):
     """Nodes with their nominated pods; a node's pods are looked up when they are read."""
 
     def __init__(self, nominator: Nominator, pods_on: Callable[[str], list[Pod]]) -> None:
-        self._nominator = nominator
+        self._by_node = nominator.by_node
         self._pods_on = pods_on
 
     def __getitem__(self, node: str) -> list[Pod]:
-        if node not in self:
+        if node not in self._by_node:
             raise KeyError(node)
         return self._pods_on(node)
 
-    def __contains__(self, node: object) -> bool:
-        return isinstance(node, str) and self._nominator.has_pods(node)
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._nominator.nodes)
+        return iter(self._by_node)
 
     def __len__(self) -> int:
-        return self._nominator.node_count
-
-    def __bool__(self) -> bool:
-        return self._nominator.node_count > 0
+        return len(self._by_node)

@@ -238,11 +238,9 @@ class SchedulingQueue:
         A pod that is not queued, most often because it is in flight, is only a name here, without
         requests and of priority 0, as in kube-scheduler.
         """
-        pods = []
-        for nomination in self.nominator.on(node):
-            entry = self._queues.find(nomination.key)
-            pods.append(nomination.stub() if entry is None else entry.pod)
-        return pods
+        nominated = self.nominator.on(node)
+        entries = [self._queues.find(pod.key) for pod in nominated]
+        return [e.pod if e else pod for e, pod in zip(entries, nominated, strict=True)]
 
     def where(self, uid_or_key: str) -> str | None:
         """The state of a pod; for a name, of the pod that waits, else of the one in flight."""

@@ -156,7 +156,7 @@ class Play:
             return
         del self._alive[uid]
         self._started.discard(uid)
-        self._cluster.remove(self._cluster.pod(key, uid))
+        self._cluster.remove(self._cluster.existing(Pod, key, uid))
 
     # Events
 

@@ -179,7 +179,7 @@ class InvariantChecks:
 
         With excused pods, preemption is not checked.
         """
-        scheduler = self._make_scheduler(self._seed)
+        scheduler = self._make_scheduler(seed=self._seed)
         now = self._clock.now
         for kind in KINDS.values():
             scheduler.observe(Listed(kind.struct, self._cluster.active(kind.struct)), now)

@@ -72,13 +72,13 @@ class MemoryCluster:
         """All objects of a kind that a scheduler observes."""
         return tuple(obj for obj in self.all(kind) if _is_active(obj))
 
-    def pod(self, key: str, uid: str) -> Pod:
-        """The pod with that name and UID; refused if there is none."""
-        pod = self.get(Pod, key)
-        if pod is None:
-            raise refusals.not_found("pods", _name_of(key))
-        refusals.check_uid("pods", pod, uid)
-        return pod
+    def existing(self, kind: type[T], key: str, uid: str) -> T:
+        """The object with that name and UID; refused if there is none."""
+        obj, plural = self.get(kind, key), KIND_OF[kind].plural
+        if obj is None:
+            raise refusals.not_found(plural, _name_of(key))
+        refusals.check_uid(plural, obj, uid)
+        return obj
 
     def create(self, obj: T, now: float) -> T:
         """Store an object; a missing name, UID and creation time are filled in."""
@@ -143,7 +143,7 @@ class MemoryCluster:
 
     def bind(self, key: str, uid: str, node: str, now: float) -> Pod:
         """Bind a pod to a node. As in Kubernetes, the node need not exist."""
-        pod = self.pod(key, uid)
+        pod = self.existing(Pod, key, uid)
         if why := api_rules.bind_problem(pod):
             raise refusals.cannot_be_fulfilled("pods/binding", pod.name, why)
         return self._store(pod, api_rules.bound(pod, node, now))
@@ -157,7 +157,7 @@ class MemoryCluster:
         nominated_node_name: str | UnsetType = UNSET,
     ) -> Pod:
         """Set a condition, a nominated node, or both."""
-        pod = self.pod(key, uid)
+        pod = self.existing(Pod, key, uid)
         status = pod.status
         if condition is not None:
             conditions = api_rules.with_condition(status.conditions, condition, now)

@@ -124,18 +124,16 @@ class HistoryChecker:
         """
         for effect in effects:
             request = effect.request
-            if isinstance(request, BindPod):
+            if isinstance(request, BindPod | DeletePod | LookUpPod):
                 self._requested[effect.ticket] = request
+            if isinstance(request, BindPod):
                 if decided(request.pod.uid):
                     self._check_bind(request, checks_room=checks_room)
                     self._basis[effect.ticket] = self._basis_for(request.node)
                 self._remember(effect.ticket, request)
             elif isinstance(request, DeletePod):
-                self._requested[effect.ticket] = request
                 self._check_delete(request)
                 self._deleted.add(request.pod.uid)
-            elif isinstance(request, LookUpPod):
-                self._requested[effect.ticket] = request
 
     def complete(self, ticket: Ticket, outcome: Outcome) -> None:
         """The scheduler receives the outcome of a request."""

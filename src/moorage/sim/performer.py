@@ -1,10 +1,9 @@
 """Performer: applies a request to the cluster in memory, and returns the outcome."""
 
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
@@ -18,10 +17,11 @@ from moorage.framework.effects import (
     PatchVolume,
     Request,
 )
-from moorage.sim import refusals
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultDecision
-from moorage.sim.refusals import RequestRefused
+from moorage.sim.refusals import NotFound, RequestRefused, WrongUID
+
+T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 def perform(
@@ -37,21 +37,9 @@ def perform(
         try:
             outcome = Done(_apply(cluster, request, now, events))
         except RequestRefused as refusal:
-            outcome = Failed(str(refusal), missing=_is_missing(cluster, request))
+            # Another UID is another object: the one that was meant does not exist.
+            outcome = Failed(str(refusal), missing=isinstance(refusal, NotFound | WrongUID))
     return Unknown(fault.unknown) if fault.unknown else outcome
-
-
-def _is_missing(cluster: MemoryCluster, request: Request) -> bool:
-    """Whether the object of a request does not exist; another UID is another object."""
-    found: KubeObject | None
-    match request:
-        case PatchVolume(name=name, uid=uid):
-            found = cluster.get(PersistentVolume, name)
-        case PatchClaim(uid=uid):
-            found = cluster.get(PersistentVolumeClaim, request.key)
-        case _:
-            uid, found = request.pod.uid, cluster.get(Pod, request.pod.key)
-    return found is None or found.uid != uid
 
 
 def _apply(
@@ -65,39 +53,25 @@ def _apply(
         case PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
             cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
         case DeletePod(pod=ref):
-            cluster.pod(ref.key, ref.uid)  # Refused if it is another pod with that name.
+            cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)
         case LookUpPod(pod=ref):
             pod = cluster.get(Pod, ref.key)
             return pod if pod is not None and pod.uid == ref.uid else None
         case PatchVolume():
-            _patch_volume(cluster, request)
+            volume = cluster.existing(PersistentVolume, request.name, request.uid)
+            spec = replace(volume.spec, claim_ref=request.claim)
+            cluster.update(replace(_annotated(volume, request), spec=spec))
         case PatchClaim():
-            _patch_claim(cluster, request)
+            claim = cluster.existing(PersistentVolumeClaim, request.key, request.uid)
+            cluster.update(_annotated(claim, request))
         case _:
             assert_never(request)
     return None
 
 
-def _patch_volume(cluster: MemoryCluster, request: PatchVolume) -> None:
-    volume = cluster.get(PersistentVolume, request.name)
-    if volume is None:
-        raise refusals.not_found("persistentvolumes", request.name)
-    refusals.check_uid("persistentvolumes", volume, request.uid)
-    meta = _annotated(volume.metadata, request.annotations, request.version)
-    spec = replace(volume.spec, claim_ref=request.claim)
-    cluster.update(replace(volume, metadata=meta, spec=spec))
-
-
-def _patch_claim(cluster: MemoryCluster, request: PatchClaim) -> None:
-    claim = cluster.get(PersistentVolumeClaim, request.key)
-    if claim is None:
-        raise refusals.not_found("persistentvolumeclaims", request.name)
-    refusals.check_uid("persistentvolumeclaims", claim, request.uid)
-    meta = _annotated(claim.metadata, request.annotations, request.version)
-    cluster.update(replace(claim, metadata=meta))
-
-
-def _annotated(meta: ObjectMeta, annotations: dict[str, str], version: str) -> ObjectMeta:
+def _annotated(obj: T, request: PatchVolume | PatchClaim) -> T:
     """With the version of the request: the cluster refuses one that is not the latest."""
-    return replace(meta, annotations=meta.annotations | annotations, resource_version=version)
+    annotations = obj.metadata.annotations | request.annotations
+    meta = replace(obj.metadata, annotations=annotations, resource_version=request.version)
+    return replace(obj, metadata=meta)

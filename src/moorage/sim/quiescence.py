@@ -73,8 +73,9 @@ class Quiescence:
         return len(self._clock) > self._kubelet.finite_pods
 
     def _has_waiting_pods(self) -> bool:
+        """Whether pods wait for a node, gated ones aside."""
         return any(
-            replica.has_assumed_pods() or sum(replica.waiting_counts().values()) > 0
+            replica.has_assumed_pods() or replica.is_retrying() or replica.depths()["unschedulable"]
             for replica in self._replicas.running
         )
 

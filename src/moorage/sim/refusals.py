@@ -3,7 +3,8 @@
 RequestRefused (an InputError, so that a command prints the one line)
 ├── NotFound          404
 ├── AlreadyExists     409
-├── Conflict          409   stale, being deleted, already bound, another UID
+├── Conflict          409   stale, being deleted, already bound
+│   └── WrongUID      409   another object of that name
 ├── Forbidden         422   a field that may not be changed like this
 └── Denied            403   admission refuses it
 """
@@ -42,6 +43,10 @@ class Conflict(RequestRefused):
     reason = "Conflict"
 
 
+class WrongUID(Conflict):
+    """A namesake is meant, which is gone."""
+
+
 class Forbidden(RequestRefused):
     """A field that may not be changed like this."""
 
@@ -63,11 +68,15 @@ def not_found(plural: str, name: str) -> NotFound:
 
 def cannot_be_fulfilled(plural: str, name: str, why: str) -> Conflict:
     """As the API server words every conflict."""
-    return Conflict(f'Operation cannot be fulfilled on {plural} "{name}": {why}')
+    return Conflict(_unfulfilled(plural, name, why))
 
 
 def check_uid(plural: str, obj: KubeObject, uid: str) -> None:
     """Refuse if a namesake is meant."""
     if obj.uid != uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {obj.uid}"
-        raise cannot_be_fulfilled(plural, obj.name, why)
+        raise WrongUID(_unfulfilled(plural, obj.name, why))
+
+
+def _unfulfilled(plural: str, name: str, why: str) -> str:
+    return f'Operation cannot be fulfilled on {plural} "{name}": {why}'

@@ -1,82 +1,53 @@
 """Replica: one scheduler process: the core, its watch, and a trace of its calls."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from moorage.api.config import SchedulerConfiguration
 from moorage.core.effects import Effect, Outcome, Ticket
-from moorage.core.extenders import ExtenderClient
 from moorage.core.observations import Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
-from moorage.framework.registry import Registry
 from moorage.sim.trace import Line, Trace, observed
 from moorage.sim.watch import Watch
 
-
-class SchedulerFactory:
-    """Makes the schedulers of one simulation; they share one plugin registry."""
-
-    def __init__(
-        self, config: SchedulerConfiguration, extenders: Sequence[ExtenderClient] = ()
-    ) -> None:
-        self._config = config
-        self._registry = Registry()
-        self._extenders = extenders
-
-    def __call__(self, seed: int) -> Scheduler:
-        return Scheduler(
-            self._config, seed=seed, registry=self._registry, extenders=self._extenders
-        )
+# Makes the schedulers of one simulation, of a `seed` each; they share one plugin registry.
+SchedulerFactory = partial[Scheduler]
 
 
+@dataclass(slots=True, eq=False)
 class Replica:
     """A scheduler that runs, or ran."""
 
-    def __init__(
-        self,
-        number: int,
-        scheduler: Scheduler,
-        watch: Watch,
-        trace: Trace | None,
-    ) -> None:
-        self.number = number
-        self.scheduler = scheduler
-        self.watch = watch
-        self.is_running = True
-        # A slow cycle delays the next one.
-        self.busy_until = 0.0
-        self._trace = trace
+    number: int
+    scheduler: Scheduler
+    watch: Watch
+    trace: Trace | None
+    is_running: bool = True
+    # A slow cycle delays the next one.
+    busy_until: float = 0.0
 
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Pass an observation to the scheduler."""
         effects = self.scheduler.observe(observation, now)
-        if self._trace is not None:
-            self._record("observe", now, effects, **observed(observation))
-        return effects
+        details = {} if self.trace is None else observed(observation)
+        return self._traced("observe", now, effects, **details)
 
     def schedule_one(self, now: float) -> list[Effect]:
         """Try one pod."""
-        effects = self.scheduler.schedule_one(now)
-        if self._trace is not None:
-            self._record("schedule_one", now, effects)
-        return effects
+        return self._traced("schedule_one", now, self.scheduler.schedule_one(now))
 
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         """Pass an outcome to the scheduler."""
         effects = self.scheduler.complete(ticket, outcome, now)
-        if self._trace is not None:
-            self._record("complete", now, effects, ticket=ticket, outcome=outcome)
-        return effects
+        return self._traced("complete", now, effects, ticket=ticket, outcome=outcome)
 
     def advance(self, now: float) -> list[Effect]:
         """Process expired deadlines."""
-        effects = self.scheduler.advance(now)
-        if self._trace is not None:
-            self._record("advance", now, effects)
-        deadline = self.scheduler.deadline
-        if deadline is not None and deadline <= now:
+        effects = self._traced("advance", now, self.scheduler.advance(now))
+        if self.is_due(now):
+            deadline = self.scheduler.deadline
             raise InvariantError(f"at {now} the deadline is still {deadline}: time stands still")
         return effects
 
@@ -91,18 +62,11 @@ class Replica:
 
     def next_at(self) -> float | None:
         """When it next acts without an observation."""
-        if self.scheduler.has_work:
-            return self.busy_until
-        return self.scheduler.deadline
+        return self.busy_until if self.scheduler.has_work else self.scheduler.deadline
 
     def has_assumed_pods(self) -> bool:
         """Whether pods are assumed: in a binding cycle, or waiting on permit."""
         return self.scheduler.cache.assumed_count > 0
-
-    def waiting_counts(self) -> dict[str, int]:
-        """How many pods wait for a node, by queue; gated pods are not counted."""
-        counts = self.scheduler.queue.counts()
-        return {queue: counts[queue] for queue in ("active", "backoff", "unschedulable")}
 
     def depths(self) -> dict[str, int]:
         """How many pods are in each queue."""
@@ -115,10 +79,12 @@ class Replica:
 
     def is_retrying(self) -> bool:
         """Whether pods will be tried again without a cluster event."""
-        counts = self.waiting_counts()
+        counts = self.depths()
         return counts["active"] + counts["backoff"] > 0
 
-    def _record(self, call: str, now: float, effects: list[Effect], **details: Any) -> None:
-        assert self._trace is not None
-        line = Line(at=now, call=call, replica=self.number, effects=tuple(effects), **details)
-        self._trace.note(line)
+    def _traced(self, call: str, now: float, effects: list[Effect], **details: Any) -> list[Effect]:
+        """The effects of a call, which the trace records."""
+        if self.trace is not None:
+            line = Line(at=now, call=call, replica=self.number, effects=tuple(effects), **details)
+            self.trace.note(line)
+        return effects

@@ -137,7 +137,7 @@ class Replicas:
         number = len(self._all)
         watch = Watch(number, self._cluster, self._clock, self._fault_plan)
         seed = self._seed + number
-        replica = Replica(number, self._make_scheduler(seed), watch, self._trace)
+        replica = Replica(number, self._make_scheduler(seed=seed), watch, self._trace)
         if self._trace is not None:
             line = Line(at=self._clock.now, call="start", replica=number, seed=seed)
             self._trace.note(line)
@@ -214,9 +214,8 @@ class Replicas:
         if fault.back_seconds:
             self._clock.in_(fault.back_seconds, response)
         else:
-            self._deliver_outcome(
-                replica, response
-            )  # Before the watch, which sends the change next.
+            # Before the watch, which sends the change next.
+            self._deliver_outcome(replica, response)
 
     def _deliver_outcome(self, replica: Replica, response: DeliverOutcome) -> None:
         if replica.is_running:

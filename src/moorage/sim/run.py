@@ -10,6 +10,7 @@ to do at this instant, time advances. How a decision is made is not known here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
+from moorage.framework.registry import Registry
 from moorage.sim import api_rules, kubelet, outcomes, refusals, volumes
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
@@ -35,7 +37,6 @@ from moorage.sim.faults import FaultPlan, Faults
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.quiescence import Quiescence
-from moorage.sim.replica import SchedulerFactory
 from moorage.sim.replicas import Action, Replicas
 from moorage.sim.results import html, result, tables
 from moorage.sim.results.recorder import Recorder
@@ -88,7 +89,7 @@ class Simulation:
         self._kubelet = Kubelet(self.cluster, self._clock, start_seconds=start_seconds)
         self._fault_plan = FaultPlan(seed, faults or Faults())
         self._volumes = VolumeController(self.cluster, self._clock, self._fault_plan)
-        make_scheduler = SchedulerFactory(self.config, extenders)
+        make_scheduler = partial(Scheduler, self.config, registry=Registry(), extenders=extenders)
         self._checks = (
             InvariantChecks(self.cluster, self._clock, self.config, make_scheduler, seed)
             if check
@@ -230,7 +231,7 @@ class Simulation:
 
     def _report(self, cycles: int) -> None:
         if self._on_progress is not None:
-            waiting = self._replicas.leader.waiting_counts()["active"]
+            waiting = self._replicas.leader.depths()["active"]
             self._on_progress(cycles, cycles + waiting)
 
     # Results
@@ -248,7 +249,7 @@ class Simulation:
     @property
     def journal(self) -> Journal:
         """The journal of the leading scheduler."""
-        return self._replicas.leader.scheduler.journal
+        return self.scheduler.journal
 
     @property
     def events(self) -> list[EmitEvent]:
@@ -305,9 +306,8 @@ class Simulation:
     @property
     def pending(self) -> dict[str, str]:
         """Every pod without a node, with the reason."""
-        scheduler = self._replicas.leader.scheduler
         return {
-            pod.key: outcomes.why_pending(scheduler, pod)
+            pod.key: outcomes.why_pending(self.scheduler, pod)
             for pod in self.cluster.active(Pod)
             if not pod.node_name
         }

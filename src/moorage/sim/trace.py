@@ -21,12 +21,6 @@ from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
 
-_NEWS: dict[str, type[Added] | type[Updated] | type[Deleted]] = {
-    "Added": Added,
-    "Updated": Updated,
-    "Deleted": Deleted,
-}
-
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of a scheduler, and the effects it returned."""
@@ -110,6 +104,11 @@ def _call(scheduler: Scheduler, line: Line) -> list[Effect]:
 def _observation(line: Line) -> Observation:
     struct = KINDS[line.kind].struct
     objects = tuple(msgspec.json.decode(raw, type=struct) for raw in line.objects)
-    if line.news == "Listed":
-        return Listed(struct, objects)
-    return _NEWS[line.news](objects[0])
+    match line.news:
+        case "Listed":
+            return Listed(struct, objects)
+        case "Added":
+            return Added(*objects)
+        case "Updated":
+            return Updated(*objects)
+    return Deleted(*objects)

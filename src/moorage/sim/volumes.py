@@ -101,17 +101,16 @@ class VolumeController:
 
     def _observe(self, observation: Observation) -> None:
         match observation:
-            case Added(obj=PersistentVolumeClaim() as claim):
-                self._observe_claim(claim)
-            case Updated(obj=PersistentVolumeClaim() as claim):
-                self._observe_claim(claim)
+            case (
+                Added(obj=PersistentVolumeClaim() as obj)
+                | Updated(obj=PersistentVolumeClaim() as obj)
+            ):
+                self._observe_claim(obj)
             case Deleted(obj=PersistentVolumeClaim() as claim):
                 self._unbound.pop(claim.key, None)
                 self._release(claim)
-            case Added(obj=PersistentVolume() as volume):
-                self._observe_volume(volume)
-            case Updated(obj=PersistentVolume() as volume):
-                self._observe_volume(volume)
+            case Added(obj=PersistentVolume() as obj) | Updated(obj=PersistentVolume() as obj):
+                self._observe_volume(obj)
             case Added(obj=StorageClass()):
                 self._schedule_bind(*self._unbound)
             case Added(obj=Pod() as pod):
