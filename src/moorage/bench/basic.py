@@ -1,10 +1,9 @@
 """Shapes with pods that need no other pods and no volumes, named after what they add."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 
 from moorage.api.meta import (
-    KubeObject,
     LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorTerm,
@@ -58,14 +57,9 @@ def own_template(nodes: int, initial: int, pods: int) -> Workload:
 def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that require two of the three zones."""
     wanted = LabelSelectorRequirement(key=ZONE, operator="In", values=ZONES[:2])
-    term = NodeSelectorTerm(match_expressions=(wanted,))
-    required = NodeSelector(node_selector_terms=(term,))
-    affinity = Affinity(
-        node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required)
-    )
-    return Workload(
-        nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods, affinity=affinity)
-    )
+    affinity = _required(NodeSelectorTerm(match_expressions=(wanted,)))
+    made = pods_of("pod", pods, affinity=affinity)
+    return Workload(nodes_of(nodes), pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
@@ -73,15 +67,17 @@ def daemonset(nodes: int, initial: int, pods: int) -> Workload:
     """Pods pinned to one node each, by the name of the node."""
 
     def pinned(i: int) -> Pod:
-        here = LabelSelectorRequirement(
-            key="metadata.name", operator="In", values=(f"node-{i % nodes}",)
-        )
-        term = NodeSelectorTerm(match_fields=(here,))
-        required = NodeSelector(node_selector_terms=(term,))
-        affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=required)
-        return pod(f"pod-{i}", affinity=Affinity(node_affinity=affinity))
+        name = (f"node-{i % nodes}",)
+        here = LabelSelectorRequirement(key="metadata.name", operator="In", values=name)
+        return pod(f"pod-{i}", affinity=_required(NodeSelectorTerm(match_fields=(here,))))
 
     return Workload(nodes_of(nodes), pods_of("initial", initial), [pinned(i) for i in range(pods)])
+
+
+def _required(term: NodeSelectorTerm) -> Affinity:
+    required = NodeSelector(node_selector_terms=(term,))
+    affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+    return Affinity(node_affinity=affinity)
 
 
 @shape(pods=5_000)
@@ -102,31 +98,23 @@ def taints(nodes: int, initial: int, pods: int) -> Workload:
 
     tolerations = (Toleration(key=DEDICATED.key, operator="Exists", effect="NoSchedule"),)
     tainted = [node(f"node-{i}", i, taints=node_taints(i)) for i in range(nodes)]
-    return Workload(
-        tainted, pods_of("initial", initial), pods_of("pod", pods, tolerations=tolerations)
-    )
+    made = pods_of("pod", pods, tolerations=tolerations)
+    return Workload(tainted, pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
 def host_ports(nodes: int, initial: int, pods: int) -> Workload:
     """Pods with a host port, of which a node takes one each."""
 
-    def daemon(i: int) -> Pod:
-        return pod(f"pod-{i}", host_port=8000 + i * 8 // max(pods, 1))
-
-    return Workload(nodes_of(nodes), pods_of("initial", initial), [daemon(i) for i in range(pods)])
+    made = [pod(f"pod-{i}", host_port=8000 + i * 8 // pods) for i in range(pods)]
+    return Workload(nodes_of(nodes), pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
 def unschedulable(nodes: int, initial: int, pods: int) -> Workload:
     """One pod in five asks for more than any node has, and is refused."""
 
-    def maybe_huge(i: int) -> Pod:
-        if i % 5:
-            return pod(f"pod-{i}")
-        return pod(f"pod-{i}", requests=HUGE)
-
-    made = [maybe_huge(i) for i in range(pods)]
+    made = [pod(f"pod-{i}", requests=REQUESTS if i % 5 else HUGE) for i in range(pods)]
     rejected = len(range(0, pods, 5))
     return Workload(nodes_of(nodes), pods_of("initial", initial), made, unschedulable=rejected)
 
@@ -187,17 +175,10 @@ def mixed_churn(nodes: int, initial: int, pods: int) -> Workload:
 
 def _created_and_deleted(nodes: int) -> Iterator[Observation]:
     """Objects that scheduler_perf creates and deletes by turns."""
-    for i in range(1_000_000):
-        service = Service(
-            metadata=ObjectMeta(
-                name=f"churn-{i}", namespace=NAMESPACE, uid=f"service-{i}", resource_version="1"
-            ),
-            spec=ServiceSpec(selector={"app": f"churn-{i}"}),
-        )
-        made: tuple[KubeObject, ...] = (
-            node(f"node-{nodes + i}", i),
-            pod(f"churn-{i}", requests=HUGE),
-            service,
-        )
+    for i in count():
+        name = f"churn-{i}"
+        meta = ObjectMeta(name=name, namespace=NAMESPACE, uid=f"service-{i}", resource_version="1")
+        service = Service(metadata=meta, spec=ServiceSpec(selector={"app": name}))
+        made = (node(f"node-{nodes + i}", i), pod(name, requests=HUGE), service)
         yield from map(Added, made)
         yield from map(Deleted, made)

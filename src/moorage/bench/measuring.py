@@ -74,7 +74,7 @@ class Measured:
 
     @property
     def cpu_microseconds(self) -> float:
-        return median(run.cpu_seconds / run.pods for run in self.runs) * 1e6
+        return median(run.cpu_microseconds for run in self.runs)
 
     @property
     def pods_per_calibration(self) -> float:
@@ -88,9 +88,7 @@ class Measured:
         if not self.without:
             return None
         both = zip(self.runs, self.without, strict=True)
-        return median(
-            other.cpu_seconds / other.pods / (run.cpu_seconds / run.pods) for run, other in both
-        )
+        return median(other.cpu_microseconds / run.cpu_microseconds for run, other in both)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""

@@ -25,19 +25,17 @@ class Cost:
 
     @property
     def microseconds_without(self) -> float:
-        return median(map(_microseconds, self.without))
+        return median(run.cpu_microseconds for run in self.without)
 
     @property
     def microseconds_with(self) -> float:
-        return median(map(_microseconds, self.with_it))
+        return median(run.cpu_microseconds for run in self.with_it)
 
     @property
     def microseconds(self) -> float:
         """What the plugin adds per pod: the median over the pairs."""
-        return median(
-            _microseconds(with_it) - _microseconds(without)
-            for without, with_it in zip(self.without, self.with_it, strict=True)
-        )
+        pairs = zip(self.without, self.with_it, strict=True)
+        return median(run.cpu_microseconds - without.cpu_microseconds for without, run in pairs)
 
     @property
     def bound(self) -> int:
@@ -93,7 +91,3 @@ def measure(
             on_progress(len(costs) * repeat + len(cost.with_it), len(shapes) * repeat)
         costs.append(cost)
     return costs
-
-
-def _microseconds(run: Run) -> float:
-    return run.cpu_seconds / run.pods * 1e6

@@ -4,7 +4,7 @@ The initial pods have the same constraints. Only where no two pods of a kind can
 are ten kinds, so that enough nodes stay feasible.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,8 +48,7 @@ def anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
 @shape(pods=5_000)
 def affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that have to be in the zone of their like."""
-    near = PodAffinity(required_during_scheduling_ignored_during_execution=(NEAR_BY_ZONE,))
-    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=near))
+    return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_required(NEAR_BY_ZONE)))
 
 
 @shape(pods=5_000)
@@ -61,18 +60,16 @@ def preferred_affinity(nodes: int, initial: int, pods: int) -> Workload:
 @shape(pods=5_000)
 def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that would rather not share a node with their like."""
-    return _green(
-        nodes, initial, pods, affinity=Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST))
-    )
+    affinity = Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST))
+    return _green(nodes, initial, pods, affinity=affinity)
 
 
 @shape(pods=5_000)
 def mixed(nodes: int, initial: int, pods: int) -> Workload:
     """Plain pods beside such as have affinity of each kind."""
-    near = PodAffinity(required_during_scheduling_ignored_during_execution=(NEAR_BY_ZONE,))
     kinds = (
         None,
-        Affinity(pod_affinity=near),
+        Affinity(pod_affinity=_required(NEAR_BY_ZONE)),
         _apart(NEAR_BY_HOST),
         Affinity(pod_affinity=_preferred(NEAR_BY_HOST)),
         Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST)),
@@ -116,17 +113,13 @@ def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
 @shape(pods=5_000)
 def zone_spread(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that have to lie evenly over the zones."""
-    return _green(
-        nodes, initial, pods, topology_spread_constraints=(_zone_constraint("DoNotSchedule"),)
-    )
+    return _spread(nodes, initial, pods, "DoNotSchedule")
 
 
 @shape(pods=5_000)
 def preferred_spread(nodes: int, initial: int, pods: int) -> Workload:
     """Pods that had better lie evenly over the zones."""
-    return _green(
-        nodes, initial, pods, topology_spread_constraints=(_zone_constraint("ScheduleAnyway"),)
-    )
+    return _spread(nodes, initial, pods, "ScheduleAnyway")
 
 
 @shape(pods=5_000)
@@ -150,8 +143,11 @@ def _anti_affine(i: int, prefix: str = "initial") -> Pod:
 
 
 def _apart(term: PodAffinityTerm) -> Affinity:
-    apart = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
-    return Affinity(pod_anti_affinity=apart)
+    return Affinity(pod_anti_affinity=_required(term))
+
+
+def _required(term: PodAffinityTerm) -> PodAffinity:
+    return PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
 
 
 def _preferred(term: PodAffinityTerm) -> PodAffinity:
@@ -159,13 +155,11 @@ def _preferred(term: PodAffinityTerm) -> PodAffinity:
     return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
 
 
-def _zone_constraint(when_unsatisfiable: str) -> TopologySpreadConstraint:
-    return TopologySpreadConstraint(
-        max_skew=5,
-        topology_key=ZONE,
-        when_unsatisfiable=when_unsatisfiable,
-        label_selector=GREEN_PODS,
+def _spread(nodes: int, initial: int, pods: int, otherwise: str) -> Workload:
+    by_zone = TopologySpreadConstraint(
+        max_skew=5, topology_key=ZONE, when_unsatisfiable=otherwise, label_selector=GREEN_PODS
     )
+    return _green(nodes, initial, pods, topology_spread_constraints=(by_zone,))
 
 
 def _in_team(nodes: int, initial: int, pods: int, affinity: Affinity) -> Workload:
@@ -173,11 +167,7 @@ def _in_team(nodes: int, initial: int, pods: int, affinity: Affinity) -> Workloa
     namespaces: list[KubeObject] = [
         Namespace(metadata=ObjectMeta(name=name, uid=name, labels=TEAM)) for name in names
     ]
-
-    def in_turn(i: int) -> str:
-        return names[i % NAMESPACES]
-
-    return _green(nodes, initial, pods, others=namespaces, namespace_of=in_turn, affinity=affinity)
+    return _green(nodes, initial, pods, others=namespaces, in_turn=names, affinity=affinity)
 
 
 def _green(
@@ -186,13 +176,13 @@ def _green(
     pods: int,
     *,
     others: list[KubeObject] | None = None,
-    namespace_of: Callable[[int], str] = lambda _: NAMESPACE,
+    in_turn: Sequence[str] = (NAMESPACE,),
     **spec: Any,
 ) -> Workload:
     """A workload with pods that all match the constraints of each other."""
 
     def green(prefix: str, i: int) -> Pod:
-        return pod(f"{prefix}-{i}", labels=GREEN, namespace=namespace_of(i), **spec)
+        return pod(f"{prefix}-{i}", labels=GREEN, namespace=in_turn[i % len(in_turn)], **spec)
 
     there = [green("initial", i) for i in range(initial)]
     wanted = [green("pod", i) for i in range(pods)]

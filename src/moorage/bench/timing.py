@@ -155,16 +155,19 @@ class Run:
     def pods_per_second(self) -> float:
         return self.pods / self.wall_seconds
 
+    @property
+    def cpu_microseconds(self) -> float:
+        """CPU time per pod."""
+        return self.cpu_seconds / self.pods * 1e6
+
 
 def prepare(
     workload: Workload, configuration: SchedulerConfiguration | None = None
 ) -> InstantCluster:
     """A scheduler with the initial pods placed and the others in its queue."""
     scheduler = Scheduler(configuration, journal=Journal(limit=FACTS_KEPT))
-    for obj in (*workload.others, *workload.nodes):
+    for obj in (*workload.others, *workload.nodes, *workload.initial):
         scheduler.observe(Added(obj), NOW)
-    for pod in workload.initial:
-        scheduler.observe(Added(pod), NOW)
     cluster = InstantCluster(scheduler, (*workload.initial, *workload.pods), workload.others)
     cluster.schedule_all()
     cluster.bound = 0

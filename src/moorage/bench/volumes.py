@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from moorage.api import storage
 from moorage.api.claims import BIND_COMPLETED, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 from moorage.api.meta import (
     KubeObject,
@@ -11,32 +12,13 @@ from moorage.api.meta import (
     ObjectMeta,
 )
 from moorage.api.pod import ClaimVolume, Volume
-from moorage.api.storage import (
-    CSINode,
-    CSINodeAllocatable,
-    CSINodeDriver,
-    CSINodeSpec,
-    CSISource,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    StorageClass,
-    TypedReference,
-    VolumeNodeAffinity,
-    VolumeResources,
-)
 from moorage.bench.workload import HOSTNAME, NAMESPACE, Workload, nodes_of, pod, pods_of, shape
 
 DRIVER = "ebs.csi.aws.com"
 VOLUMES_PER_NODE = 39
 STORAGE = {"storage": "1Gi"}
 ONE_NODE = ("ReadWriteOnce",)
-LOCAL_CLASS = StorageClass(
-    api_version="storage.k8s.io/v1",
-    kind="StorageClass",
+LOCAL_CLASS = storage.StorageClass(
     metadata=ObjectMeta(name="local", uid="local", resource_version="1"),
     provisioner=NO_PROVISIONER,
     volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
@@ -46,23 +28,21 @@ LOCAL_CLASS = StorageClass(
 @shape(pods=5_000)
 def csi_volumes(nodes: int, initial: int, pods: int) -> Workload:
     """Pods with a bound CSI volume each; a node takes 39 of them."""
-    names = [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
-    made = [pod(name, volumes=(_claimed(name),)) for name in names]
+    names = _names(initial, pods)
     others: list[KubeObject] = [_csi_node(f"node-{i}") for i in range(nodes)]
     others += [obj for name in names for obj in _bound(name)]
-    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+    return _claiming(names, nodes, initial, others)
 
 
 @shape(pods=2_000)
 def local_volumes(nodes: int, initial: int, pods: int) -> Workload:
     """Pods with a claim each, bound to a disk of the chosen node."""
-    names = [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
-    made = [pod(name, volumes=(_claimed(name),)) for name in names]
+    names = _names(initial, pods)
     per_node = -(-len(names) // nodes)
     others: list[KubeObject] = [LOCAL_CLASS]
     others += [_disk(f"node-{i}", n) for i in range(nodes) for n in range(per_node)]
     others += [_unbound(name) for name in names]
-    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+    return _claiming(names, nodes, initial, others)
 
 
 @shape(pods=10_000)
@@ -76,30 +56,34 @@ def secrets(nodes: int, initial: int, pods: int) -> Workload:
     )
 
 
-def _claimed(claim: str) -> Volume:
-    return Volume(name="data", persistent_volume_claim=ClaimVolume(claim_name=claim))
+def _names(initial: int, pods: int) -> list[str]:
+    return [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
+
+
+def _claiming(names: list[str], nodes: int, initial: int, others: list[KubeObject]) -> Workload:
+    """Pods with a claim each, which has the pod's name."""
+    made = []
+    for name in names:
+        claimed = ClaimVolume(claim_name=name)
+        made.append(pod(name, volumes=(Volume(name="data", persistent_volume_claim=claimed),)))
+    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
 
 
 def _meta(name: str, uid: str = "", **more: Any) -> ObjectMeta:
     return ObjectMeta(name=name, uid=uid or name, resource_version="1", **more)
 
 
-def _csi_node(name: str) -> CSINode:
-    limit = CSINodeAllocatable(count=VOLUMES_PER_NODE)
-    driver = CSINodeDriver(name=DRIVER, node_id=name, allocatable=limit)
-    return CSINode(
-        api_version="storage.k8s.io/v1",
-        kind="CSINode",
-        metadata=_meta(name),
-        spec=CSINodeSpec(drivers=(driver,)),
-    )
+def _csi_node(name: str) -> storage.CSINode:
+    limit = storage.CSINodeAllocatable(count=VOLUMES_PER_NODE)
+    driver = storage.CSINodeDriver(name=DRIVER, node_id=name, allocatable=limit)
+    return storage.CSINode(metadata=_meta(name), spec=storage.CSINodeSpec(drivers=(driver,)))
 
 
-def _disk(node: str, number: int) -> PersistentVolume:
+def _disk(node: str, number: int) -> storage.PersistentVolume:
     """A local disk of a node."""
     here = LabelSelectorRequirement(key=HOSTNAME, operator="In", values=(node,))
     term = NodeSelectorTerm(match_expressions=(here,))
-    only_here = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+    only_here = storage.VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
     return _volume(
         f"disk-{node}-{number}",
         "Available",
@@ -108,41 +92,37 @@ def _disk(node: str, number: int) -> PersistentVolume:
     )
 
 
-def _unbound(name: str) -> PersistentVolumeClaim:
+def _unbound(name: str) -> storage.PersistentVolumeClaim:
     """A claim that waits for its first pod."""
-    resources = VolumeResources(requests=dict(STORAGE))
+    resources = storage.VolumeResources(requests=dict(STORAGE))
     return _claim(name, "Pending", storage_class_name=LOCAL_CLASS.name, resources=resources)
 
 
-def _bound(name: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+def _bound(name: str) -> tuple[storage.PersistentVolumeClaim, storage.PersistentVolume]:
     """A claim and the volume that it is bound to."""
     claim = _claim(name, "Bound", {BIND_COMPLETED: "true"}, volume_name=f"pv-{name}")
     volume = _volume(
         f"pv-{name}",
         "Bound",
-        claim_ref=TypedReference(namespace=NAMESPACE, name=name, uid=claim.uid),
-        csi=CSISource(driver=DRIVER, volume_handle=f"vol-{name}"),
+        claim_ref=storage.TypedReference(namespace=NAMESPACE, name=name, uid=claim.uid),
+        csi=storage.CSISource(driver=DRIVER, volume_handle=f"vol-{name}"),
     )
     return claim, volume
 
 
 def _claim(
     name: str, phase: str, annotations: dict[str, str] | None = None, **spec: Any
-) -> PersistentVolumeClaim:
-    return PersistentVolumeClaim(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
+) -> storage.PersistentVolumeClaim:
+    return storage.PersistentVolumeClaim(
         metadata=_meta(name, f"claim-{name}", namespace=NAMESPACE, annotations=annotations or {}),
-        spec=PersistentVolumeClaimSpec(access_modes=ONE_NODE, **spec),
-        status=PersistentVolumeClaimStatus(phase=phase),
+        spec=storage.PersistentVolumeClaimSpec(access_modes=ONE_NODE, **spec),
+        status=storage.PersistentVolumeClaimStatus(phase=phase),
     )
 
 
-def _volume(name: str, phase: str, **spec: Any) -> PersistentVolume:
-    return PersistentVolume(
-        api_version="v1",
-        kind="PersistentVolume",
+def _volume(name: str, phase: str, **spec: Any) -> storage.PersistentVolume:
+    return storage.PersistentVolume(
         metadata=_meta(name),
-        spec=PersistentVolumeSpec(capacity=dict(STORAGE), access_modes=ONE_NODE, **spec),
-        status=PersistentVolumeStatus(phase=phase),
+        spec=storage.PersistentVolumeSpec(capacity=dict(STORAGE), access_modes=ONE_NODE, **spec),
+        status=storage.PersistentVolumeStatus(phase=phase),
     )

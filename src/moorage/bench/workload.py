@@ -79,8 +79,6 @@ def node(
     allocatable = {**ALLOCATABLE, **(more or {})}
     labels = {HOSTNAME: name, ZONE: ZONES[i % len(ZONES)]}
     return Node(
-        api_version="v1",
-        kind="Node",
         metadata=ObjectMeta(name=name, uid=name, labels=labels, resource_version="1"),
         spec=NodeSpec(taints=taints),
         status=NodeStatus(allocatable=allocatable, capacity=allocatable),
@@ -107,12 +105,8 @@ def pod(
     meta = ObjectMeta(
         name=name, namespace=namespace, uid=name, labels=labels or {}, resource_version="1"
     )
-    return Pod(
-        api_version="v1",
-        kind="Pod",
-        metadata=meta,
-        spec=PodSpec(containers=(container,), **{"priority": 0, **spec}),
-    )
+    pod_spec = PodSpec(containers=(container,), **{"priority": 0, **spec})
+    return Pod(metadata=meta, spec=pod_spec)
 
 
 def nodes_of(count: int) -> list[Node]:

@@ -33,17 +33,16 @@ class BackoffQueue:
 
     def until(self, entry: QueuedPod) -> float:
         """The second in which the pod's backoff ends; kept until its next failure."""
-        if entry.backoff_until is None:
-            entry.backoff_until = self._until(entry)
-        return entry.backoff_until
-
-    def _until(self, entry: QueuedPod) -> float:
+        if entry.backoff_until is not None:
+            return entry.backoff_until
         # Errors count by themselves: a pod that was rejected often must not wait long after one.
         failures = entry.consecutive_errors or entry.unschedulable_count
         if failures == 0 or self.max_seconds == 0:
-            return -math.inf
-        span = seconds(failures, self.initial_seconds, self.max_seconds)
-        return math.floor(entry.queued_at + span)
+            entry.backoff_until = -math.inf
+        else:
+            span = seconds(failures, self.initial_seconds, self.max_seconds)
+            entry.backoff_until = math.floor(entry.queued_at + span)
+        return entry.backoff_until
 
     def is_backing_off(self, entry: QueuedPod, now: float) -> bool:
         """Whether the pod still has to wait; its last second counts."""

@@ -163,7 +163,10 @@ class Extenders:
             answer = extender.filter(pod, list(nodes.values()))
             for name in answer.nodes:
                 if name not in nodes:
-                    raise LookupError(_unexpected_node(settings, name))
+                    raise LookupError(
+                        f'extender "{settings.url_prefix}" claims a filtered node "{name}" which '
+                        "is not found in the input node list"
+                    )
         except Exception as error:
             if settings.ignorable:
                 return rows
@@ -283,13 +286,6 @@ def _rejection(answer: FilterResult, name: str) -> Status:
     if name in answer.unresolvable:
         return unresolvable(answer.unresolvable[name])
     return unschedulable(answer.failed[name]) if name in answer.failed else NO_REASON
-
-
-def _unexpected_node(settings: config.Extender, name: str) -> str:
-    return (
-        f'extender "{settings.url_prefix}" claims a filtered node "{name}" which is not found in '
-        "the input node list"
-    )
 
 
 def _wrapped(number: int) -> int:

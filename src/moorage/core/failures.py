@@ -9,7 +9,7 @@ from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.core import diagnosis
 from moorage.core.diagnosis import Diagnosis
-from moorage.core.journal import Erred, Refused
+from moorage.core.journal import Erred, Fact, Refused
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.framework.effects import PatchPodStatus, PodRef
@@ -41,15 +41,24 @@ class Failures:
         if pod is None or pod.uid != entry.uid or pod.node_name:
             self._queue.done(entry.uid)  # Gone, replaced or bound meanwhile.
             return
-        if found is not None:
-            entry.rejected_by(sorted(found.unschedulable_plugins), sorted(found.pending_plugins))
-        else:
-            entry.rejected_by()
+        key, uid, message = entry.key, entry.uid, status.message
+        found = found or Diagnosis(message)
+        entry.rejected_by(found.unschedulable_plugins, found.pending_plugins)
         entry.update(pod)
         self._queue.return_unschedulable(entry, now)
         self._nominate(pod, nominated, now)
-        self._record(entry, status, found, nominated or "", rejected_by or {}, now)
-        message = status.message
+        fact: Fact = Erred(at=now, pod=key, uid=uid, message=message)
+        if status.is_rejected:
+            fact = Refused(
+                at=now,
+                pod=key,
+                uid=uid,
+                message=message,
+                plugins=tuple(sorted(found.unschedulable_plugins)),
+                rejected_by=rejected_by or {},
+                nominated=nominated or "",
+            )
+        self._state.journal.add(fact)
         if message:
             outbox, note = self._state.outbox, diagnosis.note(message)
             outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", note)
@@ -69,32 +78,6 @@ class Failures:
             nominator.delete(pod)
         if before and before != nominator.node_of(pod.uid):
             self._queue.nomination_ended(pod, before, now)
-
-    def _record(
-        self,
-        entry: QueuedPod,
-        status: Status,
-        found: Diagnosis | None,
-        nominated: str,
-        rejected_by: dict[str, int],
-        now: float,
-    ) -> None:
-        journal, key, uid, message = self._state.journal, entry.key, entry.uid, status.message
-        if not status.is_rejected:
-            journal.add(Erred(at=now, pod=key, uid=uid, message=message))
-            return
-        plugins = () if found is None else tuple(sorted(found.unschedulable_plugins))
-        journal.add(
-            Refused(
-                at=now,
-                pod=key,
-                uid=uid,
-                message=message,
-                plugins=plugins,
-                rejected_by=rejected_by,
-                nominated=nominated,
-            )
-        )
 
 
 def status_patch(

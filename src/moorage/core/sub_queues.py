@@ -204,16 +204,6 @@ class SubQueues:
 
     def _gate(self, entry: QueuedPod, label: str, now: float) -> bool:
         """Whether a pre_enqueue plugin rejects a pod; if so, it is gated afterwards."""
-        if not self._is_rejected(entry):
-            return False
-        waiting = self._by_key.get(entry.key)
-        # An Added event for a gated pod does not remove the pod from the active or backoff queue.
-        if waiting is None or waiting.state not in (ACTIVE, BACKOFF):
-            entry.was_flushed = False
-            self.to_unschedulable(entry, label, now)
-        return True
-
-    def _is_rejected(self, entry: QueuedPod) -> bool:
         profile = self._profiles.get(entry.pod.spec.scheduler_name)
         rejection = None if profile is None else profile.run_pre_enqueue(entry.pod)
         if rejection is None:
@@ -222,6 +212,11 @@ class SubQueues:
         assert rejection.plugin, f"a plugin without a name rejects {entry.key} in pre_enqueue"
         entry.unschedulable_plugins.add(rejection.plugin)
         entry.gating_plugin = rejection.plugin
+        waiting = self._by_key.get(entry.key)
+        # An Added event for a gated pod does not remove the pod from the active or backoff queue.
+        if waiting is None or waiting.state not in (ACTIVE, BACKOFF):
+            entry.was_flushed = False
+            self.to_unschedulable(entry, label, now)
         return True
 
     def check(self) -> None:

@@ -193,13 +193,9 @@ class MemoryCluster:
         self.version += 1
         new = replace(new, metadata=replace(new.metadata, resource_version=str(self.version)))
         self._objects[type(new)][new.key] = new
-        if old is None:
-            self._notify(Added(new), visible=_is_active(new))
-        elif _is_active(old) and not _is_active(new):
-            self._notify(Updated(new), visible=False)
+        self._notify(Added(new) if old is None else Updated(new), visible=_is_active(new))
+        if old is not None and _is_active(old) and not _is_active(new):
             self._notify_active(Deleted(old))
-        else:
-            self._notify(Updated(new), visible=_is_active(new))
         return new
 
     def _notify(self, observation: Observation, *, visible: bool) -> None:

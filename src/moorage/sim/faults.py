@@ -10,16 +10,7 @@ from random import Random
 
 from msgspec import Struct
 
-from moorage.framework.effects import (
-    BindPod,
-    DeletePod,
-    EmitEvent,
-    LookUpPod,
-    PatchClaim,
-    PatchPodStatus,
-    PatchVolume,
-    Request,
-)
+from moorage.framework import effects
 
 CONFLICT = "Operation cannot be fulfilled: the object has been modified"
 REFUSED = "the server is currently unable to handle the request"
@@ -99,7 +90,7 @@ class FaultPlan:
         """When faults ended; 0 if there were none, or they have not ended."""
         return self.faults.until_seconds if self.is_enabled and self.is_over(now) else 0.0
 
-    def decide(self, request: Request, now: float) -> FaultDecision:
+    def decide(self, request: effects.Request, now: float) -> FaultDecision:
         """How a request ends."""
         if self.is_over(now):
             return NO_FAULT
@@ -109,25 +100,25 @@ class FaultPlan:
         performed = not failed and not (unknown and self._happens(0.5))
         return FaultDecision(there, back, performed, failed, unknown)
 
-    def _response(self, request: Request) -> tuple[str, str]:
+    def _response(self, request: effects.Request) -> tuple[str, str]:
         """The faulty response: a failure, or an unknown outcome."""
         faults = self.faults
         match request:
-            case BindPod():
+            case effects.BindPod():
                 if self._happens(faults.bind_conflicts):
                     return CONFLICT, ""
                 if self._happens(faults.bind_unknown):
                     return "", LOST
                 fails = faults.bind_fails
-            case PatchPodStatus():
+            case effects.PatchPodStatus():
                 fails = faults.patch_fails
-            case EmitEvent():
+            case effects.EmitEvent():
                 fails = faults.event_lost
-            case DeletePod():
+            case effects.DeletePod():
                 fails = faults.delete_fails
-            case LookUpPod():
+            case effects.LookUpPod():
                 fails = faults.look_up_fails
-            case PatchVolume() | PatchClaim():
+            case effects.PatchVolume() | effects.PatchClaim():
                 if self._happens(faults.volume_write_unknown):
                     return "", LOST
                 fails = faults.volume_write_fails

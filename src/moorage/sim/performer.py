@@ -7,16 +7,7 @@ from msgspec.structs import replace
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
-from moorage.framework.effects import (
-    BindPod,
-    DeletePod,
-    EmitEvent,
-    LookUpPod,
-    PatchClaim,
-    PatchPodStatus,
-    PatchVolume,
-    Request,
-)
+from moorage.framework import effects
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultDecision
 from moorage.sim.refusals import NotFound, RequestRefused, WrongUID
@@ -26,10 +17,10 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 def perform(
     cluster: MemoryCluster,
-    request: Request,
+    request: effects.Request,
     fault: FaultDecision,
     now: float,
-    events: list[EmitEvent],
+    events: list[effects.EmitEvent],
 ) -> Outcome:
     """Perform a request as far as its fault allows; returns what the scheduler learns."""
     outcome: Outcome = Failed(fault.failed)
@@ -43,26 +34,26 @@ def perform(
 
 
 def _apply(
-    cluster: MemoryCluster, request: Request, now: float, events: list[EmitEvent]
+    cluster: MemoryCluster, request: effects.Request, now: float, events: list[effects.EmitEvent]
 ) -> Pod | None:
     match request:
-        case EmitEvent():
+        case effects.EmitEvent():
             events.append(request)
-        case BindPod(pod=ref, node=node):
+        case effects.BindPod(pod=ref, node=node):
             cluster.bind(ref.key, ref.uid, node, now)
-        case PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
+        case effects.PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
             cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
-        case DeletePod(pod=ref):
+        case effects.DeletePod(pod=ref):
             cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)
-        case LookUpPod(pod=ref):
+        case effects.LookUpPod(pod=ref):
             pod = cluster.get(Pod, ref.key)
             return pod if pod is not None and pod.uid == ref.uid else None
-        case PatchVolume():
+        case effects.PatchVolume():
             volume = cluster.existing(PersistentVolume, request.name, request.uid)
             spec = replace(volume.spec, claim_ref=request.claim)
             cluster.update(replace(_annotated(volume, request), spec=spec))
-        case PatchClaim():
+        case effects.PatchClaim():
             claim = cluster.existing(PersistentVolumeClaim, request.key, request.uid)
             cluster.update(_annotated(claim, request))
         case _:
@@ -70,7 +61,7 @@ def _apply(
     return None
 
 
-def _annotated(obj: T, request: PatchVolume | PatchClaim) -> T:
+def _annotated(obj: T, request: effects.PatchVolume | effects.PatchClaim) -> T:
     """With the version of the request: the cluster refuses one that is not the latest."""
     annotations = obj.metadata.annotations | request.annotations
     meta = replace(obj.metadata, annotations=annotations, resource_version=request.version)

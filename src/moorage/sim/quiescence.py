@@ -52,7 +52,8 @@ class Quiescence:
 
     def next_any_at(self) -> float | None:
         """When anything happens next."""
-        return _first(self._clock.next_at, self._replicas.next_at())
+        moments = (self._clock.next_at, self._replicas.next_at())
+        return min((at for at in moments if at is not None), default=None)
 
     def is_quiet(self) -> bool:
         """Whether only unschedulable pods are left: nothing is in progress, no retry is due."""
@@ -102,7 +103,3 @@ class Quiescence:
         if self._replicas.cycles == self._helped_after:
             return bool(pods)
         return any(pod.queued_at < self._helped_at for pod in pods)
-
-
-def _first(*moments: float | None) -> float | None:
-    return min((at for at in moments if at is not None), default=None)

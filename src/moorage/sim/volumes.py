@@ -13,6 +13,7 @@ generic ephemeral volumes. It watches the cluster, and schedules actions on the 
 """
 
 import math
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -101,10 +102,7 @@ class VolumeController:
 
     def _observe(self, observation: Observation) -> None:
         match observation:
-            case (
-                Added(obj=PersistentVolumeClaim() as obj)
-                | Updated(obj=PersistentVolumeClaim() as obj)
-            ):
+            case Added(obj=obj) | Updated(obj=obj) if isinstance(obj, PersistentVolumeClaim):
                 self._observe_claim(obj)
             case Deleted(obj=PersistentVolumeClaim() as claim):
                 self._unbound.pop(claim.key, None)
@@ -178,22 +176,14 @@ class VolumeController:
 
     def _complete(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         """Bind a volume and a claim to each other."""
-        self._cluster.update(
-            replace(
-                volume,
-                spec=replace(volume.spec, claim_ref=_reference(claim)),
-                status=PersistentVolumeStatus(phase="Bound"),
-            )
-        )
+        volume_spec = replace(volume.spec, claim_ref=_reference(claim))
+        bound = PersistentVolumeStatus(phase="Bound")
+        self._cluster.update(replace(volume, spec=volume_spec, status=bound))
         marks = claim.metadata.annotations | {claims.BIND_COMPLETED: "yes"}
-        self._cluster.update(
-            replace(
-                claim,
-                metadata=replace(claim.metadata, annotations=marks),
-                spec=replace(claim.spec, volume_name=volume.name),
-                status=replace(claim.status, phase="Bound"),
-            )
-        )
+        meta = replace(claim.metadata, annotations=marks)
+        spec = replace(claim.spec, volume_name=volume.name)
+        status = replace(claim.status, phase="Bound")
+        self._cluster.update(replace(claim, metadata=meta, spec=spec, status=status))
 
     # Provisioning
 
@@ -221,10 +211,8 @@ class VolumeController:
         elif what.fails or storage_class is None or (what.node is not None and node is None):
             self._fail(claim)
         else:
-            volume = self._cluster.create(
-                self._new_volume(claim, storage_class, node), self._clock.now
-            )
-            self._complete(volume, claim)
+            volume = self._new_volume(claim, storage_class, node)
+            self._complete(self._cluster.create(volume, self._clock.now), claim)
 
     def _fail(self, claim: PersistentVolumeClaim) -> None:
         """Let the scheduler choose another node, or else retry later."""
@@ -233,9 +221,8 @@ class VolumeController:
             self._scheduled.add(claim.key)
             self._clock.in_(RETRY_SECONDS, BindClaim(claim.key))
         else:
-            self._cluster.update(
-                replace(claim, metadata=replace(claim.metadata, annotations=marks))
-            )
+            meta = replace(claim.metadata, annotations=marks)
+            self._cluster.update(replace(claim, metadata=meta))
 
     def _new_volume(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node | None
@@ -269,19 +256,8 @@ class VolumeController:
             terms = (tuple((key, (node.labels[key],)) for key in keys if key in node.labels),)
         if not any(terms):
             return None
-        return VolumeNodeAffinity(
-            required=NodeSelector(
-                node_selector_terms=tuple(
-                    NodeSelectorTerm(
-                        match_expressions=tuple(
-                            LabelSelectorRequirement(key=key, operator="In", values=values)
-                            for key, values in term
-                        )
-                    )
-                    for term in terms
-                )
-            )
-        )
+        required = NodeSelector(node_selector_terms=tuple(map(_one_of, terms)))
+        return VolumeNodeAffinity(required=required)
 
     def _topology_keys(self, node: str, driver: str) -> tuple[str, ...]:
         csi_node = self._cluster.get(CSINode, node)
@@ -335,6 +311,12 @@ def _waits(storage_class: StorageClass | None) -> bool:
 def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     given = volume.spec.claim_ref
     return given is None or claims.refers_to(given, claim)
+
+
+def _one_of(labels: Iterable[tuple[str, tuple[str, ...]]]) -> NodeSelectorTerm:
+    """Nodes that have one of the values of each label."""
+    expressions = (LabelSelectorRequirement(key=k, operator="In", values=v) for k, v in labels)
+    return NodeSelectorTerm(match_expressions=tuple(expressions))
 
 
 def _reference(claim: PersistentVolumeClaim) -> TypedReference:
