@@ -85,23 +85,22 @@ class EventHandlers:
             self._object_present(obj, now)
 
     def _deleted(self, obj: KubeObject, now: float) -> None:
-        match obj:
-            case Pod():
-                known = self._pods.get(obj.key)
-                self._remember_gone(obj)
-                if known is not None and known.uid == obj.uid:
-                    self._pod_gone(known, now)
-            case Node():
-                self._node_gone(obj, now)
-            case _:
-                self._object_gone(obj, now)
+        if isinstance(obj, Pod):
+            self._remember_gone(obj)
+            known = self._state.current(obj)
+            if known is not None:
+                self._pod_gone(known, now)
+        elif isinstance(obj, Node):
+            self._node_gone(obj, now)
+        else:
+            self._object_gone(obj, now)
 
     # Pods
 
     def _pod_present(self, new: Pod, now: float) -> None:
         key, meta = new.key, new.metadata
         old = self._pods.get(key)
-        if meta.uid in self._gone and self._is_gone(new):
+        if meta.uid in self._gone and version(new) <= self._gone[meta.uid] != NO_VERSION:
             return
         if old is not None and old is not new:
             if old.metadata.uid != meta.uid:
@@ -159,12 +158,9 @@ class EventHandlers:
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             # The capacity kept for the pod is free for pods of no higher priority.
+            most = old.priority
             self._queue.move_all(
-                events.ASSIGNED_POD_DELETE,
-                old,
-                None,
-                now,
-                only=lambda waiting: waiting.priority <= old.priority,
+                events.ASSIGNED_POD_DELETE, old, None, now, only=lambda pod: pod.priority <= most
             )
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
@@ -183,10 +179,6 @@ class EventHandlers:
             self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
         elif nominated:
             self._queue.nomination_ended(pod, nominated, now)
-
-    def _is_gone(self, pod: Pod) -> bool:
-        gone = self._gone.get(pod.metadata.uid)
-        return gone is not None and version(pod) <= gone != NO_VERSION
 
     def _remember_gone(self, pod: Pod) -> None:
         self._gone[pod.uid] = max(version(pod), self._gone.get(pod.uid, NO_VERSION))

@@ -164,9 +164,7 @@ class Journal:
         """The facts as JSON lines."""
         return (msgspec.json.encode(fact).decode() for fact in self._facts)
 
-    def last(self, kind: type[Any], uid: str) -> Any:
-        """The latest fact of a kind about a pod, or None."""
-        for fact in reversed(self._facts):
-            if fact.uid == uid and isinstance(fact, kind):
-                return fact
-        return None
+    def last(self, kinds: type[Any] | tuple[type[Any], ...], uid: str) -> Any:
+        """The latest fact of one or several kinds about a pod, or None."""
+        found = (f for f in reversed(self._facts) if f.uid == uid and isinstance(f, kinds))
+        return next(found, None)

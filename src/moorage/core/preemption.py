@@ -96,13 +96,7 @@ class Preemptions:
         return len(self._in_progress)
 
     def begin(
-        self,
-        pod: Pod,
-        node: str,
-        victims: Iterable[Pod],
-        plugin: str,
-        profile: Profile,
-        now: float,
+        self, pod: Pod, node: str, victims: Iterable[Pod], plugin: str, profile: Profile, now: float
     ) -> None:
         """Evict victims from a node for a pod."""
         evicted = [victim for victim in victims if not victim.is_terminating]
@@ -168,7 +162,8 @@ class Preemptions:
         if preemption.evicting:
             return
         if preemption.stage is FIRST:
-            if preemption.victim_failed or not self._is_needed(preemption):
+            pod = self._state.current(preemption.pod)  # Whether it still waits for the node.
+            if preemption.victim_failed or pod is None or not _stays(pod):
                 preemption.stage = OVER
             else:
                 preemption.stage = LAST
@@ -186,11 +181,6 @@ class Preemptions:
         self._ungate(preemption, now)
         if preemption.has_failed or preemption.victim_failed:
             self._state.queue.activate([preemption.pod], now)
-
-    def _is_needed(self, preemption: Preemption) -> bool:
-        """Whether the pod still waits for the node."""
-        pod = self._state.current(preemption.pod)
-        return pod is not None and _stays(pod)
 
     def leaves(self, uid: str, now: float) -> None:
         """A pod is observed terminating, or gone; called before that requeues other pods."""
@@ -289,18 +279,12 @@ class Preemptions:
 
     def _report(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
         """Record the preemption of a victim, and emit an Event."""
+        key, uid, node, pod = victim.key, victim.uid, by.node, by.pod
         self._journal.add(
-            Preempted(
-                at=now,
-                pod=victim.key,
-                uid=victim.uid,
-                node=by.node,
-                by=by.pod.key,
-                by_uid=by.pod.uid,
-            )
+            Preempted(at=now, pod=key, uid=uid, node=node, by=pod.key, by_uid=pod.uid)
         )
-        note = f"Preempted by pod {by.pod.uid} on node {by.node}{how}"
-        reporter = by.pod.spec.scheduler_name
+        note = f"Preempted by pod {pod.uid} on node {node}{how}"
+        reporter = pod.spec.scheduler_name
         event = EmitEvent(PodRef.of(victim), "Normal", "Preempted", "Preempting", note, reporter)
         self._outbox.add(event)
 

@@ -193,7 +193,9 @@ class SchedulingQueue:
 
     def advance(self, now: float) -> None:
         """Do what is due: backoffs that are over, pods that have waited too long."""
-        self.flush_backoff(now)
+        while (entry := self._backoff.pop_over(now)) is not None:
+            # pre_enqueue plugins were called when the backoff began.
+            self._queues.enter_active(entry, events.BACKOFF_COMPLETE, now)
         tick = now // FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS
         self.flush_unschedulable(tick, now)
 
@@ -205,11 +207,6 @@ class SchedulingQueue:
             flush_at = oldest.unschedulable_since + self._max_unschedulable_seconds
             moments.append((flush_at // FLUSH_EVERY_SECONDS + 1) * FLUSH_EVERY_SECONDS)
         return max(now, min(moments)) if moments else None
-
-    def flush_backoff(self, now: float) -> None:
-        """Activate pods whose backoff is over; pre_enqueue plugins were called when it began."""
-        while (entry := self._backoff.pop_over(now)) is not None:
-            self._queues.enter_active(entry, events.BACKOFF_COMPLETE, now)
 
     def flush_unschedulable(self, until: float, now: float) -> None:
         """Requeue pods that have waited too long at a time, in case that a hint was wrong."""

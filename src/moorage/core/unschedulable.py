@@ -52,8 +52,11 @@ class UnschedulablePods:
             self._unlist(slot)
             self._by_age.update(entry.key, entry, entry.unschedulable_since)
         self._entries[entry.key] = entry
-        self._list(entry, _Slot(serial, entry.is_gated, self._plugins_of(entry)))
-        return slot is None or slot.gated != entry.is_gated
+        new = self._slots[entry.key] = _Slot(serial, entry.is_gated, self._plugins_of(entry))
+        lists = self._gated if new.gated else self._rejected
+        for plugin in new.plugins:
+            lists.setdefault(plugin, {})[serial] = entry
+        return slot is None or slot.gated != new.gated
 
     def discard(self, key: str) -> None:
         """Remove a pod, if it is here."""
@@ -108,12 +111,6 @@ class UnschedulablePods:
         if entry.pod.spec.scheduler_name not in self._schedulers:
             return (ANY_EVENT,)
         return tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)) or (ANY_EVENT,)
-
-    def _list(self, entry: QueuedPod, slot: _Slot) -> None:
-        self._slots[entry.key] = slot
-        lists = self._gated if slot.gated else self._rejected
-        for plugin in slot.plugins:
-            lists.setdefault(plugin, {})[slot.serial] = entry
 
     def _unlist(self, slot: _Slot) -> None:
         lists = self._gated if slot.gated else self._rejected

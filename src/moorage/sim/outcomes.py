@@ -52,7 +52,5 @@ def _refusal(scheduler: Scheduler, pod: Pod) -> str:
     if condition is not None and condition.reason in BY_SCHEDULER:
         return condition.message
     # The condition may not have reached the API server.
-    for fact in reversed(scheduler.journal.story(pod.uid)):
-        if isinstance(fact, Refused | Erred):
-            return fact.message
-    return ""
+    fact = scheduler.journal.last((Refused, Erred), pod.uid)
+    return fact.message if fact else ""

@@ -9,7 +9,7 @@ Both draw from the same small vocabulary. Only the strategies need Hypothesis to
 `checks/examples.py` makes of them what `check_plugin` draws from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -142,12 +142,12 @@ def worn_table(nodes: Sequence[Node], pods: Sequence[Pod]) -> NodeTable:
 
 def nodes() -> "SearchStrategy[Node]":
     """Nodes, as `random_node` makes them."""
-    return _drawn(random_node)
+    return _randoms().map(random_node)
 
 
 def pods(*, valid: bool = True) -> "SearchStrategy[Pod]":
     """Pods that wait for a node, as `random_incoming` makes them."""
-    return _drawn(partial(random_incoming, valid=valid))
+    return _randoms().map(partial(random_incoming, valid=valid))
 
 
 def tables() -> "SearchStrategy[NodeTable]":
@@ -156,10 +156,6 @@ def tables() -> "SearchStrategy[NodeTable]":
 
     few = st.integers(0, 6)
     return st.builds(lambda nodes, pods, rng: random_table(rng, nodes, pods), few, few, _randoms())
-
-
-def _drawn(make: Callable[[Random], T]) -> "SearchStrategy[T]":
-    return _randoms().map(make)
 
 
 def _randoms() -> "SearchStrategy[Random]":
