@@ -3,12 +3,7 @@
 from collections.abc import Iterator
 from itertools import count, islice
 
-from moorage.api.meta import (
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorTerm,
-    ObjectMeta,
-)
+from moorage.api.meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm, ObjectMeta
 from moorage.api.node import Taint
 from moorage.api.pod import Affinity, NodeAffinity, Pod, PodSchedulingGate, Toleration
 from moorage.api.quantity import Quantity

@@ -70,10 +70,7 @@ def shape(pods: int, without: Make | None = None) -> Callable[[Make], Shape]:
 
 
 def node(
-    name: str,
-    i: int,
-    taints: tuple[Taint, ...] = (),
-    more: Mapping[str, Quantity] | None = None,
+    name: str, i: int, taints: tuple[Taint, ...] = (), more: Mapping[str, Quantity] | None = None
 ) -> Node:
     """A node in one of three zones; `more` is added to its allocatable resources."""
     allocatable = {**ALLOCATABLE, **(more or {})}

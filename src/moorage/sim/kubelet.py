@@ -20,34 +20,32 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
+from moorage.sim.api_rules import DEFAULT_GRACE_SECONDS
 from moorage.sim.clock import Clock, timestamp
 from moorage.sim.cluster import MemoryCluster
 
 RUN_SECONDS = "moorage.dev/run-seconds"
-DEFAULT_GRACE_SECONDS = 30
 # How long a node may be missing before its pods are removed, as in Kubernetes.
 COLLECT_SECONDS = 40.0
 
 
-class StartPod(Struct, frozen=True):
+class PodAction(Struct, frozen=True):
+    """Something happens to a pod."""
+
+    key: str
+    uid: str
+
+
+class StartPod(PodAction, frozen=True):
     """A bound pod's containers are up."""
 
-    key: str
-    uid: str
 
-
-class FinishPod(Struct, frozen=True):
+class FinishPod(PodAction, frozen=True):
     """A pod has succeeded."""
 
-    key: str
-    uid: str
 
-
-class EndPod(Struct, frozen=True):
+class EndPod(PodAction, frozen=True):
     """A terminating pod's grace period is over."""
-
-    key: str
-    uid: str
 
 
 class CollectPods(Struct, frozen=True):

@@ -16,15 +16,7 @@ from moorage.api.pod import Pod
 from moorage.framework import points
 from moorage.framework.cluster import Cluster
 from moorage.framework.points import Plugin
-from moorage.framework.status import (
-    SUCCESS,
-    Mask,
-    Narrowed,
-    Scores,
-    Status,
-    Verdicts,
-    unresolvable,
-)
+from moorage.framework.status import SUCCESS, Mask, Narrowed, Scores, Status, Verdicts, unresolvable
 from moorage.nodes.table import NodeTable, Rows
 from moorage.testing.builders import make_cluster, make_state
 

@@ -22,10 +22,7 @@ def registered(plugin: Plugin) -> events.Events:
 
 def check_hints(plugin: Plugin, example: Example) -> None:
     """Every hint answers with a Hint, whatever happened."""
-    versions = {
-        events.NODE: _two_versions(example),
-        events.POD: (example.other, example.pod),
-    }
+    versions = {events.NODE: _two_versions(example), events.POD: (example.other, example.pod)}
     for event, hint in registered(plugin).items():
         if hint is None or event.resource not in versions:
             continue
