@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.nodes.zone_order import OLD_REGION, OLD_ZONE, REGION, ZONE, zone_of
+from moorage.nodes.zone_order import BETA_REGION, BETA_ZONE, REGION, ZONE, zone_of
 from moorage.testing import make_node, make_table
 
 
@@ -32,15 +32,15 @@ def test_34_zones_take_turns():
         pytest.param({}, ("", ""), id="none"),
         pytest.param({ZONE: "a"}, ("", "a"), id="zone only"),
         pytest.param({REGION: "r", ZONE: "a"}, ("r", "a"), id="region and zone"),
-        pytest.param({OLD_ZONE: "old"}, ("", "old"), id="35: deprecated only"),
+        pytest.param({BETA_ZONE: "old"}, ("", "old"), id="35: deprecated only"),
         pytest.param(
-            {OLD_ZONE: "old", ZONE: "a"},
+            {BETA_ZONE: "old", ZONE: "a"},
             ("", "old"),
             id="35: the deprecated one wins",
         ),
-        pytest.param({OLD_ZONE: "", ZONE: "a"}, ("", ""), id="35: even if it is empty"),
+        pytest.param({BETA_ZONE: "", ZONE: "a"}, ("", ""), id="35: even if it is empty"),
         pytest.param(
-            {OLD_REGION: "old", REGION: "r", ZONE: "a"},
+            {BETA_REGION: "old", REGION: "r", ZONE: "a"},
             ("old", "a"),
             id="35: region and zone each for itself",
         ),

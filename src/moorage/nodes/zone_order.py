@@ -10,20 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from moorage.api.node import Node
-
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
-OLD_REGION = "failure-domain.beta.kubernetes.io/region"
 
 
 def zone_of(node: Node) -> tuple[str, str]:
     """Region and zone of a node; the deprecated labels override the others."""
     labels = node.labels
-    zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
-    region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
-    return region, zone
+    zone, region = labels.get(ZONE, ""), labels.get(REGION, "")
+    return labels.get(BETA_REGION, region), labels.get(BETA_ZONE, zone)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from moorage import plugin as mp
 
 NOT_ENFORCED = mp.unresolvable("node(s) didn't match scheduler-enforced node affinity")
 NOT_MATCHED = mp.unresolvable("node(s) didn't match Pod's node affinity/selector")
+STATUSES = (mp.SUCCESS, NOT_ENFORCED, NOT_MATCHED)
 CONFLICT = mp.unresolvable("pod affinity terms conflict")
 
 Selector = mp.selectors.Selector
@@ -91,7 +92,7 @@ class NodeAffinity:
             return mp.Verdicts(fits=wanted, otherwise=NOT_MATCHED)
         enforced = mp.node_terms.matching_any(self._enforced.terms, table)
         codes = np.where(enforced, np.where(wanted, 0, 2), 1)
-        return mp.Verdicts(codes=codes, status_of=_reason)
+        return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         preferred = _node_affinity(pod).preferred
@@ -198,10 +199,6 @@ def named_nodes(required: mp.NodeSelector | None) -> frozenset[str] | None:
             return None
         names |= reduce(and_, lists)
     return names
-
-
-def _reason(code: int) -> mp.Status:
-    return NOT_ENFORCED if code == 1 else NOT_MATCHED
 
 
 def _meeting(required: Required, table: mp.Rows) -> mp.Mask:

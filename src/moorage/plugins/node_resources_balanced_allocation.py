@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
+from moorage.plugins.node_resources_fit.scoring import is_scored
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-UNSCALED = ("cpu", "memory", "ephemeral-storage")
 UNCHANGED = 75
 ADDED = mp.StateKey["AddedAmounts"]("NodeResourcesBalancedAllocation.added")
 # Sums of whole numbers about as large as this are the same in floats.
@@ -55,7 +55,7 @@ class NodeResourcesBalancedAllocation:
     def prepare(self, template: mp.PodTemplate) -> "AddedAmounts":
         added = self.reads(template.exemplar)
         is_some = any(amount for _, amount in added)
-        known = AddedAmounts.of([each for each in added if _counts(*each)], is_some=is_some)
+        known = AddedAmounts.of([each for each in added if is_scored(*each)], is_some=is_some)
         template.compiled[self._slot] = known
         return known
 
@@ -133,11 +133,6 @@ def base_column(resources: tuple[str, ...]) -> mp.UsageColumn:
     """The column of what scores are counted from."""
     base = Base(resources)
     return mp.UsageColumn("base", read=base.read, read_all=base.read_all)
-
-
-def _counts(resource: str, amount: int) -> bool:
-    """Whether a resource is scored: one that only some pods request counts for these pods."""
-    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
 def _fraction(requested: int, capacity: float) -> float:

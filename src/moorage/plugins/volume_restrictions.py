@@ -45,9 +45,7 @@ class VolumeRestrictions:
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        if not state.template.usage.has_volumes:
-            return mp.SKIP
-        disks = frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
+        disks = conflicting_uses(pod)
         once = set()
         for name in named_claims(pod):
             claim = state.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -88,8 +86,7 @@ class VolumeRestrictions:
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         if rejection.reason in NO_DISK.reasons:
-            volumes = rejection.pod.spec.volumes
-            exclusive = {use for volume in volumes for use in mp.volumes.in_conflict(volume)}
+            exclusive = conflicting_uses(rejection.pod)
             held = [
                 f"{' '.join(use[:2])} by {other.key} on {node.name}"
                 for node in rejection.nodes
@@ -119,6 +116,11 @@ class VolumeRestrictions:
 
 
 STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
+
+
+def conflicting_uses(pod: mp.Pod) -> frozenset[mp.volumes.Use]:
+    """The uses by other pods that conflict with a pod's volumes on the same node."""
+    return frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
 
 
 def named_claims(pod: mp.Pod) -> list[str]:
@@ -151,9 +153,8 @@ def _shared(exclusive: ExclusiveVolumes, other: mp.Pod) -> int:
 def frees_a_volume(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
     if old.namespace != pod.namespace:
         return mp.Hint.QUEUE_SKIP
-    exclusive = {use for volume in pod.spec.volumes for use in mp.volumes.in_conflict(volume)}
-    exclusive.update(mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod))
-    frees = not exclusive.isdisjoint(mp.volumes.uses_of(old))
+    claims = {mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod)}
+    frees = not (conflicting_uses(pod) | claims).isdisjoint(mp.volumes.uses_of(old))
     return mp.Hint.QUEUE if frees else mp.Hint.QUEUE_SKIP
 
 

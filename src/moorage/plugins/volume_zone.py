@@ -7,6 +7,10 @@ with the node's new label, but not the other way round.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from functools import reduce
+from operator import and_
+
+import numpy as np
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
@@ -43,8 +47,6 @@ class VolumeZone:
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        if not state.template.usage.has_volumes:
-            return mp.SKIP
         requirements: dict[Requirement, None] = {}
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:
@@ -73,20 +75,16 @@ class VolumeZone:
         return mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        fits = None
+        fits = np.ones(len(table), dtype=np.bool_)
         for requirement in state[ZONE_REQUIREMENTS]:
             here = table.meets(requirement)
             newer = LABELS[requirement.key]
             if newer is not None:
                 instead = table.meets(Requirement(newer, "In", requirement.values))
                 here = here | instead & table.meets(Requirement(requirement.key, "DoesNotExist"))
-            fits = here if fits is None else fits & here
-        assert fits is not None, "a pod without such labels is skipped"
+            fits &= here
         if not table.all_of(fits):
-            zoneless = table.meets(ABSENT[0])
-            for absent in ABSENT[1:]:
-                zoneless = zoneless & table.meets(absent)
-            fits = fits | zoneless
+            fits |= reduce(and_, map(table.meets, ABSENT))
         return mp.Verdicts(fits=fits, otherwise=ELSEWHERE)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:

@@ -8,13 +8,13 @@ candidates that are equal in all criteria the one that was visited first is chos
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.default_preemption.results import HELPS, DryRunResults, figures
+from moorage.plugins.default_preemption.results import HELPS, VIOLATIONS, DryRunResults, figures
 
 # Up to so many rows are tried one by one, without array operations.
 FEW = 8
@@ -52,7 +52,7 @@ def find(
         start, size = start + size, 2 * size
         dry_run(visited[~results.known[visited]])
         found = visited[results.codes[visited] == HELPS]
-        violates = results.violations[found] > 0
+        violates = results.figures[VIOLATIONS, found] > 0
         end = _end(violates, len(harmless), len(harmful), needed)
         harmless += found[:end][~violates[:end]].tolist()
         harmful += found[:end][violates[:end]].tolist()
@@ -81,27 +81,20 @@ class Choice(NamedTuple):
 
 def choose_row(rows: mp.RowArray, results: DryRunResults) -> Choice:
     """The best of some rows, all of which are candidates."""
-    return _best(
-        results.violations[rows],
-        results.top_priority[rows],
-        results.priority_sum[rows],
-        results.victim_count[rows],
-        -results.started_at[rows],
-    )
+    return _best(results.figures[:, rows])
 
 
 def choose(candidates: Sequence[mp.Candidate]) -> Choice:
     """The best of candidates whose victims a reviewer may have changed."""
-    columns = np.array([figures(each) for each in candidates], dtype=object).T
-    return _best(*(column.astype(np.int64) for column in columns[:4]), -columns[4].astype(float))
+    return _best(np.array([figures(each) for each in candidates], dtype=np.float64).T)
 
 
-def _best(*columns: NDArray[Any]) -> Choice:
-    left = np.arange(len(columns[0]))
+def _best(compared: NDArray[np.float64]) -> Choice:
+    left = np.arange(compared.shape[1])
     if len(left) == 1:
         return Choice(0, ONLY)
-    for column, reason in zip(columns, REASONS, strict=True):
-        found = column[left]
+    for line, reason in zip(compared, REASONS, strict=True):
+        found = line[left]
         left = left[found == found.min()]
         if len(left) == 1:
             return Choice(int(left[0]), reason)

@@ -106,8 +106,10 @@ class DryRun:
         top = priorities[np.arange(len(rows)), victim.argmax(axis=1)]
         on_top = victim & (priorities == top[:, None])
         started_at = np.where(on_top, self.pods.started_at[rows, :width], np.inf)
-        results.violations[rows] = (victim & violating).sum(axis=1)
-        results.top_priority[rows] = top
-        results.priority_sum[rows] = np.where(victim, priorities + OFFSET, 0).sum(axis=1)
-        results.victim_count[rows] = victim.sum(axis=1)
-        results.started_at[rows] = started_at.min(axis=1, initial=np.inf)
+        results.figures[:, rows] = (
+            (victim & violating).sum(axis=1),
+            top,
+            np.where(victim, priorities + OFFSET, 0).sum(axis=1),
+            victim.sum(axis=1),
+            -started_at.min(axis=1, initial=np.inf),
+        )

@@ -186,11 +186,7 @@ def _is_preempted(pod: mp.Pod) -> bool:
 def _chosen(found: Sequence[mp.Candidate], choice: Choice) -> mp.PostFiltered:
     best = found[choice.position]
     return mp.PostFiltered(
-        mp.SUCCESS,
-        nominated=best.node,
-        victims=best.victims,
-        candidates=found,
-        why=choice.why,
+        mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=choice.why
     )
 
 

@@ -6,7 +6,6 @@ takes a few array operations. The victims themselves are looked up for the chose
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from itertools import islice
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -19,6 +18,8 @@ from moorage.plugins.default_preemption.victims import Budgets, Violated
 
 # The code of a row where preemption helps.
 HELPS = 0
+# The line of figures with the number of violated budgets.
+VIOLATIONS = 0
 # Instead of a block's index, for a row that was tried by itself.
 NO_BLOCK = -1
 MOST_BLOCKS = 64
@@ -55,12 +56,8 @@ class DryRunResults:
         self.known: mp.Mask = np.zeros(capacity, dtype=np.bool_)
         # HELPS, or an index into the statuses.
         self.codes: Ints = np.zeros(capacity, dtype=np.int64)
-        # What candidates are compared by, in this order; see `candidates`.
-        self.violations: Ints = np.zeros(capacity, dtype=np.int64)
-        self.top_priority: Ints = np.zeros(capacity, dtype=np.int64)
-        self.priority_sum: Ints = np.zeros(capacity, dtype=np.int64)
-        self.victim_count: Ints = np.zeros(capacity, dtype=np.int64)
-        self.started_at: NDArray[np.float64] = np.zeros(capacity)
+        # What candidates are compared by, a line each, as in `figures`.
+        self.figures: NDArray[np.float64] = np.zeros((5, capacity))
         # The victims: of a row that was tried by itself, or of a block of rows.
         self._candidates: dict[int, mp.Candidate] = {}
         self._blocks: list[BlockVictims] = []
@@ -95,13 +92,7 @@ class DryRunResults:
         self.codes[row] = HELPS
         self._candidates[row] = outcome
         self._block_of[row] = NO_BLOCK
-        (
-            self.violations[row],
-            self.top_priority[row],
-            self.priority_sum[row],
-            self.victim_count[row],
-            self.started_at[row],
-        ) = figures(outcome)
+        self.figures[:, row] = figures(outcome)
 
     def record_rejected(self, rows: mp.RowArray, status: mp.Status) -> None:
         """Store the result of rows where preemption does not help."""
@@ -153,12 +144,16 @@ class Candidates(Sequence[mp.Candidate]):
 
 
 def figures(candidate: mp.Candidate) -> tuple[int, int, int, int, float]:
-    """What a candidate is compared by: violations, top priority, sum, number, start."""
+    """What a candidate is compared by, where less is better.
+
+    Violations, top priority, sum of priorities, number of victims, and the earliest start of those
+    with the top priority, negated.
+    """
     leaving = candidate.victims
     total = sum(victim.priority + OFFSET for victim in leaving)
     highest = max(victim.priority for victim in leaving)
     started = min(sorted_pods.started_at(v) for v in leaving if v.priority == highest)
-    return candidate.violations, leaving[0].priority, total, len(leaving), started
+    return candidate.violations, leaving[0].priority, total, len(leaving), -started
 
 
 class TemplateResults:
@@ -227,10 +222,8 @@ class PreemptionCache:
         if cached is None or cached.cluster is not state.cluster:
             cached = TemplateResults(state.cluster)
             most = max(CACHE_BYTES // (BYTES_PER_ROW * state.table.capacity), FEWEST_CACHED)
-            for oldest in list(
-                islice(self._by_template, max(len(self._by_template) - most + 1, 0))
-            ):
-                del self._by_template[oldest]
+            while len(self._by_template) >= most:
+                del self._by_template[next(iter(self._by_template))]
         self._by_template[serial] = cached  # The least recently used is evicted first.
         return cached
 

@@ -105,13 +105,8 @@ class AffinityCounts:
     @classmethod
     def of(cls, template: TemplateTerms, filter_views: FilterViews) -> "AffinityCounts":
         """The counts as they are now."""
-        return cls(
-            template,
-            filter_views,
-            TopologyCounts(filter_views.affinity),
-            TopologyCounts(filter_views.anti),
-            TopologyCounts(filter_views.existing),
-        )
+        views = (filter_views.affinity, filter_views.anti, filter_views.existing)
+        return cls(template, filter_views, *[TopologyCounts(each) for each in views])
 
     def clone(self) -> "AffinityCounts":
         """A copy to correct."""

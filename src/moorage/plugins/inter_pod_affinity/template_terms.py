@@ -50,37 +50,17 @@ class ScoreViews:
         self.views = [*self.weighted_views, *required]
 
 
+@dataclass(slots=True)
 class MatchingTerms:
     """The terms of pods on nodes that match a template, and the views made from them."""
 
-    __slots__ = (
-        "filter_views",
-        "namespace_labels",
-        "namespaces_version",
-        "others",
-        "score_views",
-        "terms_seen",
-    )
-
-    def __init__(self, template: "TemplateTerms", cluster: mp.Cluster) -> None:
-        terms = cluster.table.placements.terms
-        self.namespaces_version = cluster.version_of(mp.Namespace)
-        self.namespace_labels = labels_of(template.namespace, cluster)
-        self.terms_seen = len(terms.all)
-        self.others = terms.matching(template.namespace, template.labels, self.namespace_labels)
-        self.filter_views: FilterViews | None = None
-        self.score_views: ScoreViews | None = None
-
-    def add_new(self, template: "TemplateTerms", placements: mp.Placements) -> None:
-        """Add the terms that were not known before."""
-        terms = placements.terms
-        newer = terms.matching(
-            template.namespace, template.labels, self.namespace_labels, self.terms_seen
-        )
-        self.terms_seen = len(terms.all)
-        if newer:
-            self.others += newer
-            self.filter_views = self.score_views = None
+    namespaces_version: int
+    namespace_labels: Mapping[str, str]
+    # How many terms of pods on nodes were compared; None before the first time.
+    terms_seen: int | None = None
+    others: list[mp.TermCounter] = field(default_factory=list)
+    filter_views: FilterViews | None = None
+    score_views: ScoreViews | None = None
 
 
 class TemplateTerms:
@@ -115,13 +95,18 @@ class TemplateTerms:
 
     def matching_terms(self, cluster: mp.Cluster) -> MatchingTerms:
         """The terms of pods on nodes that match this template, up to date."""
-        placements = cluster.table.placements
+        placements, version = cluster.table.placements, cluster.version_of(mp.Namespace)
         found: MatchingTerms | None = placements.notes.get(self)
-        if found is None or found.namespaces_version != cluster.version_of(mp.Namespace):
-            found = MatchingTerms(self, cluster)
+        if found is None or found.namespaces_version != version:
+            found = MatchingTerms(version, labels_of(self.namespace, cluster))
             placements.note(self, found)
-        elif found.terms_seen != len(placements.terms.all):
-            found.add_new(self, placements)
+        terms, seen = placements.terms, found.terms_seen
+        if seen != len(terms.all):
+            newer = terms.matching(self.namespace, self.labels, found.namespace_labels, seen)
+            found.terms_seen = len(terms.all)
+            if newer:
+                found.others += newer
+                found.filter_views = found.score_views = None
         return found
 
     def filter_views(self, cluster: mp.Cluster) -> FilterViews:

@@ -15,6 +15,8 @@ from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import filtering, scoring
 from moorage.plugins.node_resources_fit.filtering import FilterRequest
 from moorage.plugins.node_resources_fit.scoring import (
+    DEFAULTED,
+    UNSCALED,
     ResourceScorer,
     ScoredRequest,
     ScoredResource,
@@ -23,10 +25,6 @@ from moorage.plugins.node_resources_fit.scoring import (
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
 HEAVIEST = 100
-# Pods that state nothing of these count on their node with the containers' defaults.
-DEFAULTED = ("cpu", "memory")
-# All other resources are scalars.
-UNSCALED = (*DEFAULTED, "ephemeral-storage")
 
 FILTER_REQUEST = mp.StateKey[FilterRequest]("NodeResourcesFit.filter_request")
 SCORED_REQUEST = mp.StateKey[ScoredRequest]("NodeResourcesFit.scored_request")
@@ -159,7 +157,7 @@ class NodeResourcesFit:
         each = tuple(
             (scored, amount)
             for scored, amount in zip(self._scored, amounts, strict=True)
-            if _counts(scored.resource, amount)
+            if scoring.is_scored(scored.resource, amount)
         )
         weights = ScoringWeights.of(tuple(scored for scored, _ in each))
         return ScoredRequest(weights, tuple(amount for _, amount in each), each)
@@ -176,11 +174,6 @@ class NodeResourcesFit:
             mp.ClusterEvent.NODE_ADD: after_node_change,
             mp.ClusterEvent.UPDATE_NODE_ALLOCATABLE: after_node_change,
         }
-
-
-def _counts(resource: str, amount: int) -> bool:
-    """Whether a resource is scored: one that only some pods request counts for these pods."""
-    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
 def _scored(resources: tuple[mp.ResourceSpec, ...]) -> tuple[ScoredResource, ...]:

@@ -8,7 +8,7 @@ LARGEST: a percentage that is not whole is further from the next one than any ro
 """
 
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,36 +22,43 @@ Floats = NDArray[np.float64]
 Ratings = NDArray[np.int32]
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
+# Pods that state nothing of these count on their node with the containers' defaults.
+DEFAULTED = ("cpu", "memory")
+# All other resources are scalars.
+UNSCALED = (*DEFAULTED, "ephemeral-storage")
+
 # 2^46: the quotient of a hundred times as much by it is a float to within 2^-47.
 LARGEST = 1 << 46
 
 
-class ResourceScorer(Protocol):
+class ResourceScorer:
     """One way to score; the forms for many nodes may overwrite their first array."""
 
     # Whether a rating of 0 takes part in the mean, or is left out as if there were no resource.
-    counts_zero: ClassVar[bool]
+    counts_zero: ClassVar[bool] = True
 
     def rate(self, requested: int, allocatable: int) -> int:
         """The rating of one node, which offers some of the resource."""
+        raise NotImplementedError
 
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         """The ratings of many; 0 where a node offers nothing."""
+        raise NotImplementedError
 
     def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings | None:
         """The same by what is left, a hundred times as much, where every node offers some.
 
         None if there is no such form.
         """
+        return None
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         """The score for a weighted sum of ratings."""
+        return _whole(total, weights)
 
 
-class LeastAllocated:
+class LeastAllocated(ResourceScorer):
     """The emptier the better: spreads pods."""
-
-    counts_zero: ClassVar[bool] = True
 
     def rate(self, requested: int, allocatable: int) -> int:
         return 0 if requested > allocatable else (allocatable - requested) * 100 // allocatable
@@ -66,14 +73,9 @@ class LeastAllocated:
             np.maximum(left, 0.0, out=left)  # To look is quicker than to cut off.
         return left.astype(np.int32)  # Half as wide is half the work.
 
-    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
-        return _whole(total, weights)
 
-
-class MostAllocated:
+class MostAllocated(ResourceScorer):
     """The fuller the better: packs pods."""
-
-    counts_zero: ClassVar[bool] = True
 
     def rate(self, requested: int, allocatable: int) -> int:
         return 100 if requested > allocatable else requested * 100 // allocatable
@@ -87,14 +89,11 @@ class MostAllocated:
         requested /= offers.divisors
         return requested.astype(np.int32)
 
-    def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
-        return _whole(total, weights)
 
-
-class RequestedToCapacityRatio:
+class RequestedToCapacityRatio(ResourceScorer):
     """The score of a configured shape for that utilization."""
 
-    counts_zero: ClassVar[bool] = False
+    counts_zero = False
 
     def __init__(self, points: tuple[mp.UtilizationShapePoint, ...]) -> None:
         if not points:
@@ -112,9 +111,6 @@ class RequestedToCapacityRatio:
         ratings = self._ratings_array.take(utilization, mode="clip")  # "clip" is the fast mode
         ratings *= allocatable > 0
         return ratings
-
-    def rate_floats(self, left: Floats, offers: mp.Allocatable) -> None:
-        return None
 
     def mean(self, total: IntOrInts, weights: IntOrInts | int) -> IntOrInts:
         return _whole(2 * total + weights, 2 * weights)  # to the nearest, halves up
@@ -145,6 +141,11 @@ def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
         return part // whole
     with np.errstate(divide="ignore"):
         return part // whole
+
+
+def is_scored(resource: str, amount: int) -> bool:
+    """Whether a resource is scored: one that only some pods request counts for these pods."""
+    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
 class ScoredResource(NamedTuple):

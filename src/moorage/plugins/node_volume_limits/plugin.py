@@ -55,8 +55,6 @@ class NodeVolumeLimits:
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        if not state.template.usage.has_volumes:
-            return mp.SKIP
         if not any(map(csi_volumes.may_count, pod.spec.volumes)):
             return mp.SKIP
         state[POD_VOLUMES] = PodVolumes(

@@ -23,11 +23,7 @@ from moorage.plugins.pod_topology_spread.constraints import (
 )
 from moorage.plugins.pod_topology_spread.filtering import DomainCounts, FilterToken, HardConstraints
 from moorage.plugins.pod_topology_spread.scoring import FewestBest, SpreadScores
-from moorage.plugins.pod_topology_spread.views import (
-    ConstraintSet,
-    Defaults,
-    TemplateConstraints,
-)
+from moorage.plugins.pod_topology_spread.views import ConstraintSet, Defaults, TemplateConstraints
 
 HARD_CONSTRAINTS = mp.StateKey[HardConstraints]("PreFilterPodTopologySpread")
 SCORES = mp.StateKey[SpreadScores]("PreScorePodTopologySpread")
@@ -54,7 +50,6 @@ class PodTopologySpread:
             else msgspec.convert(tuple(default_constraints), tuple[Stated, ...])
         )
         self._defaults = Defaults(stated, require_all=not system)
-        self._hints = Hints(stated)
         # Templates are shared by profiles, whose defaults may differ.
         self._slot = f"{self.name} {msgspec.json.encode(stated).decode()}"
 
@@ -127,56 +122,19 @@ class PodTopologySpread:
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return filtering.explain(rejection)
 
-    # Requeueing
+    # Requeueing: of all constraints, only hard ones matter
 
     def events_to_register(self) -> mp.Events:
-        pod_change, node_change = self._hints.pod_change, self._hints.node_change
         return {
-            mp.ClusterEvent.POD_ADD: pod_change,
-            mp.ClusterEvent.UPDATE_POD_LABEL: pod_change,
-            mp.ClusterEvent.UPDATE_POD_TOLERATION: pod_change,
-            mp.ClusterEvent.POD_DELETE: pod_change,
-            mp.ClusterEvent.NODE_ADD: node_change,
-            mp.ClusterEvent.NODE_DELETE: node_change,
-            mp.ClusterEvent.UPDATE_NODE_LABEL: node_change,
-            mp.ClusterEvent.UPDATE_NODE_TAINT: node_change,
+            mp.ClusterEvent.POD_ADD: self.pod_change,
+            mp.ClusterEvent.UPDATE_POD_LABEL: self.pod_change,
+            mp.ClusterEvent.UPDATE_POD_TOLERATION: self.pod_change,
+            mp.ClusterEvent.POD_DELETE: self.pod_change,
+            mp.ClusterEvent.NODE_ADD: self.node_change,
+            mp.ClusterEvent.NODE_DELETE: self.node_change,
+            mp.ClusterEvent.UPDATE_NODE_LABEL: self.node_change,
+            mp.ClusterEvent.UPDATE_NODE_TAINT: self.node_change,
         }
-
-    def _group(self, action: str, state: mp.CycleState) -> ConstraintSet:
-        return self._constraints(state.template).group(action, state.cluster)
-
-    def _constraints(self, template: mp.PodTemplate) -> TemplateConstraints:
-        known: TemplateConstraints | None = template.compiled.get(self._slot)
-        if known is None:
-            known = template.compiled[self._slot] = TemplateConstraints(
-                template.exemplar, self._defaults
-            )
-        return known
-
-
-class HintConstraint(NamedTuple):
-    """The part of a hard constraint that a hint reads; `selector` is None if it is unknown."""
-
-    topology_key: str
-    selector: mp.selectors.Selector | None
-    honors_taints: bool
-
-    def is_changed_by(self, one: dict[str, str], other: dict[str, str]) -> bool:
-        """Whether a change of labels adds a pod to the selected ones, or removes it."""
-        return self.selector is None or self.selector.matches(one) != self.selector.matches(other)
-
-    def selects(self, labels: dict[str, str]) -> bool:
-        return self.selector is None or self.selector.matches(labels)
-
-
-class Hints(NamedTuple):
-    """Hint functions, with the default constraints of the profile. Only hard constraints matter.
-
-    The selector of default constraints comes from services and controllers, which a hint cannot
-    read; so any pod of the namespace may be one that it selects.
-    """
-
-    defaults: tuple[Stated, ...]
 
     def pod_change(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
         """A pod was added or deleted, or its labels or tolerations changed."""
@@ -204,15 +162,46 @@ class Hints(NamedTuple):
             helps |= moved or old.spec.taints != new.spec.taints
         return mp.Hint.QUEUE if helps else mp.Hint.QUEUE_SKIP
 
-    def _hard(self, pod: mp.Pod) -> tuple[HintConstraint, ...]:
+    def _hard(self, pod: mp.Pod) -> "tuple[HintConstraint, ...]":
+        """The hard constraints of a pod, its own or those of the profile.
+
+        The selector of the profile's comes from services and controllers, which a hint cannot read;
+        so any pod of the namespace may be one that it selects.
+        """
         own = pod.spec.topology_spread_constraints
         if own:
             return _parsed(_encode((own, pod.labels)))
         return tuple(
             HintConstraint(each.topology_key, None, each.node_taints_policy == HONOR)
-            for each in self.defaults
+            for each in self._defaults.stated
             if each.when_unsatisfiable == HARD
         )
+
+    def _group(self, action: str, state: mp.CycleState) -> ConstraintSet:
+        return self._constraints(state.template).group(action, state.cluster)
+
+    def _constraints(self, template: mp.PodTemplate) -> TemplateConstraints:
+        known: TemplateConstraints | None = template.compiled.get(self._slot)
+        if known is None:
+            known = template.compiled[self._slot] = TemplateConstraints(
+                template.exemplar, self._defaults
+            )
+        return known
+
+
+class HintConstraint(NamedTuple):
+    """The part of a hard constraint that a hint reads; `selector` is None if it is unknown."""
+
+    topology_key: str
+    selector: mp.selectors.Selector | None
+    honors_taints: bool
+
+    def is_changed_by(self, one: dict[str, str], other: dict[str, str]) -> bool:
+        """Whether a change of labels adds a pod to the selected ones, or removes it."""
+        return self.selector is None or self.selector.matches(one) != self.selector.matches(other)
+
+    def selects(self, labels: dict[str, str]) -> bool:
+        return self.selector is None or self.selector.matches(labels)
 
 
 # Hints are called for the same few pods after every change.

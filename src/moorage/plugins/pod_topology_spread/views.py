@@ -5,7 +5,7 @@ from services and controllers, so they are parsed again when these change. The v
 through the placements, which drop views that are not used.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -106,26 +106,19 @@ class ConstraintViews:
         """What divides nodes into groups of equal score."""
         return self.pods_per_row if self.per_row else self.nodes.column
 
-    def used(self) -> Iterator[Used]:
+    def used(self) -> list[Used]:
         """The views to keep."""
-        yield self.eligibility
-        if self.pods is not None:
-            yield self.pods
-        if self.pods_per_row is not None:
-            yield self.pods_per_row
+        views = (self.eligibility, self.pods, self.pods_per_row)
+        return [view for view in views if view is not None]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class ConstraintSet:
     """The constraints for one action."""
 
-    __slots__ = ("_per_row", "constraints", "require_all")
-
-    def __init__(
-        self, parsed: tuple[Constraint, ...], *, require_all: bool = True, per_row: bool = False
-    ) -> None:
-        self.constraints = parsed
-        self.require_all = require_all
-        self._per_row = per_row
+    constraints: tuple[Constraint, ...]
+    require_all: bool = True
+    per_row: bool = False
 
     def counted(self, placements: mp.Placements) -> list[ConstraintViews]:
         """The constraints with their views."""
@@ -145,7 +138,7 @@ class ConstraintSet:
         eligibility = placements.eligibility(inclusion)
         all_nodes = placements.nodes(EVERY_NODE, key)
         nodes, feasible_domains = eligibility.nodes(all_nodes.column), FeasibleDomains(all_nodes)
-        per_row = self._per_row and key == HOSTNAME
+        per_row = self.per_row and key == HOSTNAME
         counted = ConstraintViews(
             constraint, eligibility, nodes, all_nodes, feasible_domains, per_row
         )
@@ -170,7 +163,6 @@ class TemplateConstraints:
         self._pod = pod
         self._stated = pod.spec.topology_spread_constraints
         self._defaults = defaults
-        self._default_actions = defaults.actions
         self._selector = DefaultSelector(pod)
         self._groups: dict[str, ConstraintSet] = {}
 
@@ -181,28 +173,23 @@ class TemplateConstraints:
     def group(self, action: str, cluster: mp.Cluster) -> ConstraintSet:
         """The constraints for an action; a selector that does not parse raises."""
         if not self._stated:
-            if action not in self._default_actions:
+            if action not in self._defaults.actions:
                 return NO_CONSTRAINTS
             if self._selector.refresh(cluster):
                 self._groups.clear()
         group = self._groups.get(action)
         if group is None:
-            group = self._groups[action] = (
-                self._own(action) if self._stated else self._default(action)
-            )
+            group = self._groups[action] = self._parse(action)
         return group
 
-    def _own(self, action: str) -> ConstraintSet:
-        parsed = constraints.parse(self._pod, self._stated, action)
-        return ConstraintSet(parsed, per_row=action != HARD)
-
-    def _default(self, action: str) -> ConstraintSet:
-        selector = self._selector.current
-        if selector.is_empty:
-            return NO_CONSTRAINTS
-        require_all = self._defaults.require_all
-        stated = self._defaults.stated
+    def _parse(self, action: str) -> ConstraintSet:
+        stated, selector, require_all = self._stated, None, True
+        if not stated:
+            stated, selector = self._defaults.stated, self._selector.current
+            require_all = self._defaults.require_all
+            if selector.is_empty:
+                return NO_CONSTRAINTS
         parsed = constraints.parse(
             self._pod, stated, action, selector=selector, require_all=require_all
         )
-        return ConstraintSet(parsed, require_all=require_all, per_row=action != HARD)
+        return ConstraintSet(parsed, require_all, per_row=action != HARD)

@@ -119,15 +119,11 @@ def masks(cluster: mp.Cluster) -> AccessibleMasks:
 
 
 def _mask(nodes: AccessibleNodes, table: mp.NodeTable) -> mp.Mask:
+    every = np.ones(table.capacity, dtype=np.bool_)
     if nodes.terms is None:
-        return np.ones(table.capacity, dtype=np.bool_)
-    held = [_term_mask(term, table) for term in nodes.terms]
-    return reduce(or_, held) if held else np.zeros(table.capacity, dtype=np.bool_)
-
-
-def _term_mask(term: Term, table: mp.NodeTable) -> mp.Mask:
-    met = [table.meets(requirement) for requirement in term]
-    return reduce(and_, met) if met else np.ones(table.capacity, dtype=np.bool_)
+        return every
+    terms = [reduce(and_, map(table.meets, term), every) for term in nodes.terms]
+    return reduce(or_, terms, ~every)
 
 
 class MigratedRows:

@@ -59,8 +59,6 @@ class VolumeBinding:
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        if not state.template.usage.has_volumes:
-            return mp.SKIP
         claims = read_claims(state.cluster, pod)
         if isinstance(claims, mp.Status):
             return claims
