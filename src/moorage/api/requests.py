@@ -19,6 +19,8 @@ Amounts = dict[str, int]
 HostPort = tuple[str, str, int]
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+# All other resources are scalars.
+UNSCALED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 ANY_IP = "0.0.0.0"
 
 NO_DEFAULTS: Mapping[str, int] = {}
@@ -47,6 +49,11 @@ def is_scalar(resource: str) -> bool:
         or "kubernetes.io/" in resource
         or is_extended(resource)
     )
+
+
+def is_scored(resource: str, amount: int) -> bool:
+    """Whether a resource is scored: one that only some pods request counts for these pods."""
+    return resource in UNSCALED or (is_scalar(resource) and amount != 0)
 
 
 def has_pod_level_form(resource: str) -> bool:

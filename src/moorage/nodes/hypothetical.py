@@ -121,13 +121,11 @@ class HypotheticalRows(TableSlice):
         for at in zip(*np.nonzero(numbers), strict=True):
             taken = book.ports(int(numbers[at]))
             if taken:
-                used = self._used_ports(int(at[0]))
+                index = int(at[0])
+                if index not in self._ports:
+                    self._ports[index] = set(self._table.ports.of_row(int(self.rows[index])))
+                used = self._ports[index]
                 used.update(taken) if sign > 0 else used.difference_update(taken)
-
-    def _used_ports(self, index: int) -> set[HostPort]:
-        if index not in self._ports:
-            self._ports[index] = set(self._table.ports.of_row(int(self.rows[index])))
-        return self._ports[index]
 
     @property
     def pod_count(self) -> Ints:

@@ -7,9 +7,8 @@ kube-scheduler. An address of 0.0.0.0 conflicts with every address of that proto
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
+from moorage.api.requests import ANY_IP
 from moorage.nodes.usage import HostPort
-
-ANY_IP = "0.0.0.0"
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from moorage.nodes.interning import Mask
 from moorage.nodes.resources import ZEROS, Floats, Ints, ResourceColumns, Zeros
 
 if TYPE_CHECKING:
-    from moorage.nodes.resource_table import ResourceTable
+    from moorage.nodes.table import NodeTable
 
 # The number of resources with a kept bound.
 MOST_BOUNDS = 16
@@ -73,7 +73,7 @@ class FloatLines:
     # Requested and allocatable amounts by row, once every resource has a column.
     _sources: list[tuple[Amounts, Amounts | None]] | None = None
 
-    def current(self, table: "ResourceTable") -> Floats:
+    def current(self, table: "NodeTable") -> Floats:
         """The array, up to date; callers must not write to it."""
         cursor = self._cursor
         if cursor.position != table.changes.position:
@@ -89,14 +89,14 @@ class FloatLines:
             cursor.commit()
         return self._values
 
-    def _write(self, table: "ResourceTable", rows: slice | np.ndarray) -> None:
+    def _write(self, table: "NodeTable", rows: slice | np.ndarray) -> None:
         for line, (resource, defaulted) in enumerate(self._resources):
             amounts = table.requested_of(defaulted=defaulted)[resource][rows]
             if self._free:
                 amounts = table.allocatable_columns[resource][rows] - amounts
             self._values[line, rows] = amounts * self._factor
 
-    def _write_few(self, table: "ResourceTable", rows: Sequence[int]) -> None:
+    def _write_few(self, table: "NodeTable", rows: Sequence[int]) -> None:
         values, factor = self._values, self._factor
         for line, (requested, allocatable) in enumerate(self._sources or self._find_sources(table)):
             for row in rows:
@@ -105,7 +105,7 @@ class FloatLines:
                     amount = allocatable[row] - amount
                 values[line, row] = amount * factor
 
-    def _find_sources(self, table: "ResourceTable") -> list[tuple[Amounts, Amounts | None]]:
+    def _find_sources(self, table: "NodeTable") -> list[tuple[Amounts, Amounts | None]]:
         sources: list[tuple[Amounts, Amounts | None]] = []
         for resource, defaulted in self._resources:
             requested = table.requested_of(defaulted=defaulted).values.get(resource, ZEROS)
@@ -129,7 +129,7 @@ class FreeBounds:
         self._bounds: dict[tuple[str, bool], FreeBound] = {}
 
     def all_have(
-        self, resources: CountedResources, amounts: Sequence[int], table: "ResourceTable"
+        self, resources: CountedResources, amounts: Sequence[int], table: "NodeTable"
     ) -> bool:
         """Whether every node has so much free."""
         if self._cursor.position != table.changes.position:
@@ -148,7 +148,7 @@ class FreeBounds:
                     return False
         return True
 
-    def _follow(self, table: "ResourceTable") -> None:
+    def _follow(self, table: "NodeTable") -> None:
         rows = self._cursor.changed()
         if rows is None or len(rows) > FEW_ROWS:
             self._bounds.clear()
@@ -181,7 +181,7 @@ class FreeBound:
     requested: list[int] | Ints | None = None
     allocatable: list[int] | None = None
 
-    def compute(self, table: "ResourceTable") -> None:
+    def compute(self, table: "NodeTable") -> None:
         """Compute the bound from all rows."""
         resource = self.resource
         if resource == PODS:  # Every pod takes one.

@@ -9,7 +9,7 @@ The cache is the only writer. Plugins read, with the same methods on the whole t
 `TableSlice` of a few rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,28 +20,32 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
-from moorage.nodes.changes import RowLog
+from moorage.nodes.changes import Cursor, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
-from moorage.nodes.resource_table import ResourceRows, ResourceTable
+from moorage.nodes.resource_views import Allocatable, CountedResources, FloatLines, FreeBounds
+from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
 from moorage.nodes.volumes import Use, VolumeUses
 from moorage.nodes.zone_order import ZoneOrder
 
 SMALLEST = 64
+# The number of float arrays that are kept.
+MOST_LINES = 16
 NO_NAME = NodeName("")
 
 
-class Rows(ResourceRows):
+class Rows:
     """Several rows, as plugins read them; every array has an entry per row."""
 
     __slots__ = ()
 
     _table: "NodeTable"
+    _index: Any
 
     def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
         """A column that a plugin declared."""
@@ -51,6 +55,57 @@ class Rows(ResourceRows):
         else:
             values = self._table.column(column)[self._index]
         return values
+
+    def __len__(self) -> int:
+        return len(self.active)
+
+    @property
+    def active(self) -> Mask:
+        """Rows that have a node."""
+        active: Mask = self._table.active_rows[self._index]
+        return active
+
+    @property
+    def pod_count(self) -> Ints:
+        """Number of pods on each node."""
+        counts: Ints = self._table.pod_counts[self._index]
+        return counts
+
+    def allocatable(self, resource: str) -> Ints:
+        """What each node has allocatable of a resource (cpu in milli, the rest in units)."""
+        amounts: Ints = self._table.allocatable_columns[resource][self._index]
+        return amounts
+
+    def allocatable_floats(self, resources: tuple[str, ...]) -> Allocatable:
+        """The same of several resources, as floats."""
+        return self._table.allocatable_floats(resources).at(self._index)
+
+    def requested(self, resource: str) -> Ints:
+        """What each node's pods request of a resource."""
+        amounts: Ints = self._table.requested_columns[resource][self._index]
+        return amounts
+
+    def nonzero_requested(self, resource: str) -> Ints:
+        """As `requested`, with a default for containers that request no cpu or memory."""
+        amounts: Ints = self._table.nonzero_columns[resource][self._index]
+        return amounts
+
+    def requested_floats(self, resources: CountedResources) -> Floats:
+        """Either of the two for several resources, a line each, as floats; read only."""
+        amounts: Floats = self._table.requested_floats(resources)[..., self._index]
+        return amounts
+
+    def free_floats(self, resources: CountedResources, factor: int = 1) -> Floats:
+        """Allocatable minus requested, likewise, multiplied by a factor; read only."""
+        amounts: Floats = self._table.free_floats(resources, factor)[..., self._index]
+        return amounts
+
+    def has_room(self, resources: CountedResources, amounts: Sequence[int]) -> bool:
+        """Whether every node is known to have so much free; False means that it is not known.
+
+        Of "pods", every pod takes one.
+        """
+        return False
 
     def all_of(self, mask: Mask) -> bool:
         """Whether a mask is true for every node; rows without a node do not matter."""
@@ -118,19 +173,28 @@ class Rows(ResourceRows):
 class TableSlice(Rows):
     """A few rows of the table, for computing only the rows that changed."""
 
-    __slots__ = ("_index", "_resources", "_table", "rows")
+    __slots__ = ("_index", "_table", "rows")
 
     def __init__(self, table: "NodeTable", rows: NDArray[np.intp]) -> None:
-        self._resources = self._table = table
+        self._table = table
         self._index = self.rows = rows
 
 
-class NodeTable(ResourceTable, Rows):
+class NodeTable(Rows):
     """All rows."""
 
     def __init__(self, capacity: int = SMALLEST) -> None:
-        super().__init__(capacity)
-        self._table = self
+        self._table, self._index = self, slice(None)
+        self.capacity = capacity
+        self.active_rows: Mask = np.zeros(capacity, dtype=np.bool_)
+        self.pod_counts: Ints = np.zeros(capacity, dtype=np.int64)
+        self.allocatable_columns = ResourceColumns(capacity)
+        self.requested_columns = ResourceColumns(capacity)
+        self.nonzero_columns = ResourceColumns(capacity)
+        self.changes = RowLog()
+        self._lines: dict[tuple[CountedResources, bool, int], FloatLines] = {}
+        self._bounds = FreeBounds(self.changes)
+        self._allocatable: dict[tuple[str, ...], Allocatable] = {}
         self.node_count = 0
         self.nodes: list[Node | None] = [None] * capacity
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
@@ -150,10 +214,38 @@ class NodeTable(ResourceTable, Rows):
 
     # Reading
 
-    def __getitem__(self, column: Column | UsageColumn) -> NDArray[Any]:
-        if isinstance(column, UsageColumn):
-            return self.usage_column(column)
-        return super().__getitem__(column)
+    def __len__(self) -> int:
+        return self.capacity
+
+    def allocatable_floats(self, resources: tuple[str, ...]) -> Allocatable:
+        """Allocatable amounts of several resources; kept until a node changes."""
+        found = self._allocatable.get(resources)
+        if found is None:
+            found = Allocatable.of(self.allocatable_columns, resources, self.active_rows)
+            self._allocatable[resources] = found
+        return found
+
+    def requested_floats(self, resources: CountedResources) -> Floats:
+        return self._lines_of(resources, free=False, factor=1).current(self)
+
+    def free_floats(self, resources: CountedResources, factor: int = 1) -> Floats:
+        return self._lines_of(resources, free=True, factor=factor).current(self)
+
+    def _lines_of(self, resources: CountedResources, *, free: bool, factor: int) -> FloatLines:
+        lines = self._lines.get((resources, free, factor))
+        if lines is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            lines = FloatLines(Cursor(self.changes), resources, free, factor)
+            self._lines[resources, free, factor] = lines
+        return lines
+
+    def has_room(self, resources: CountedResources, amounts: Sequence[int]) -> bool:
+        return self._bounds.all_have(resources, amounts, self)
+
+    def requested_of(self, *, defaulted: bool) -> ResourceColumns:
+        """The requests, or with defaults for containers that request no cpu or memory."""
+        return self.nonzero_columns if defaulted else self.requested_columns
 
     def info(self, row: int) -> NodeInfo:
         """The NodeInfo of a row."""
@@ -329,7 +421,14 @@ class NodeTable(ResourceTable, Rows):
         for values in self._columns.values():
             values.grow(capacity)
         self.placements.grow(capacity)
-        super()._grow(capacity)
+        self.active_rows = np.pad(self.active_rows, (0, more))
+        self.pod_counts = np.pad(self.pod_counts, (0, more))
+        for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
+            resources.grow(capacity)
+        self._allocatable.clear()
+        self.capacity = capacity
+        # Arrays that readers keep per row have the wrong length now.
+        self.changes.forget()
         self.node_changes.forget()
 
 

@@ -1,9 +1,10 @@
-"""Details about a pod's claims that several storage plugins put into their explanations.
+"""What the storage plugins share: which pods they skip, and details about a pod's claims.
 
-Kubernetes' reasons are counted across nodes, so they name no claim or volume; these texts do.
+The details are for explanations: Kubernetes' reasons are counted across nodes, so they name no
+claim or volume; these texts do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from moorage import plugin as mp
@@ -15,6 +16,16 @@ ZONES = (
     mp.csi_migration.BETA_REGION,
 )
 CLAIM_MISSING = ('persistentvolumeclaim "', "waiting for ephemeral volume controller")
+
+
+class VolumePlugin:
+    """A plugin about volumes, which depend on pods and storage objects anywhere."""
+
+    depends = mp.Depends.PLACEMENTS
+
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """A pod without volumes that matter is skipped for good."""
+        return None if state.template.usage.has_volumes else mp.ALWAYS
 
 
 class UsedClaim(NamedTuple):

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.node_resources_fit.scoring import is_scored
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -55,7 +54,8 @@ class NodeResourcesBalancedAllocation:
     def prepare(self, template: mp.PodTemplate) -> "AddedAmounts":
         added = self.reads(template.exemplar)
         is_some = any(amount for _, amount in added)
-        known = AddedAmounts.of([each for each in added if is_scored(*each)], is_some=is_some)
+        scored = [each for each in added if mp.requests.is_scored(*each)]
+        known = AddedAmounts.of(scored, is_some=is_some)
         template.compiled[self._slot] = known
         return known
 

@@ -6,11 +6,11 @@ pod in the whole cluster: while a pod uses it every node is rejected, and preemp
 on its node.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
+from moorage.plugins.claim_advice import VolumePlugin
 
 NO_DISK = mp.unschedulable("node(s) had no available disk")
 CLAIM_IN_USE = mp.unschedulable(
@@ -35,14 +35,9 @@ class ExclusiveVolumes:
 EXCLUSIVE = mp.StateKey[ExclusiveVolumes]("VolumeRestrictions.exclusive")
 
 
-class VolumeRestrictions:
+class VolumeRestrictions(VolumePlugin):
     name = "VolumeRestrictions"
-    depends = mp.Depends.PLACEMENTS
     reads_kinds = ("PersistentVolumeClaim",)
-
-    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         disks = conflicting_uses(pod)

@@ -6,7 +6,7 @@ with the node's new label, but not the other way round.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
-from moorage.plugins.claim_advice import ZONES
+from moorage.plugins.claim_advice import ZONES, VolumePlugin
 
 Requirement = mp.selectors.Requirement
 
@@ -37,14 +37,9 @@ ZoneRequirements = tuple[Requirement, ...]
 ZONE_REQUIREMENTS = mp.StateKey[ZoneRequirements]("VolumeZone.requirements")
 
 
-class VolumeZone:
+class VolumeZone(VolumePlugin):
     name = "VolumeZone"
-    depends = mp.Depends.PLACEMENTS
     reads_kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
-
-    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         requirements: dict[Requirement, None] = {}

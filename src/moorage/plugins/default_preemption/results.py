@@ -6,7 +6,7 @@ takes a few array operations. The victims themselves are looked up for the chose
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class DryRunResults:
         self.figures: NDArray[np.float64] = np.zeros((5, capacity))
         # The victims: of a row that was tried by itself, or of a block of rows.
         self._candidates: dict[int, mp.Candidate] = {}
-        self._blocks: list[BlockVictims] = []
+        self.blocks: list[BlockVictims] = []
         self._block_of: Ints = np.full(capacity, NO_BLOCK)
         self._index_in_block: Ints = np.zeros(capacity, dtype=np.int64)
         self._statuses: list[mp.Status] = [mp.SUCCESS]
@@ -71,17 +71,12 @@ class DryRunResults:
         if rows:
             self.known[rows] = False
 
-    @property
-    def has_too_many_blocks(self) -> bool:
-        """Whether most of what is kept belongs to rows that have changed since."""
-        return len(self._blocks) > MOST_BLOCKS
-
     def candidate(self, row: int) -> mp.Candidate:
         """The victims on a row where preemption helps."""
         block = int(self._block_of[row])
         if block == NO_BLOCK:
             return self._candidates[row]
-        return self._blocks[block].candidate(row, int(self._index_in_block[row]))
+        return self.blocks[block].candidate(row, int(self._index_in_block[row]))
 
     def record(self, row: int, outcome: mp.Candidate | mp.Status) -> None:
         """Store the result of one row."""
@@ -103,9 +98,9 @@ class DryRunResults:
         """Store the victims of rows where preemption helps; their figures are stored already."""
         self.known[rows] = True
         self.codes[rows] = HELPS
-        self._block_of[rows] = len(self._blocks)
+        self._block_of[rows] = len(self.blocks)
         self._index_in_block[rows] = np.arange(len(rows))
-        self._blocks.append(found)
+        self.blocks.append(found)
 
     def rejections(self, rows: mp.RowArray) -> Counter[mp.Status]:
         """Why preemption does not help on these rows, with the number of rows."""
@@ -131,13 +126,8 @@ class Candidates(Sequence[mp.Candidate]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, index: int) -> mp.Candidate: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[mp.Candidate]: ...
-
-    def __getitem__(self, index: int | slice) -> mp.Candidate | list[mp.Candidate]:
+    def __getitem__(self, index: Any) -> Any:
+        """One candidate, or a list of those in a slice."""
         if isinstance(index, slice):
             return [self._results.candidate(row) for row in self._rows[index]]
         return self._results.candidate(self._rows[index])
@@ -178,9 +168,12 @@ class TemplateResults:
     def refresh(self, stamp: Hashable, own: int | None) -> DryRunResults:
         """Drop what may have changed: everything if the stamp differs or is None."""
         pods, nominations = self._pods.changed(), self._nominations.changed()
+        capacity = self.cluster.table.capacity
         is_known = stamp is not None and stamp == self._stamp
-        if not is_known or pods is None or nominations is None or self._is_outgrown(pods):
-            self.results = DryRunResults(self.cluster.table.capacity)
+        # With too many blocks, most of what is kept belongs to rows that have changed since.
+        is_outgrown = len(self.results.blocks) > MOST_BLOCKS or len(self.results.known) != capacity
+        if not is_known or pods is None or nominations is None or (pods and is_outgrown):
+            self.results = DryRunResults(capacity)
         else:
             self.results.forget(pods)
             self.results.forget(nominations)
@@ -189,12 +182,6 @@ class TemplateResults:
         self._pods.commit()
         self._nominations.commit()
         return self.results
-
-    def _is_outgrown(self, changed: Sequence[int]) -> bool:
-        if not changed:
-            return False
-        results = self.results
-        return results.has_too_many_blocks or len(results.known) != self.cluster.table.capacity
 
     def potential_rows(self, failure: mp.NoFeasibleNode) -> mp.RowArray:
         """The rows where preemption may help: rejected, and not as unresolvable."""

@@ -15,8 +15,6 @@ from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import filtering, scoring
 from moorage.plugins.node_resources_fit.filtering import FilterRequest
 from moorage.plugins.node_resources_fit.scoring import (
-    DEFAULTED,
-    UNSCALED,
     ResourceScorer,
     ScoredRequest,
     ScoredResource,
@@ -25,6 +23,9 @@ from moorage.plugins.node_resources_fit.scoring import (
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
 HEAVIEST = 100
+# Pods that state nothing of these count on their node with the containers' defaults.
+DEFAULTED = (mp.requests.CPU, mp.requests.MEMORY)
+UNSCALED = mp.requests.UNSCALED
 
 FILTER_REQUEST = mp.StateKey[FilterRequest]("NodeResourcesFit.filter_request")
 SCORED_REQUEST = mp.StateKey[ScoredRequest]("NodeResourcesFit.scored_request")
@@ -157,7 +158,7 @@ class NodeResourcesFit:
         each = tuple(
             (scored, amount)
             for scored, amount in zip(self._scored, amounts, strict=True)
-            if scoring.is_scored(scored.resource, amount)
+            if mp.requests.is_scored(scored.resource, amount)
         )
         weights = ScoringWeights.of(tuple(scored for scored, _ in each))
         return ScoredRequest(weights, tuple(amount for _, amount in each), each)

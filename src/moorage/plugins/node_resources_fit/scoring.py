@@ -22,11 +22,6 @@ Floats = NDArray[np.float64]
 Ratings = NDArray[np.int32]
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
-# Pods that state nothing of these count on their node with the containers' defaults.
-DEFAULTED = ("cpu", "memory")
-# All other resources are scalars.
-UNSCALED = (*DEFAULTED, "ephemeral-storage")
-
 # 2^46: the quotient of a hundred times as much by it is a float to within 2^-47.
 LARGEST = 1 << 46
 
@@ -141,11 +136,6 @@ def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
         return part // whole
     with np.errstate(divide="ignore"):
         return part // whole
-
-
-def is_scored(resource: str, amount: int) -> bool:
-    """Whether a resource is scored: one that only some pods request counts for these pods."""
-    return resource in UNSCALED or (mp.requests.is_scalar(resource) and amount != 0)
 
 
 class ScoredResource(NamedTuple):

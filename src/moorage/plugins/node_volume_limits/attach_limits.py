@@ -90,7 +90,7 @@ class AttachLimits:
         else:
             if self._capacity != self._table.capacity:
                 self._grow()
-            self._update(*changed)
+            self._update(changed)
         for cursor in self._cursors:
             cursor.commit()
         return self
@@ -110,16 +110,9 @@ class AttachLimits:
         self.has_csi_node = np.pad(self.has_csi_node, (0, more))
         self._capacity = self._table.capacity
 
-    def _update(
-        self,
-        pods: list[int],
-        nodes: list[int],
-        claims: list[str],
-        volumes: list[str],
-        classes: list[str],
-        csi_nodes: list[str],
-        attachments: list[str],
-    ) -> None:
+    def _update(self, changed: list[Any]) -> None:
+        """Recompute the rows that changes affect; `changed` is in the order of the cursors."""
+        pods, nodes, claims, volumes, classes, csi_nodes, attachments = changed
         stale = set(nodes)
         for key in claims:
             for use in ((mp.volumes.CLAIM, key), (mp.volumes.EPHEMERAL, key)):

@@ -6,13 +6,13 @@ although no pod of the node uses them any more count, too.
 """
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
+from moorage.plugins.claim_advice import VolumePlugin
 from moorage.plugins.node_volume_limits import csi_volumes
 from moorage.plugins.node_volume_limits.attach_limits import AttachLimits
 from moorage.plugins.node_volume_limits.csi_volumes import (
@@ -39,9 +39,8 @@ class PodVolumes:
 POD_VOLUMES = mp.StateKey[PodVolumes]("NodeVolumeLimits.new")
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(VolumePlugin):
     name = "NodeVolumeLimits"
-    depends = mp.Depends.PLACEMENTS
     reads_kinds = (
         "PersistentVolume",
         "PersistentVolumeClaim",
@@ -49,10 +48,6 @@ class NodeVolumeLimits:
         "CSINode",
         "VolumeAttachment",
     )
-
-    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not any(map(csi_volumes.may_count, pod.spec.volumes)):

@@ -38,10 +38,8 @@ def plan(found: Found, node: str) -> BindingPlan:
     """How volumes and claims must change for a pod to run on a node."""
     volumes = [(claim, given_to(volume, claim)) for claim, volume in found.matched]
     claims = [pinned_to(each.claim, node) for each in found.provisioned]
-    known: list[Volume | Claim] = [volume for _, volume in found.matched]
-    known += [each.claim for each in found.provisioned]
-    changed: list[Volume | Claim] = [volume for _, volume in volumes]
-    changed += claims
+    known = (*(volume for _, volume in found.matched), *(e.claim for e in found.provisioned))
+    changed: list[Volume | Claim] = [*(volume for _, volume in volumes), *claims]
     to_write = [new for old, new in zip(known, changed, strict=True) if new != old]
     return BindingPlan(tuple(volumes), tuple(claims), tuple(to_write))
 

@@ -51,15 +51,13 @@ class Found(NamedTuple):
     provisioned: tuple[Provisioned, ...] = ()
 
 
-_STATUSES = [
+# The status for what is wrong with a node, with reasons in Kubernetes' order.
+STATUSES = [
     mp.unresolvable(*(text for bit, text in REASONS.items() if bit & problems))
+    if problems
+    else mp.SUCCESS
     for problems in range(16)
 ]
-
-
-def status(problems: int) -> mp.Status:
-    """The status for what is wrong with a node, with reasons in Kubernetes' order."""
-    return _STATUSES[problems] if problems else mp.SUCCESS
 
 
 # One node: volumes that claims have, existing volumes, provisioning
@@ -161,7 +159,9 @@ def _unmatched(
             accessible_nodes.of_affinity(by_hand[0].spec.node_affinity)
         )
         return ~reached, ~everywhere
-    counts = match_counts(cluster, required)
+    suits = partial(VolumeRequirements.suits, required)
+    free = (required.storage_class, "")
+    counts = cluster.derived(volume_index).counts(free, required, suits)
     rivals = sum(mp.claims.class_of(each) == required.storage_class for each in before)
     # With more volumes than earlier claims, one is left whatever these take.
     return counts == 0, (counts > 0) & (counts <= rivals)
@@ -202,12 +202,8 @@ def volume_index(cluster: mp.Cluster) -> StorageIndex[Volume]:
 def reserved(cluster: mp.Cluster, claim: Claim, required: VolumeRequirements) -> list[Volume]:
     """The volumes whose claimRef an administrator set to this claim, by name."""
     found = cluster.derived(volume_index).all_of((required.storage_class, claim.key))
-    return [volume for volume in found if _is_for(volume, claim) and required.allows(volume)]
-
-
-def _is_for(volume: Volume, claim: Claim) -> bool:
-    given = volume.spec.claim_ref
-    return given is not None and mp.claims.refers_to(given, claim)
+    given = [(volume.spec.claim_ref, volume) for volume in found if required.allows(volume)]
+    return [v for ref, v in given if ref is not None and mp.claims.refers_to(ref, claim)]
 
 
 def match(
@@ -226,13 +222,6 @@ def match(
         and _volume_nodes(volume).includes(labels)
     ]
     return min(free, key=mp.claims.capacity_nano, default=None)
-
-
-def match_counts(cluster: mp.Cluster, required: VolumeRequirements) -> Ints:
-    """For every row, how many free volumes match."""
-    return cluster.derived(volume_index).counts(
-        (required.storage_class, ""), required, partial(VolumeRequirements.suits, required)
-    )
 
 
 # Provisioning

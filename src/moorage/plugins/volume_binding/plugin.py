@@ -11,10 +11,11 @@ With a `shape` (in Kubernetes behind the gate StorageCapacityScoring) nodes are 
 their storage would be.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from moorage import plugin as mp
 from moorage.plugins import utilization_shape
+from moorage.plugins.claim_advice import VolumePlugin
 from moorage.plugins.volume_binding import advice, binding, finding
 from moorage.plugins.volume_binding.binding import BindingPlan, BindingProgress, PreBindResult
 from moorage.plugins.volume_binding.finding import Found
@@ -28,10 +29,8 @@ NO_CLAIMS = PodClaims()
 NOTHING = BindingPlan()
 
 
-class VolumeBinding:
+class VolumeBinding(VolumePlugin):
     name = "VolumeBinding"
-    # Claims, volumes, classes, drivers and capacities, and what others have assumed of them.
-    depends = mp.Depends.PLACEMENTS
     reads_kinds = (
         "PersistentVolume",
         "PersistentVolumeClaim",
@@ -54,10 +53,6 @@ class VolumeBinding:
         self._timeout_seconds = float(bind_timeout_seconds)
         self._shape = tuple(shape or ())
 
-    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """A pod without volumes that matter is skipped for good."""
-        return None if state.template.usage.has_volumes else mp.ALWAYS
-
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         claims = read_claims(state.cluster, pod)
         if isinstance(claims, mp.Status):
@@ -66,11 +61,11 @@ class VolumeBinding:
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        return finding.status(finding.find(state.cluster, state[CLAIMS], node.node).problems)
+        return finding.STATUSES[finding.find(state.cluster, state[CLAIMS], node.node).problems]
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         problems = table.take(finding.find_all(state.cluster, state[CLAIMS]))
-        return mp.Verdicts(codes=problems, status_of=finding.status)
+        return mp.Verdicts(codes=problems, status_of=finding.STATUSES.__getitem__)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         return mp.SUCCESS if self._shape else mp.SKIP
