@@ -6,13 +6,13 @@ from tests.storage_builders import claimed, ephemeral, make_claim
 from moorage import plugin as mp
 from moorage.api.pod import ISCSI, RBD, AWSElasticBlockStore, GCEPersistentDisk, Volume
 from moorage.nodes.usage import Placed, Usage
+from moorage.plugins.claim_advice import names_claim
 from moorage.plugins.volume_restrictions import (
     CLAIM_IN_USE,
     EXCLUSIVE,
     NO_DISK,
     VolumeRestrictions,
     frees_a_volume,
-    is_wanted,
 )
 from moorage.testing import (
     check_plugin,
@@ -214,7 +214,7 @@ def test_a_deleted_pod(deleted, hint):
 )
 def test_a_new_claim(claim, hint):
     pod = make_pod("pod", volumes=(claimed("data"), ephemeral("tmp")))
-    assert is_wanted(pod, None, claim) is hint
+    assert names_claim(pod, None, claim) is hint
 
 
 def test_conforms():

@@ -4,7 +4,7 @@ import pytest
 from tests.storage_builders import claimed, ephemeral, make_claim, make_class, make_volume
 
 from moorage import plugin as mp
-from moorage.plugins import volume_zone
+from moorage.plugins import claim_advice, volume_zone
 from moorage.plugins.volume_zone import ELSEWHERE, NO_CLASS, NO_VOLUME, VolumeZone
 from moorage.testing import (
     check_plugin,
@@ -141,11 +141,15 @@ def test_every_volume_has_to_be_in_reach():
             QUEUE_SKIP,
             id="one that not",
         ),
-        pytest.param(volume_zone.is_used, None, BOUND, QUEUE, id="the pod's claim"),
-        pytest.param(volume_zone.is_used, BOUND, BOUND, QUEUE, id="its claim, whatever changed"),
-        pytest.param(volume_zone.is_used, None, make_claim("x"), QUEUE_SKIP, id="another claim"),
+        pytest.param(claim_advice.names_claim, None, BOUND, QUEUE, id="the pod's claim"),
         pytest.param(
-            volume_zone.is_used, None, make_claim(namespace="x"), QUEUE_SKIP, id="elsewhere"
+            claim_advice.names_claim, BOUND, BOUND, QUEUE, id="its claim, whatever changed"
+        ),
+        pytest.param(
+            claim_advice.names_claim, None, make_claim("x"), QUEUE_SKIP, id="another claim"
+        ),
+        pytest.param(
+            claim_advice.names_claim, None, make_claim(namespace="x"), QUEUE_SKIP, id="elsewhere"
         ),
         pytest.param(
             volume_zone.moves,

@@ -28,6 +28,20 @@ class VolumePlugin:
         return None if state.template.usage.has_volumes else mp.ALWAYS
 
 
+def named_claims(pod: mp.Pod) -> list[str]:
+    """The claims that a pod names; not those of its ephemeral volumes, which are its own."""
+    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return [claim.claim_name for claim in named if claim is not None]
+
+
+def names_claim(
+    pod: mp.Pod, old: mp.PersistentVolumeClaim | None, new: mp.PersistentVolumeClaim
+) -> mp.Hint:
+    """A hint: only a claim that the pod names helps it."""
+    names = new.namespace == pod.namespace and new.name in named_claims(pod)
+    return mp.Hint.QUEUE if names else mp.Hint.QUEUE_SKIP
+
+
 class UsedClaim(NamedTuple):
     """A claim that a pod uses, and its volume; either may be missing."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
-from moorage.plugins.claim_advice import VolumePlugin
+from moorage.plugins.claim_advice import VolumePlugin, named_claims
 
 NO_DISK = mp.unschedulable("node(s) had no available disk")
 CLAIM_IN_USE = mp.unschedulable(
@@ -106,7 +106,7 @@ class VolumeRestrictions(VolumePlugin):
         return {
             mp.ClusterEvent.POD_DELETE: frees_a_volume,
             mp.ClusterEvent.NODE_ADD: None,
-            mp.ClusterEvent.CLAIM_ADD: is_wanted,
+            mp.ClusterEvent.CLAIM_ADD: claim_advice.names_claim,
         }
 
 
@@ -116,12 +116,6 @@ STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
 def conflicting_uses(pod: mp.Pod) -> frozenset[mp.volumes.Use]:
     """The uses by other pods that conflict with a pod's volumes on the same node."""
     return frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
-
-
-def named_claims(pod: mp.Pod) -> list[str]:
-    """The claims that a pod names; ephemeral claims cannot be shared anyway."""
-    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return [claim.claim_name for claim in named if claim is not None]
 
 
 def _is_used(table: mp.NodeTable, namespace: str, claim: str) -> bool:
@@ -151,8 +145,3 @@ def frees_a_volume(pod: mp.Pod, old: mp.Pod, new: None) -> mp.Hint:
     claims = {mp.volumes.claim_use(pod.namespace, name) for name in named_claims(pod)}
     frees = not (conflicting_uses(pod) | claims).isdisjoint(mp.volumes.uses_of(old))
     return mp.Hint.QUEUE if frees else mp.Hint.QUEUE_SKIP
-
-
-def is_wanted(pod: mp.Pod, old: None, new: mp.PersistentVolumeClaim) -> mp.Hint:
-    wants = new.namespace == pod.namespace and new.name in named_claims(pod)
-    return mp.Hint.QUEUE if wants else mp.Hint.QUEUE_SKIP

@@ -14,7 +14,7 @@ import numpy as np
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
-from moorage.plugins.claim_advice import ZONES, VolumePlugin
+from moorage.plugins.claim_advice import ZONES, VolumePlugin, named_claims
 
 Requirement = mp.selectors.Requirement
 
@@ -43,10 +43,8 @@ class VolumeZone(VolumePlugin):
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         requirements: dict[Requirement, None] = {}
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is None:
-                continue
-            found = behind(volume.persistent_volume_claim.claim_name, pod, state.cluster)
+        for name in named_claims(pod):
+            found = behind(name, pod, state.cluster)
             if isinstance(found, mp.Status):
                 return found
             if found is not None:
@@ -104,8 +102,8 @@ class VolumeZone(VolumePlugin):
             mp.ClusterEvent.STORAGE_CLASS_ADD: binds_late,
             mp.ClusterEvent.NODE_ADD: None,
             mp.ClusterEvent.UPDATE_NODE_LABEL: None,
-            mp.ClusterEvent.CLAIM_ADD: is_used,
-            mp.ClusterEvent.CLAIM_UPDATE: is_used,
+            mp.ClusterEvent.CLAIM_ADD: claim_advice.names_claim,
+            mp.ClusterEvent.CLAIM_UPDATE: claim_advice.names_claim,
             mp.ClusterEvent.VOLUME_ADD: None,
             mp.ClusterEvent.VOLUME_UPDATE: moves,
         }
@@ -155,14 +153,6 @@ def zones_of(volume: mp.PersistentVolume) -> ZoneRequirements:
 def binds_late(pod: mp.Pod, old: None, new: mp.StorageClass) -> mp.Hint:
     late = new.volume_binding_mode == mp.claims.WAIT_FOR_FIRST_CONSUMER
     return mp.Hint.QUEUE if late else mp.Hint.QUEUE_SKIP
-
-
-def is_used(
-    pod: mp.Pod, old: mp.PersistentVolumeClaim | None, new: mp.PersistentVolumeClaim
-) -> mp.Hint:
-    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    used = any(claim is not None and claim.claim_name == new.name for claim in named)
-    return mp.Hint.QUEUE if used and pod.namespace == new.namespace else mp.Hint.QUEUE_SKIP
 
 
 def moves(pod: mp.Pod, old: mp.PersistentVolume, new: mp.PersistentVolume) -> mp.Hint:

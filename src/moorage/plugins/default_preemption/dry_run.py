@@ -51,7 +51,7 @@ class DryRun:
         violated: list[Violated] = [{}] * len(rows)
         if budgets:
             for i, row in enumerate(rows.tolist()):
-                placed = [each.pod for each in pods.on(row)]
+                placed = [each.pod for each in pods.placed[row]]
                 found = budgets.violated_by([p for p in placed if p.priority < pod.priority])
                 if found:
                     violated[i] = found

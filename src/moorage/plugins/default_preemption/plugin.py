@@ -17,12 +17,7 @@ from moorage.errors import PluginError
 from moorage.plugins.default_preemption import candidates, victims
 from moorage.plugins.default_preemption.candidates import Choice
 from moorage.plugins.default_preemption.dry_run import DryRun
-from moorage.plugins.default_preemption.results import (
-    Candidates,
-    DryRunResults,
-    PreemptionCache,
-    TemplateResults,
-)
+from moorage.plugins.default_preemption.results import Candidates, DryRunResults, PreemptionCache
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
@@ -82,7 +77,10 @@ class DefaultPreemption:
         rows = cached.potential_rows(failure)
         if not len(rows):
             return self._no_candidate(state, Counter())
-        results = self._results(state, failure, cached)
+        key, budgets = failure.what_if.key, state.cluster.version_of(mp.PodDisruptionBudget)
+        stamp = None if key is None else (key, budgets)
+        # The results of earlier attempts that still hold.
+        results = cached.refresh(stamp, state.table.row_of.get(failure.nominated))
         found = self._search(state, pod, failure, rows, results)
         if not len(found):
             return self._no_candidate(state, results.rejections(rows))
@@ -93,15 +91,6 @@ class DefaultPreemption:
         except ReviewError as error:
             return mp.PostFiltered(_error(str(error)))
         return _chosen(left, candidates.choose(left)) if left else mp.PostFiltered(NO_CANDIDATE)
-
-    def _results(
-        self, state: mp.CycleState, failure: mp.NoFeasibleNode, cached: TemplateResults
-    ) -> DryRunResults:
-        """The results of earlier attempts that still hold."""
-        budgets = state.cluster.version_of(mp.PodDisruptionBudget)
-        key = failure.what_if.key
-        stamp = None if key is None else (key, budgets)
-        return cached.refresh(stamp, state.table.row_of.get(failure.nominated))
 
     def _search(
         self,

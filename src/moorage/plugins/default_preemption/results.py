@@ -43,7 +43,7 @@ class BlockVictims(NamedTuple):
 
     def candidate(self, row: int, i: int) -> mp.Candidate:
         """The candidate of a row, which is the i-th of these."""
-        placed = self.pods.on(row)
+        placed = self.pods.placed[row]
         leaving = [placed[place].pod for place in np.flatnonzero(self.chosen[i]).tolist()]
         violated = self.violated[int(self.places[i])]
         return victims.candidate(self.table.name(row), leaving, violated)

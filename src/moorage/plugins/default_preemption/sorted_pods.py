@@ -54,7 +54,8 @@ class SortedPods:
         self._cursor = mp.Cursor(table.changes)
         self.usages = mp.NumberedUsages()
         self._stale = np.ones(table.capacity, dtype=np.bool_)
-        self._pods: list[list[mp.Placed]] = [[] for _ in range(table.capacity)]
+        # The pods of each row that is up to date.
+        self.placed: list[list[mp.Placed]] = [[] for _ in range(table.capacity)]
         # A column per position in the order of importance. `numbers` are those of `usages`, and 0
         # after a row's last pod.
         self.numbers: Ints = np.zeros((table.capacity, 1), dtype=np.int64)
@@ -77,12 +78,8 @@ class SortedPods:
         for row in rows[self._stale[rows]].tolist():
             self._read(row)
 
-    def on(self, row: int) -> list[mp.Placed]:
-        """The pods of a row that is up to date."""
-        return self._pods[row]
-
     def _read(self, row: int) -> None:
-        pods = self._pods[row] = ordered(self.table.placed[row].values())
+        pods = self.placed[row] = ordered(self.table.placed[row].values())
         more = len(pods) - self.numbers.shape[1]
         if more > 0:
             self.numbers = np.pad(self.numbers, ((0, 0), (0, more)))

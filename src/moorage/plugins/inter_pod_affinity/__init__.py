@@ -1,5 +1,3 @@
-"""InterPodAffinity: place a pod near, or away from, other pods."""
-
 from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinity
 
 __all__ = ["InterPodAffinity"]

@@ -17,8 +17,6 @@ MOST_SPARSE_ROWS = 256
 class AffinityScores:
     """Weighted counts, per domain of every topology key and summed up per row."""
 
-    __slots__ = ("_by_key", "_cursors", "_nodes", "_raw", "_sparse", "_table", "_views")
-
     def __init__(self, weighted: Iterable[tuple[int, mp.DomainView]], table: mp.NodeTable) -> None:
         self._table = table
         self._nodes = mp.Cursor(table.node_changes)

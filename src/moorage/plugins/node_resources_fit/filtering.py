@@ -84,10 +84,6 @@ class FilterRequest(Struct, frozen=True, eq=False):
         each = tuple(zip(resources.bits, resources.resources, amounts, strict=True))
         return cls(resources, amounts, each)
 
-    @property
-    def statuses(self) -> ShortageStatuses:
-        return self.resources.statuses
-
     def lacking(self, node: mp.NodeInfo) -> int:
         """What one node lacks, as bits; 0 if the pod fits.
 

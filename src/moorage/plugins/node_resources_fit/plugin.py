@@ -74,14 +74,14 @@ class NodeResourcesFit:
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
         request = state[FILTER_REQUEST]
-        return request.statuses(request.lacking(node))
+        return request.resources.statuses(request.lacking(node))
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         request = state[FILTER_REQUEST]
-        lacking = request.lacking_all(table)
+        lacking, statuses = request.lacking_all(table), request.resources.statuses
         if lacking is None:
-            return mp.Verdicts(all_fit=len(table), status_of=request.statuses)
-        return mp.Verdicts(codes=lacking, status_of=request.statuses)
+            return mp.Verdicts(all_fit=len(table), status_of=statuses)
+        return mp.Verdicts(codes=lacking, status_of=statuses)
 
     def _needed(self, wanted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """What has to be free, in the order in which shortages are reported."""

@@ -152,7 +152,6 @@ class ScoredResource(NamedTuple):
 class ScoringWeights(Struct, frozen=True, eq=False):
     """The same for all pods for which the same resources are scored."""
 
-    each: tuple[ScoredResource, ...]
     resources: tuple[str, ...]
     # The argument for `table.free_floats`.
     counted: tuple[tuple[str, bool], ...]
@@ -167,7 +166,6 @@ class ScoringWeights(Struct, frozen=True, eq=False):
         weights = [scored.weight for scored in each]
         equal = weights.count(1) == len(weights)
         return cls(
-            each,
             tuple([scored.resource for scored in each]),
             tuple([(scored.resource, scored.defaulted) for scored in each]),
             None if equal else np.array([[weight] for weight in weights], dtype=np.int32),

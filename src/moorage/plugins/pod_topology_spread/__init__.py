@@ -1,5 +1,3 @@
-"""PodTopologySpread: spread matching pods evenly over topology domains."""
-
 from moorage.plugins.pod_topology_spread.plugin import PodTopologySpread
 
 __all__ = ["PodTopologySpread"]

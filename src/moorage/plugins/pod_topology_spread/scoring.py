@@ -94,8 +94,6 @@ class NodeGroups:
     many nodes.
     """
 
-    __slots__ = ("_cursors", "_groupings", "_nodes", "_table", "group_of", "row_counts", "sizes")
-
     def __init__(self, groupings: Sequence[Grouping], table: mp.NodeTable) -> None:
         self._groupings = groupings
         self._table = table
