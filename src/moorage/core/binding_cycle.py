@@ -107,13 +107,12 @@ class BindingCycle(Struct, gc=False):
                 requests = self._bind()
             elif self.stage != PRE_BIND:
                 return ()
-            elif self.unfinished:
-                call = self.profile.run_pre_bind_next
-                requests = self._requests(call(self.plugin, self.state, self.pod, self.node))
-            elif self.busy:
-                self.plugin = self.busy.pop(0)
-                call = self.profile.run_pre_bind
-                requests = self._requests(call(self.plugin, self.state, self.pod, self.node))
+            elif self.unfinished or self.busy:
+                method = "pre_bind_next" if self.unfinished else "pre_bind"
+                if not self.unfinished:
+                    self.plugin = self.busy.pop(0)
+                run = self.profile.run_pre_bind
+                requests = self._requests(run(self.plugin, self.state, self.pod, self.node, method))
             else:
                 self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
                 continue

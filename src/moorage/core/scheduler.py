@@ -162,7 +162,7 @@ class Scheduler:
         profile = self.profiles[pod.spec.scheduler_name]
         template = entry.template or self.templates.of(pod)
         decision = self.cycle.decide(profile, pod, template, now)
-        if profile.loops.has_news:
+        if profile.loops.new:
             for plugin, point, nodes in profile.loops.newly_slow():
                 self.journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
         if decision.node:

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
 from moorage.framework import points
-from moorage.framework.effects import Awaiting, Request
+from moorage.framework.effects import Awaiting, PodRequest, Request
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -36,20 +36,9 @@ from moorage.framework.status import (
 
 if TYPE_CHECKING:
     from moorage.framework.state import CycleState
+    from moorage.framework.views.template import TemplateViews
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.table import Rows
-
-
-class CachedViews(Protocol):
-    """What a meter reads off the cached views of a cycle."""
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing was cached for the pod's template."""
-
-    @property
-    def rebuilds(self) -> int:
-        """How often verdicts were combined for all nodes."""
 
 
 class CallMeter(Protocol):
@@ -61,7 +50,7 @@ class CallMeter(Protocol):
     # Whether single plugin calls are measured at present; they are counted in any case.
     is_sampling: bool
 
-    def cycle_started(self, views: CachedViews) -> None:
+    def cycle_started(self, views: "TemplateViews") -> None:
         """A scheduling cycle starts."""
 
     def begin(self) -> float:
@@ -74,6 +63,7 @@ class CallMeter(Protocol):
         """The same for all plugins of an extension point together."""
 
 
+T = TypeVar("T")
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
@@ -135,27 +125,19 @@ class PluginMethod:
         meter = self.meter
         if meter is not None:
             self.calls += 1
-            if meter.is_sampling:
-                return self._measure(meter, args)
-        try:
-            return self._function(*args)
-        except PLUGIN_EXCEPTIONS as raised:
-            raise self._raised(raised) from raised
-
-    def _measure(self, meter: CallMeter, args: tuple[Any, ...]) -> Any:
-        began = meter.begin()
+            if not meter.is_sampling:
+                meter = None
+        began = 0.0 if meter is None else meter.begin()
         try:
             result = self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
-            failure = self._raised(raised)
-            meter.end_method(self, began, failure)
+            failure = self.failed(reason_of(raised))
+            if meter is not None:
+                meter.end_method(self, began, failure)
             raise failure from raised
-        meter.end_method(self, began, result)
+        if meter is not None:
+            meter.end_method(self, began, result)
         return result
-
-    def _raised(self, raised: BaseException) -> PluginError:
-        where = "" if isinstance(raised, DELIBERATE) else location(raised)
-        return self.failed(describe(raised) + where)
 
     def failed(self, reason: str) -> PluginError:
         """The error for a failure of this method."""
@@ -192,8 +174,15 @@ def guard(
     try:
         return call(*args)
     except PLUGIN_EXCEPTIONS as raised:
-        reason = describe(raised) + ("" if isinstance(raised, deliberate) else location(raised))
+        reason = reason_of(raised, deliberate)
         raise PluginError(plugin, reason, prefix + reason) from raised
+
+
+def reason_of(
+    raised: BaseException, deliberate: tuple[type[BaseException], ...] = DELIBERATE
+) -> str:
+    """An exception in one line, with its location unless it was raised on purpose."""
+    return describe(raised) + ("" if isinstance(raised, deliberate) else location(raised))
 
 
 def describe(raised: BaseException) -> str:
@@ -233,25 +222,20 @@ class Loops:
 
     def __init__(self) -> None:
         self._nodes: Counter[tuple[str, str]] = Counter()
-        self._reported: set[tuple[str, str]] = set()
-        # Whether `newly_slow` has something to return.
-        self.has_news = False
+        # Plugins and points that reached the limit since the last `newly_slow`.
+        self.new: list[tuple[str, str]] = []
 
     def add(self, plugin: str, point: str, nodes: int) -> None:
         """Count a loop over that many nodes."""
-        self._nodes[plugin, point] += nodes
-        if self._nodes[plugin, point] >= self.SLOW and (plugin, point) not in self._reported:
-            self.has_news = True
+        before = self._nodes[plugin, point]
+        self._nodes[plugin, point] = before + nodes
+        if before < self.SLOW <= before + nodes:
+            self.new.append((plugin, point))
 
     def newly_slow(self) -> list[tuple[str, str, int]]:
         """Plugins that reached the limit since the last call, with point and number of nodes."""
-        new = [
-            (*loop, nodes)
-            for loop, nodes in self._nodes.items()
-            if nodes >= self.SLOW and loop not in self._reported
-        ]
-        self._reported.update((plugin, point) for plugin, point, _ in new)
-        self.has_news = False
+        new = [(*loop, self._nodes[loop]) for loop in self.new]
+        self.new.clear()
         return new
 
 
@@ -294,26 +278,29 @@ def filter_changes(
 def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> int:
     """The raw score of one node."""
     score = method(state, pod, node)
-    if type(score) is int:
-        return score
-    try:
-        return int(score)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+    return score if type(score) is int else _converted(method, int, score)
 
 
 def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
     """The raw scores of `score_all`."""
-    returned = method(state, pod, rows)
-    try:
-        scores: Scores = np.asarray(returned)
-        if scores.dtype != np.int32:  # Half as wide is half the work, and wide enough.
-            scores = scores.astype(np.int64, copy=False)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+    scores = _converted(method, _integers, method(state, pod, rows))
     if scores.shape != (len(rows),):
         raise method.failed("score_all must return an array with an entry per row")
     return scores
+
+
+def _integers(returned: Any) -> Scores:
+    scores: Scores = np.asarray(returned)
+    # Half as wide is half the work, and wide enough.
+    return scores if scores.dtype == np.int32 else scores.astype(np.int64, copy=False)
+
+
+def _converted(method: PluginMethod, convert: Callable[[Any], T], returned: Any) -> T:
+    """What a method returned, in the type that is needed."""
+    try:
+        return convert(returned)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise method.failed(describe(wrong)) from wrong
 
 
 def score_compact(
@@ -341,12 +328,9 @@ def normalize_score(
 def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     """One raw score or an array of them, normalised to integers, by a `normalizer.apply`."""
     returned = method(raw, *args)
-    try:
-        if isinstance(raw, int):
-            return int(returned)
-        scores = np.asarray(returned).astype(np.int64, copy=False)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+    if isinstance(raw, int):
+        return returned if type(returned) is int else _converted(method, int, returned)
+    scores = _converted(method, _integers, returned).astype(np.int64, copy=False)
     if scores.shape != raw.shape:
         raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
     return scores
@@ -384,22 +368,18 @@ def pre_score(method: PluginMethod, state: "CycleState", pod: Pod, feasible: Mas
 # The points of the binding cycle
 
 
-def result_of(method: PluginMethod, *args: Any) -> Any:
-    """What a method returned; a status names the plugin, and a failure is an error status."""
+def result_of(method: PluginMethod, allowed: type[T], *args: Any) -> Status | T:
+    """What a method returned: a status with the plugin's name, or a value of the allowed type.
+
+    A failure is an error status.
+    """
     try:
         result = method(*args)
     except PluginError as failure:
         return error(str(failure), method.name)
-    return _signed(method, result) if isinstance(result, Status) else result
-
-
-def status_of(method: PluginMethod, *args: Any) -> Status:
-    """The same for a method that may return nothing but a status."""
-    try:
-        result = method(*args)
-    except PluginError as failure:
-        return error(str(failure), method.name)
-    return _signed(method, result) if isinstance(result, Status) else not_a_status(method, result)
+    if isinstance(result, Status):
+        return _signed(method, result)
+    return result if isinstance(result, allowed) else _not_a_status(method, result)
 
 
 def _signed(method: PluginMethod, status: Status) -> Status:
@@ -412,27 +392,19 @@ def _signed(method: PluginMethod, status: Status) -> Status:
     return error(method.error_text(text), method.name)
 
 
-def not_a_status(method: PluginMethod, result: Any) -> Status:
-    """The error status for a result of a wrong type."""
+def _not_a_status(method: PluginMethod, result: Any) -> Status:
     text = method.error_text(f"returned {result!r}, which is not a Status")
     return error(text, method.name)
 
 
 def pre_bind(method: PluginMethod, *args: Any) -> Status | Awaiting | tuple[Request, ...]:
     """The result of `pre_bind` or `pre_bind_next`; a single request counts as a tuple of one."""
-    result = result_of(method, *args)
-    if isinstance(result, Awaiting) and points.follows_up(method.plugin):
-        return result
-    if isinstance(result, Status) or _are_requests(result):
-        return result  # type: ignore[no-any-return]  # just made sure of
-    return (result,) if _are_requests((result,)) else not_a_status(method, result)
-
-
-def _are_requests(result: Any) -> bool:
-    return isinstance(result, tuple) and all(isinstance(request, Request) for request in result)
-
-
-def bind(method: PluginMethod, *args: Any) -> Status | Request:
-    """The result of `bind`."""
-    result = result_of(method, *args)
-    return result if isinstance(result, Status | Request) else not_a_status(method, result)
+    result: Any = result_of(method, object, *args)
+    if isinstance(result, PodRequest):
+        return (result,)  # type: ignore[return-value]  # every PodRequest is a Request
+    if isinstance(result, tuple):
+        is_valid = all(isinstance(request, PodRequest) for request in result)
+    else:
+        awaits = isinstance(result, Awaiting) and points.follows_up(method.plugin)
+        is_valid = awaits or isinstance(result, Status)
+    return result if is_valid else _not_a_status(method, result)

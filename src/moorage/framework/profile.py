@@ -10,7 +10,7 @@ from moorage.api.pod import Pod
 from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, post_filter, what_if
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import Awaiting, Request
+from moorage.framework.effects import Awaiting, PodRequest, Request
 from moorage.framework.events import EVERYTHING, Events, HintMap
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
@@ -45,22 +45,16 @@ class Profile:
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
         # The methods of the points that run for every pod, in the order of the plugins.
-        self._chain = {
-            name: self.methods(point, name)[:: -1 if name == "unreserve" else 1]
-            for point, name in (
-                ("pre_enqueue", "pre_enqueue"),
-                ("queue_sort", "queue_sort"),
-                ("post_filter", "post_filter"),
-                ("reserve", "reserve"),
-                ("reserve", "unreserve"),
-                ("permit", "permit"),
-                ("post_bind", "post_bind"),
-            )
-        }
+        chained = ("pre_enqueue", "queue_sort", "post_filter", "reserve", "permit", "post_bind")
+        self._chain = {point: self.methods(point, point) for point in chained}
+        self._chain["unreserve"] = self.methods("reserve", "unreserve")[::-1]
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
+        self.binds = self._at["bind"]
+        self.has_post_filters = bool(self._at["post_filter"])
         self.filter_names = [plugin.name for plugin in self.filters]
         scores = plugins.get("score", [])
+        self.has_scores = bool(scores)
         self.score_order = {p.name: i for i, (p, _) in enumerate(scores)}
         self._pre_scores = {p.name for p in self._at["pre_score"]}
         # What is cached for a template, and what for templates that are seen once.
@@ -135,7 +129,7 @@ class Profile:
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first status that keeps the pod out of the queue, or None."""
         for method in self._chain["pre_enqueue"]:
-            status = invoke.status_of(method, pod)
+            status = invoke.result_of(method, Status, pod)
             if not status.is_success:
                 return status
         return None
@@ -165,10 +159,6 @@ class Profile:
 
     # Decision
 
-    @property
-    def has_scores(self) -> bool:
-        return bool(self.score_order)
-
     def has_pre_score(self, plugin: Any) -> bool:
         """Whether a score plugin's pre_score is enabled."""
         return plugin.name in self._pre_scores
@@ -188,10 +178,6 @@ class Profile:
         methods = self._chain["post_filter"]
         return post_filter.run([partial(_post_filter, m, state, pod, failure) for m in methods])
 
-    @property
-    def has_post_filters(self) -> bool:
-        return bool(self._at["post_filter"])
-
     def report_preemption(self, plugin: str, pod: Pod, *, over: bool) -> str:
         """Tell a plugin how far the eviction of its victims is; returns the failure, if any."""
         method = "preemption_finished" if over else "preemption_started"
@@ -210,7 +196,7 @@ class Profile:
         """Reserve with every plugin, in order, until one rejects the pod."""
         for method in self._chain["reserve"]:
             if method.name not in state.idle:
-                status = invoke.status_of(method, state, pod, node)
+                status = invoke.result_of(method, Status, state, pod, node)
                 if not status.is_success:
                     return status
         return SUCCESS
@@ -229,7 +215,7 @@ class Profile:
         for method in self._chain["permit"]:
             if method.name in state.idle:
                 continue
-            status = invoke.status_of(method, state, pod, node)
+            status = invoke.result_of(method, Status, state, pod, node)
             if status.code is Code.WAIT:
                 waits[method.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
             elif not status.is_success:
@@ -251,7 +237,7 @@ class Profile:
             if method is None:
                 busy.append(plugin)
                 continue
-            status = invoke.status_of(method, state, pod, node)
+            status = invoke.result_of(method, Status, state, pod, node)
             if status.code is Code.ERROR:
                 return status, []
             if status.code not in (Code.SUCCESS, Code.SKIP):
@@ -266,28 +252,18 @@ class Profile:
 
     @measured("PreBind")
     def run_pre_bind(
-        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
+        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName, method: str = "pre_bind"
     ) -> Status | Awaiting | tuple[Request, ...]:
-        """The result of one plugin's pre_bind."""
-        return invoke.pre_bind(self.require(plugin, "pre_bind"), state, pod, node)
-
-    @measured("PreBind")
-    def run_pre_bind_next(
-        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | Awaiting | tuple[Request, ...]:
-        """The result of one plugin's pre_bind_next, after its requests succeeded."""
-        return invoke.pre_bind(self.require(plugin, "pre_bind_next"), state, pod, node)
-
-    @property
-    def binds(self) -> list[Any]:
-        return self._at["bind"]
+        """The result of one plugin's pre_bind or pre_bind_next."""
+        return invoke.pre_bind(self.require(plugin, method), state, pod, node)
 
     @measured("Bind")
     def run_bind(
         self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
     ) -> Status | Request:
         """The result of one bind plugin, which may also be an extender."""
-        return invoke.bind(self.require(plugin, "bind"), state, pod, node)
+        method = self.require(plugin, "bind")
+        return invoke.result_of(method, PodRequest, state, pod, node)  # type: ignore[arg-type]
 
     @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:

@@ -36,7 +36,7 @@ class StateKey(Generic[T]):
 class CycleState:
     """Scratch data of one pod's way through its cycles."""
 
-    __slots__ = ("_below", "_own", "cluster", "idle", "now", "template", "to_activate")
+    __slots__ = ("_below", "_own", "cluster", "idle", "now", "table", "template", "to_activate")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class CycleState:
         below: "CycleState | None" = None,
     ) -> None:
         self.cluster = cluster
+        self.table: NodeTable = cluster.table
         self.template = template
         self.now = now
         # Plugins that have nothing to do with such pods, at any point.
@@ -54,11 +55,6 @@ class CycleState:
         self.to_activate: dict[str, Pod] = {}
         self._own: dict[str, Any] = {}
         self._below = below
-
-    @property
-    def table(self) -> NodeTable:
-        """The cluster's nodes."""
-        return self.cluster.table
 
     def __getitem__(self, key: StateKey[T]) -> T:
         name, layer = key.name, self

@@ -12,7 +12,8 @@ from typing import Any
 
 from moorage.core.cycle import DECIDE
 from moorage.core.scheduler import Scheduler
-from moorage.framework.invoke import CachedViews, PluginMethod, measure
+from moorage.framework.invoke import PluginMethod, measure
+from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
 
 # What is measured, and its name in the table that is printed.
@@ -57,7 +58,7 @@ class Stopwatches:
         for profile in scheduler.profiles.values():
             profile.measure(self)
 
-    def cycle_started(self, views: CachedViews) -> None:
+    def cycle_started(self, views: TemplateViews) -> None:
         """Nothing to do."""
 
     def begin(self) -> float:

@@ -8,13 +8,14 @@ includes PreScore and NormalizeScore.
 from collections.abc import Callable
 from typing import Any
 
-from moorage.framework.invoke import CachedViews, PluginMethod
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import METHODS, POINTS
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Status
 from moorage.framework.views.feasible import Filtered
 from moorage.framework.views.pre_filters import PreFiltered
+from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
 from moorage.metrics.families import Families
 
@@ -46,7 +47,7 @@ class ProfileTiming:
         self._profile = profile
         self._families = families
         self._chance = chance
-        self._views: CachedViews | None = None
+        self._views: TemplateViews | None = None
         self._rebuilds = 0
         # By point and status: where durations go. A point without plugins is not measured.
         names = [name for name in METHODS if any(hasattr(p, name) for p in profile.plugins())]
@@ -55,7 +56,7 @@ class ProfileTiming:
             label: {} for label in sorted(measured) if label
         }
 
-    def cycle_started(self, views: CachedViews) -> None:
+    def cycle_started(self, views: TemplateViews) -> None:
         """Count the cache lookup, and draw whether plugins are measured in this cycle."""
         self.is_sampling = self._chance() < SAMPLED
         self._views, self._rebuilds = views, views.rebuilds
