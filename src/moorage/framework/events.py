@@ -11,6 +11,7 @@ from msgspec import Struct
 from moorage.api import requests
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.framework.template import RESIZE_PENDING, resize_fields
 
 
 class Action(IntFlag):
@@ -108,7 +109,7 @@ class ClusterEvent(Struct, frozen=True):
 def _action_name(action: Action) -> str:
     if action.name is None or "|" in action.name:
         return "".join(_action_name(bit) for bit in Action if bit & action and bit.bit_count() == 1)
-    return "".join(word.capitalize() for word in action.name.split("_"))
+    return action.name.title().replace("_", "")
 
 
 ClusterEvent.NODE_ADD = ClusterEvent(NODE, Action.ADD)
@@ -174,14 +175,10 @@ _UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD,
 
 def _requests_may_differ(old: Pod, new: Pod) -> bool:
     """Whether a field changed from which requests are computed."""
-    before, after = old.status, new.status
     return (
         old.spec != new.spec
-        or before.container_statuses != after.container_statuses
-        or before.init_container_statuses != after.init_container_statuses
-        or before.resources != after.resources
-        or before.allocated_resources != after.allocated_resources
-        or old.condition("PodResizePending") != new.condition("PodResizePending")
+        or resize_fields(old.status) != resize_fields(new.status)
+        or old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
     )
 
 
@@ -234,16 +231,9 @@ def always(pod: Pod, old: Any, new: Any) -> Hint:
 EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     ClusterEvent(resource, Action.ALL): None
     for resource in (
-        POD,
-        NODE,
-        PERSISTENT_VOLUME,
-        PERSISTENT_VOLUME_CLAIM,
-        CSI_NODE,
-        CSI_DRIVER,
-        CSI_STORAGE_CAPACITY,
-        STORAGE_CLASS,
-        "resource.k8s.io/ResourceClaim",
-        "resource.k8s.io/DeviceClass",
+        *(POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM),
+        *(CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY, STORAGE_CLASS),
+        *("resource.k8s.io/ResourceClaim", "resource.k8s.io/DeviceClass"),
     )
 }
 
@@ -261,12 +251,10 @@ class HintMap:
     """All registrations of a profile, looked up by incoming event."""
 
     def __init__(self, by_plugin: Mapping[str, Events]) -> None:
-        self.registrations = [
-            Registration(event, plugin, hint or always)
-            for plugin, registered in by_plugin.items()
-            for event, hint in _with_taints(registered).items()
-        ]
+        self.registrations: list[Registration] = []
         self._covering: dict[ClusterEvent, list[Registration]] = {}
+        for plugin, registered in by_plugin.items():
+            self.add(plugin, _with_taints(registered))
 
     def covering(self, incoming: ClusterEvent) -> list[Registration]:
         """The registrations that cover an event."""
@@ -277,7 +265,7 @@ class HintMap:
         return found
 
     def add(self, plugin: str, registered: Events) -> None:
-        """Register events of something that is no plugin, as an extender."""
+        """Register the events of a plugin, or of something else, as an extender."""
         self.registrations += [
             Registration(event, plugin, hint or always) for event, hint in registered.items()
         ]

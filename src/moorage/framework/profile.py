@@ -268,7 +268,8 @@ class Profile:
     @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Call every plugin after the pod is bound; returns the failures."""
-        return _run_all(self._chain["post_bind"], state, pod, node)
+        methods = self._chain["post_bind"]
+        return _run_all(methods, state, pod, node) if methods else []
 
 
 def _run_all(methods: list[PluginMethod], state: CycleState, pod: Pod, node: NodeName) -> list[str]:

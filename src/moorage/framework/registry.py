@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,10 +38,8 @@ class Registry:
     """All plugins that can be named."""
 
     def __init__(self, plugins: dict[str, type[Any]] | None = None) -> None:
-        self._classes: dict[str, type[Any]] = dict(plugins or {})
-        self._entry_points: dict[str, EntryPoint] = {
-            entry.name: entry for entry in entry_points(group=GROUP)
-        }
+        self._classes = dict(plugins or {})
+        self._entry_points = {entry.name: entry for entry in entry_points(group=GROUP)}
 
     def known(self) -> set[str]:
         """The names that are registered; paths are resolved when they are named."""
@@ -52,7 +50,8 @@ class Registry:
         if name in self._classes:
             return self._classes[name]
         if name in self._entry_points:
-            found = _from_entry_point(name, self._entry_points[name])
+            entry = self._entry_points[name]
+            found: type[Any] = _run(name, f'plugin "{name}": {entry.value}: ', entry.load)
         elif ":" in name:
             found = _from_path(name, base_dir)
         elif name.endswith(".py"):
@@ -60,7 +59,7 @@ class Registry:
         else:
             return None
         self._classes[name] = found
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 def make(name: str, cls: type[Any], args: Any) -> Any:
@@ -97,28 +96,20 @@ def _by_name(cls: type[Any], args: Any) -> dict[str, Any]:
     if isinstance(args, Struct):
         return structs.asdict(args)
     takes = inspect.signature(cls).parameters
-    return {key if key in takes else _snake(key): value for key, value in dict(args).items()}
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower()
-
-
-def _from_entry_point(name: str, entry: EntryPoint) -> Any:
-    return _run(name, f'plugin "{name}": {entry.value}: ', entry.load)
+    snake = {key: re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower() for key in args}
+    return {key if key in takes else snake[key]: value for key, value in dict(args).items()}
 
 
 def _from_path(name: str, base_dir: Path) -> type[Any]:
     """A class from a file next to the configuration, or from an importable module."""
     where, _, attribute = name.rpartition(":")
     file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
-    if where.endswith(".py") and not file.is_file():
+    if file.is_file():
+        module = _run(name, f'plugin "{name}": {file}: ', _load_file, file)
+    elif where.endswith(".py"):
         raise ConfigError([f'plugin "{name}": {file}: no such file'])
-    is_file = file.is_file()
-    load: Callable[[], Any] = (
-        partial(_load_file, file) if is_file else partial(importlib.import_module, where)
-    )
-    module = _run(name, f'plugin "{name}": {file if is_file else where}: ', load)
+    else:
+        module = _run(name, f'plugin "{name}": {where}: ', importlib.import_module, where)
     found = getattr(module, attribute, None)
     if not isinstance(found, type):
         raise ConfigError([f'plugin "{name}": {where} has no class {attribute}'])
@@ -170,7 +161,9 @@ def _problem(plugin: Any) -> str:
     """How a plugin violates the contract; empty if it does not."""
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
         return "it needs a class attribute `name`"
-    if misspelt := _misspelt(cast(Hashable, type(plugin))):
+    # Classes are hashable, but the type checker does not know it.
+    cls = cast(Hashable, type(plugin))
+    if misspelt := _misspelt(cls):
         return misspelt
     if not any(hasattr(plugin, method) for methods in POINTS.values() for method in methods):
         return "it has no method of any extension point"
@@ -183,8 +176,7 @@ def _problem(plugin: Any) -> str:
         if method.twin and hasattr(plugin, method.name) and not hasattr(plugin, method.twin):
             twin = f"its per-node twin `{method.twin}`, which explains and what-ifs use"
             return f"{method.name} needs {twin}"
-    # Classes are hashable, but the type checker does not know it.
-    return _signature_problem(cast(Hashable, type(plugin)))
+    return _signature_problem(cls)
 
 
 @cache
@@ -214,20 +206,14 @@ def _signature_problem(cls: Any) -> str:
         function = getattr(cls, method, None)
         if inspect.iscoroutinefunction(function):
             return f"{method} must not be async: nobody awaits it"
-        if function is not None and not _takes(
-            function, inspect.getattr_static(cls, method), count
-        ):
+        if function is None:
+            continue
+        bound = isinstance(inspect.getattr_static(cls, method), staticmethod | classmethod)
+        try:
+            inspect.signature(function).bind(*[None] * (count if bound else count + 1))
+        except TypeError:
             return f"{method} has to take {count} argument(s) besides self"
     return ""
-
-
-def _takes(function: Any, declared: Any, count: int) -> bool:
-    bound = isinstance(declared, staticmethod | classmethod)
-    try:
-        inspect.signature(function).bind(*[None] * (count if bound else count + 1))
-    except TypeError:
-        return False
-    return True
 
 
 # The profiles of a configuration
@@ -237,31 +223,24 @@ def build_profiles(
     configuration: config.SchedulerConfiguration, plugins: Registry, cluster: Cluster
 ) -> dict[str, Profile]:
     """The profiles of a configuration, by scheduler name."""
-    classes = _classes(configuration, plugins)
+    sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
+    named = sorted({name for enabled in sets for name in enabled.names()})
+    # Other plugins are not loaded, as they may be broken.
+    found = {name: plugins.find(name, configuration.base_dir) for name in named}
+    classes = {name: cls for name, cls in found.items() if cls is not None}
 
     def takes_part(name: str, point: str) -> bool:
         return name in classes and implements(classes[name], point)
 
     effective = config.effective_profiles(configuration, takes_part, set(classes))
-    return {
-        settings.scheduler_name: Profile(
-            settings.scheduler_name,
-            _instances(settings, effective[settings.scheduler_name], classes),
-            cluster,
-            _percentage(configuration, settings),
-        )
-        for settings in configuration.profiles
-    }
-
-
-def _classes(
-    configuration: config.SchedulerConfiguration, plugins: Registry
-) -> dict[str, type[Any]]:
-    """The classes of the plugins that are named; others are not loaded, as they may be broken."""
-    sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
-    named = sorted({name for plugins_of in sets for name in plugins_of.names()})
-    found = {name: plugins.find(name, configuration.base_dir) for name in named}
-    return {name: cls for name, cls in found.items() if cls is not None}
+    profiles = {}
+    for settings in configuration.profiles:
+        name, percentage = settings.scheduler_name, settings.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = configuration.percentage_of_nodes_to_score
+        instances = _instances(settings, effective[name], classes)
+        profiles[name] = Profile(name, instances, cluster, percentage)
+    return profiles
 
 
 def _instances(
@@ -269,11 +248,9 @@ def _instances(
     effective: Mapping[str, list[tuple[str, int]]],
     classes: Mapping[str, type[Any]],
 ) -> dict[str, list[tuple[Any, int]]]:
-    made: dict[str, Any] = {}
     # Including those that take part in no point, so that a misspelt method is reported.
     enabled = sorted(plugin_sets.with_defaults(settings.plugins).names() & classes.keys())
-    for name in enabled:
-        made[name] = make(name, classes[name], settings.args(name))
+    made = {name: make(name, classes[name], settings.args(name)) for name in enabled}
     names = [plugin.name for plugin in made.values()]
     for name in names:
         if names.count(name) > 1:
@@ -282,10 +259,3 @@ def _instances(
         point: [(made[name], weight) for name, weight in chosen]
         for point, chosen in effective.items()
     }
-
-
-def _percentage(
-    configuration: config.SchedulerConfiguration, settings: config.KubeSchedulerProfile
-) -> int | None:
-    own = settings.percentage_of_nodes_to_score
-    return configuration.percentage_of_nodes_to_score if own is None else own

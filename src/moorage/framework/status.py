@@ -32,9 +32,7 @@ class Code(IntEnum):
     @property
     def label(self) -> str:
         """The code as Kubernetes spells it."""
-        return "".join(
-            word.capitalize() if word != "AND" else "And" for word in self.name.split("_")
-        )
+        return self.name.title().replace("_", "")
 
 
 REJECTED = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
@@ -67,11 +65,9 @@ class Status(Struct, frozen=True):
 
     def by(self, plugin: str) -> "Status":
         """The same, said by a plugin."""
-        return (
-            self
-            if self.plugin == plugin
-            else Status(self.code, self.reasons, plugin, self.wait_seconds)
-        )
+        if self.plugin == plugin:
+            return self
+        return Status(self.code, self.reasons, plugin, self.wait_seconds)
 
 
 SUCCESS = Status(Code.SUCCESS)

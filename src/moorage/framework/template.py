@@ -6,25 +6,23 @@ template.
 """
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
+from moorage.api.pod import Pod, PodSpec, Volume
 from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
 _encode = msgspec.msgpack.Encoder().encode
 
 # Where the pod runs is what a decision is to find out, so it does not tell templates apart.
-_SPEC_FIELDS = tuple(
-    name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes")
-)
-_STATUS_FIELDS = (
-    "container_statuses",
-    "init_container_statuses",
-    "resources",
-    "allocated_resources",
+_decisive = [name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes")]
+_spec_fields = attrgetter(*_decisive)
+# From which the requests of a pod that is resized are computed.
+resize_fields = attrgetter(
+    "container_statuses", "init_container_statuses", "resources", "allocated_resources"
 )
 
 RESIZE_PENDING = "PodResizePending"
@@ -58,16 +56,13 @@ class Templates:
         template = self._by_content.get(content)
         if template is None:
             if len(self._by_content) >= MOST_TEMPLATES:
-                self._forget_oldest_half()
+                for oldest in list(self._by_content)[: MOST_TEMPLATES // 2]:
+                    del self._by_content[oldest]
             self._serial += 1
             template = PodTemplate(self._serial, _unplaced(pod), Usage.of(pod))
             self._by_content[content] = template
         template.seen += 1
         return template
-
-    def _forget_oldest_half(self) -> None:
-        for content in list(self._by_content)[: MOST_TEMPLATES // 2]:
-            del self._by_content[content]
 
 
 def _unplaced(pod: Pod) -> Pod:
@@ -79,18 +74,18 @@ def _unplaced(pod: Pod) -> Pod:
 
 
 def _content(pod: Pod) -> bytes:
-    spec = pod.spec
-    meta = pod.metadata
-    owner = pod.controller
+    meta, status, owner = pod.metadata, pod.status, pod.controller
+    held = status.container_statuses or status.init_container_statuses
+    resized = held or status.resources is not None
     content = (
         meta.namespace,
         meta.labels,
         meta.annotations,
         None if owner is None else (owner.api_version, owner.kind, owner.name),
-        [getattr(spec, name) for name in _SPEC_FIELDS],
+        _spec_fields(pod.spec),
         _volumes(pod),
-        None if _no_resize(pod.status) else [getattr(pod.status, f) for f in _STATUS_FIELDS],
-        pod.condition(RESIZE_PENDING) if pod.status.conditions else None,
+        resize_fields(status) if resized else None,
+        pod.condition(RESIZE_PENDING) if status.conditions else None,
     )
     try:
         return _encode(content)
@@ -98,20 +93,12 @@ def _content(pod: Pod) -> bytes:
         return repr(content).encode()
 
 
-def _no_resize(status: PodStatus) -> bool:
-    held = status.container_statuses or status.init_container_statuses
-    return not held and status.resources is None
-
-
 def _volumes(pod: Pod) -> list[Any]:
     """The volumes that say something about the node, without their (often random) names.
 
-    Nor with the names of claims: those are references to objects elsewhere, and who follows them
-    depends on more than the pod. So the pods of a StatefulSet, each with a claim of its own, are
-    equals.
+    Names of claims are left out, too: what a plugin finds there depends on more than the pod. So
+    the pods of a StatefulSet, each with a claim of its own, have one template.
     """
-    if not pod.spec.volumes:
-        return []
     return [_nameless(volume) for volume in pod.spec.volumes if not volumes.is_bare(volume)]
 
 
