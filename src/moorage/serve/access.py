@@ -64,9 +64,8 @@ def read_options(
 ) -> ServerAccess:
     """The access that the options of the command describe; raises InputError."""
     if (tls_cert is None) != (tls_key is None):
-        missing, given = (
-            ("--tls-key", "--tls-cert") if tls_key is None else ("--tls-cert", "--tls-key")
-        )
+        options = ("--tls-key", "--tls-cert")
+        missing, given = options if tls_key is None else reversed(options)
         raise InputError(f"{missing}: is missing; {given} needs it")
     local = is_loopback(address)
     token = "" if token_file is None else _read_token(token_file)

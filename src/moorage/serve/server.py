@@ -106,12 +106,10 @@ async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
     try:
         await site.start()
     except OSError as error:
-        where = f"{access.address}:{access.port}"
-        why = error.strerror or str(error)
-        hint = "; is one running already? --port 0 takes any that is free"
-        in_use = "in use" in why
-        text = "the address is in use" + hint if in_use else why.lower()
-        raise InputError(f"cannot listen on {where}: {text}") from None
+        why = (error.strerror or str(error)).lower()
+        if "in use" in why:
+            why = "the address is in use; is one running already? --port 0 takes any that is free"
+        raise InputError(f"cannot listen on {access.address}:{access.port}: {why}") from None
     port: int = runner.addresses[0][1]
     return port
 

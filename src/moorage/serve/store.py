@@ -13,7 +13,7 @@ import bisect
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -184,10 +184,11 @@ class Store:
         if at_version is not None and at_version < self.version:
             found = dict(found)
             for change in reversed(self.log(resource).since(at_version)):
-                _undo(found, change)
-        items = found.items()
-        if namespace is not None:
-            return sorted((i for i in items if i[0][0] == namespace), key=itemgetter(0))
+                if change.stored_before is None:
+                    del found[key_of(change.object)]
+                else:
+                    found[key_of(change.object)] = change.stored_before
+        items = [item for item in found.items() if namespace is None or item[0][0] == namespace]
         return sorted(items, key=itemgetter(0))
 
     # Changing.
@@ -338,19 +339,6 @@ def _with_version(obj: Object, version: int) -> Object:
 
 def _same(new: Object, old: Object) -> bool:
     """Whether the objects differ in their version at most."""
-    if new is old:
-        return True
-    if new.keys() != old.keys() or any(new[k] != old[k] for k in new if k != "metadata"):
-        return False
-    return _without_version(new["metadata"]) == _without_version(old["metadata"])
-
-
-def _without_version(meta: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in meta.items() if k != "resourceVersion"}
-
-
-def _undo(found: dict[ObjectKey, StoredObject], change: Change) -> None:
-    if change.stored_before is None:
-        del found[key_of(change.object)]
-    else:
-        found[key_of(change.object)] = change.stored_before
+    version = {"resourceVersion": ""}
+    old_meta, new_meta = old["metadata"] | version, new["metadata"] | version
+    return new is old or old | {"metadata": old_meta} == new | {"metadata": new_meta}

@@ -10,13 +10,13 @@ from typing import Any
 from moorage.api import quantity
 from moorage.api.pod import DEFAULT_SCHEDULER
 from moorage.serve.controllers.objects import Object
+from moorage.serve.objects.structs import WORKLOAD_KINDS
 from moorage.serve.resources import Resource
 
 Spec = dict[str, Any]
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
-_TOLERATION_SECONDS = 300
 
 
 def fill_pod_spec(spec: Spec) -> None:
@@ -43,14 +43,8 @@ def fill_created_pod(obj: Spec) -> None:
     tolerations = spec.setdefault("tolerations", [])
     for key in (_NOT_READY, _UNREACHABLE):
         if not any(_covers(each, key) for each in tolerations):
-            tolerations.append(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": _TOLERATION_SECONDS,
-                }
-            )
+            new = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**new, "tolerationSeconds": 300})
     for constraint in spec.get("topologySpreadConstraints", ()):
         _merge_keys(constraint, labels)
     affinity = spec.get("affinity", {})
@@ -84,16 +78,11 @@ def qos_class(spec: Spec) -> str:
 
 
 def round_to_millis(amounts: Spec) -> Spec:
-    """Quantities rounded up to thousandths, as an API server stores them."""
+    """Quantities as strings, rounded up to thousandths, as an API server stores them."""
     return {
-        name: f"{quantity.milli(each)}m" if quantity.nano(each) % quantity.MICRO else _text(each)
+        name: f"{quantity.milli(each)}m" if quantity.nano(each) % quantity.MICRO else str(each)
         for name, each in amounts.items()
     }
-
-
-def _text(amount: Any) -> Any:
-    """A quantity as a string, as an API server encodes it."""
-    return amount if isinstance(amount, str) else str(amount)
 
 
 def _container(container: Spec, *, host_network: bool) -> None:
@@ -120,17 +109,15 @@ def _pod_volume(volume: Spec) -> None:
     for source in ("configMap", "secret", "projected", "downwardAPI"):
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", 420)
-    if "hostPath" in volume and isinstance(volume["hostPath"], dict):
+    if isinstance(volume.get("hostPath"), dict):
         volume["hostPath"].setdefault("type", "")
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
 
 
 def _covers(toleration: Spec, key: str) -> bool:
-    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in (
-        "",
-        "NoExecute",
-    )
+    effect = toleration.get("effect", "")
+    return toleration.get("key", "") in ("", key) and effect in ("", "NoExecute")
 
 
 def _merge_keys(term: Spec, labels: Spec) -> None:
@@ -185,14 +172,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "Secret": {"type": "Opaque"},
 }
-_WORKLOADS = (
-    "Deployment",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-)
+_WORKLOADS = (*WORKLOAD_KINDS, "ReplicationController")
 # The field of the update strategy, and the defaults of its rolling update.
 _STRATEGIES: dict[str, tuple[str, Object]] = {
     "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
@@ -208,8 +188,9 @@ def fill(resource: Resource, obj: Object) -> None:
         return
     if kind == "Pod":
         fill_pod_spec(obj["spec"])
-    if kind in _WORKLOADS:
-        _fill_template(obj["spec"])
+    if kind in _WORKLOADS and (template := obj["spec"].get("template")):
+        template.setdefault("metadata", {})
+        fill_pod_spec(template.setdefault("spec", {}))
     if kind == "Job" and not obj["spec"].keys() & {"completions", "parallelism"}:
         obj["spec"]["completions"] = 1
     for path, value in _FIELDS.get(kind, {}).items():
@@ -222,13 +203,6 @@ def fill(resource: Resource, obj: Object) -> None:
         _fill_strategy(obj["spec"], *_STRATEGIES[kind])
     if (special := _SPECIAL.get(kind)) is not None:
         special(obj)
-
-
-def _fill_template(spec: Object) -> None:
-    template = spec.get("template")
-    if template:
-        template.setdefault("metadata", {})
-        fill_pod_spec(template.setdefault("spec", {}))
 
 
 def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:

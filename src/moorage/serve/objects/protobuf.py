@@ -115,19 +115,13 @@ VolumeMount: 1 name text, 2 readOnly bool, 3 mountPath text, 4 subPath text
 """
 
 
-def _parse() -> dict[str, dict[int, tuple[str, str]]]:
-    messages = {}
-    for line in _TEXT.strip().splitlines():
-        name, _, fields = line.partition(": ")
-        messages[name.removeprefix("*")] = {
-            int(number): (field, type_)
-            for number, field, type_ in (each.split() for each in fields.split(", "))
-        }
-    return messages
-
-
-MESSAGES = _parse()
-
+MESSAGES = {
+    name: {
+        int(number): (field, type_)
+        for number, field, type_ in (each.split() for each in fields.split(", "))
+    }
+    for name, fields in re.findall(r"(?m)^\*?(\w+): (.*)$", _TEXT)
+}
 KINDS = re.findall(r"(?m)^\*(\w+)", _TEXT)
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -148,15 +142,13 @@ def decode(body: bytes) -> dict[str, Any]:
         raise BadRequestError("the body of the request is not Kubernetes protobuf")
     try:
         envelope = _message(body[len(_MAGIC) :], "Unknown", 0)
-        stated = envelope.get("typeMeta", {})
-        kind = stated.get("kind", "")
-        api_version = stated.get("apiVersion", "")
+        stated = {"apiVersion": "", "kind": "", **envelope.get("typeMeta", {})}
+        kind = stated["kind"]
         if kind not in KINDS:
-            raise UnsupportedMediaTypeError(
-                f"{kind or 'this kind'} is not read as protobuf; send JSON"
-            )
+            what = kind or "this kind"
+            raise UnsupportedMediaTypeError(f"{what} is not read as protobuf; send JSON")
         raw = base64.b64decode(envelope.get("raw", ""))
-        return {"apiVersion": api_version, "kind": kind, **_message(raw, kind, 0)}
+        return {**stated, **_message(raw, kind, 0)}
     except (_Truncated, UnicodeDecodeError, OverflowError):
         raise BadRequestError("the body of the request is not readable as protobuf") from None
 
@@ -170,9 +162,8 @@ def _message(body: bytes, name: str, depth: int) -> dict[str, Any]:
         if number not in fields:
             if name.endswith("Status"):  # Clients do not set the status of a new object.
                 continue
-            raise UnsupportedMediaTypeError(
-                f"field {number} of {name} is not read as protobuf; send JSON"
-            )
+            what = f"field {number} of {name}"
+            raise UnsupportedMediaTypeError(f"{what} is not read as protobuf; send JSON")
         field, type_ = fields[number]
         if type_.startswith("["):
             found.setdefault(field, []).append(_value(value, type_[1:-1], depth))
@@ -199,18 +190,14 @@ def _value(value: Value, type_: str, depth: int) -> Any:
         case "Quantity":
             return "".join(_bytes(v).decode() for n, v in _fields(_bytes(value)) if n == 1)
         case "Time" | "MicroTime":
-            return _time(_message(_bytes(value), "Time", depth + 1))
+            seconds = _message(_bytes(value), "Time", depth + 1).get("seconds", 0)
+            # Go's zero time and values that are no date count as absent.
+            return timestamps.to_text(seconds) if 0 < seconds < 2**36 else None
         case "IntOrString":
             either = _message(_bytes(value), "IntOrString", depth + 1)
             is_text = either.get("type", 0) == 1
             return either.get("strVal", "") if is_text else either.get("intVal", 0)
     return _message(_bytes(value), type_, depth + 1)
-
-
-def _time(parts: dict[str, Any]) -> str | None:
-    seconds = parts.get("seconds", 0)
-    # Go's zero time and values that are no date count as absent.
-    return timestamps.to_text(seconds) if 0 < seconds < 2**36 else None
 
 
 def _entry(value: Value, type_: str, depth: int) -> tuple[str, Any]:

@@ -152,10 +152,10 @@ class EventObject(KubeObject):
     reporting_instance: str = ""
 
 
-_WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+WORKLOAD_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _STRUCTS: dict[str, type[KubeObject]] = (
     {name: kind.struct for name, kind in KINDS.items()}
-    | dict.fromkeys(_WORKLOADS, WorkloadObject)
+    | dict.fromkeys(WORKLOAD_KINDS, WorkloadObject)
     | {
         "ReplicationController": ReplicationControllerObject,
         "CustomResourceDefinition": Definition,

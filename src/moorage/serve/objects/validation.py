@@ -82,12 +82,8 @@ def _metadata_causes(meta: ObjectMeta) -> Iterator[StatusCause]:
         for rule in labels.key_problems(finalizer):
             yield _cause("metadata.finalizers", finalizer, rule)
     for i, owner in enumerate(meta.owner_references):
-        for field, value in (
-            ("apiVersion", owner.api_version),
-            ("kind", owner.kind),
-            ("name", owner.name),
-            ("uid", owner.uid),
-        ):
+        named = {"apiVersion": owner.api_version, "kind": owner.kind}
+        for field, value in {**named, "name": owner.name, "uid": owner.uid}.items():
             if not value:
                 yield _cause(f"metadata.ownerReferences[{i}].{field}", "", "must not be empty")
 
@@ -133,8 +129,6 @@ def _cause(field: str, value: Any, rule: str) -> StatusCause:
 # Names -----------------------------------------------------------------------------------------
 
 _SUFFIX_LENGTH = 5
-_MAX_PREFIX = 63 - _SUFFIX_LENGTH
-
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_RULE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -162,7 +156,7 @@ def _label_errors(name: str, label: str = _LABEL, rule: str = _LABEL_RULE) -> tu
 def generate_name(prefix: str, random: Random) -> str:
     """A name from a `generateName`."""
     suffix = "".join(random.choices(SAFE_LETTERS, k=_SUFFIX_LENGTH))
-    return prefix[:_MAX_PREFIX] + suffix
+    return prefix[: _MAX_LABEL - _SUFFIX_LENGTH] + suffix
 
 
 # Rules of each kind: (field, value, rule) for each violation -----------------------------------
@@ -186,15 +180,11 @@ def _pod_spec(spec: PodSpec, path: str) -> FieldErrors:
     if not spec.containers:
         yield f"{path}.containers", "", ""
     seen: set[str] = set()
-    for field, containers in (
-        ("containers", spec.containers),
-        ("initContainers", spec.init_containers),
-    ):
+    both = {"containers": spec.containers, "initContainers": spec.init_containers}
+    for field, containers in both.items():
         for i, container in enumerate(containers):
             item = f"{path}.{field}[{i}]"
-            if not container.name:
-                yield f"{item}.name", "", ""
-            for rule in _label_errors(container.name) if container.name else ():
+            for rule in _label_errors(container.name) if container.name else ("",):
                 yield f"{item}.name", container.name, rule
             if container.name in seen:
                 yield f"{item}.name", container.name, "names of containers must differ"

@@ -167,9 +167,8 @@ class RequestRouter:
                     raise BadRequestError("a Binding has to be an object")
                 requests.check_metadata(body.get("metadata", {}))
                 name = body.get("metadata", {}).get("name", "")
-                return await self._writes.post(
-                    request, ResourcePath(PODS, namespace, name, "binding")
-                )
+                pod = ResourcePath(PODS, namespace, name, "binding")
+                return await self._writes.post(request, pod)
         raise requests.unknown_path()
 
     def _discovery(self, request: web.Request, path: str) -> web.Response | None:
@@ -181,7 +180,7 @@ class RequestRouter:
                     raise self._api.store.failure
                 return web.Response(text="ok")
             case ["version"]:
-                return responses.json(version())
+                return responses.json(VERSION)
             case ["api" | "apis" as root]:
                 if requests.accepted_format(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
                     response = responses.json(discovery.aggregated(registry, core=root == "api"))
@@ -213,16 +212,13 @@ class RequestRouter:
         return None
 
 
-def version() -> dict[str, str]:
-    """`/version`: the version of Kubernetes that this API is compatible with."""
-    return {
-        "major": "1",
-        "minor": "36",
-        "gitVersion": f"v1.36.0+moorage-{__version__}",
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "",
-        "platform": "",
-    }
+# The version of Kubernetes that this API is compatible with.
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": f"v1.36.0+moorage-{__version__}",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    **dict.fromkeys(("goVersion", "compiler", "platform"), ""),
+}

@@ -13,12 +13,9 @@ Json = dict[str, Any]
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_VERBS = {
-    "status": ["get", "patch", "update"],
-    "scale": ["get", "patch", "update"],
-    "resize": ["get", "patch", "update"],
+    **{each: ["get", "patch", "update"] for each in ("status", "scale", "resize")},
     "finalize": ["update"],
-    "binding": ["create"],
-    "eviction": ["create"],
+    **{each: ["create"] for each in ("binding", "eviction")},
 }
 _SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
@@ -53,15 +50,8 @@ def resources(registry: ResourceRegistry, name: str, version: str) -> Json:
     """`/api/v1` and `/apis/GROUP/VERSION`."""
     listed = [row for resource in _served(registry, name, version) for row in _rows(resource)]
     if not name:
-        listed.append(
-            {
-                "name": "bindings",
-                "singularName": "binding",
-                "namespaced": True,
-                "kind": "Binding",
-                "verbs": ["create"],
-            }
-        )
+        row = {"name": "bindings", "singularName": "binding", "namespaced": True}
+        listed.append({**row, "kind": "Binding", "verbs": ["create"]})
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -76,13 +66,9 @@ def aggregated(registry: ResourceRegistry, *, core: bool) -> Json:
     for (name, version), found in registry.versions().items():
         if core == (not name):
             item = items.setdefault(name, {"metadata": {"name": name}, "versions": []})
-            item["versions"].append(
-                {
-                    "version": version,
-                    "freshness": "Current",
-                    "resources": [_aggregated_row(resource) for resource in found],
-                }
-            )
+            rows = [_aggregated_row(resource) for resource in found]
+            served = {"version": version, "freshness": "Current", "resources": rows}
+            item["versions"].append(served)
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
@@ -123,7 +109,9 @@ def _rows(resource: Resource) -> list[Json]:
     return [row, *(_subresource_row(resource, each) for each in resource.subresources)]
 
 
-def _verbs(resource: Resource) -> list[str]:
+def _verbs(resource: Resource, subresource: str = "") -> list[str]:
+    if subresource:
+        return _SUBRESOURCE_VERBS[subresource]
     if resource.kind == "Namespace" and not resource.group:
         return [verb for verb in _VERBS if verb != "deletecollection"]
     return _VERBS
@@ -140,7 +128,7 @@ def _subresource_row(resource: Resource, subresource: str) -> Json:
         "singularName": "",
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _SUBRESOURCE_VERBS[subresource],
+        "verbs": _verbs(resource, subresource),
     }
     if subresource in _SUBRESOURCE_KINDS:
         row["group"], row["version"], row["kind"] = _SUBRESOURCE_KINDS[subresource]
@@ -156,16 +144,15 @@ def _aggregated_row(resource: Resource) -> Json:
         "verbs": _verbs(resource),
         **_names(resource),
     }
-    if resource.subresources:
-        row["subresources"] = [
-            {
-                "subresource": each,
-                "responseKind": _kind(resource, each),
-                "verbs": _SUBRESOURCE_VERBS[each],
-            }
-            for each in resource.subresources
-        ]
-    return row
+    subresources = [
+        {
+            "subresource": each,
+            "responseKind": _kind(resource, each),
+            "verbs": _verbs(resource, each),
+        }
+        for each in resource.subresources
+    ]
+    return {**row, "subresources": subresources} if subresources else row
 
 
 def _kind(resource: Resource, subresource: str = "") -> Json:
@@ -240,18 +227,15 @@ def _path(resource: Resource) -> str:
 
 
 def _operations(resource: Resource) -> Json:
+    schema = {"type": "string", "uniqueItems": True}
     names = ("dryRun", "fieldManager", "fieldValidation", "force")
-    return {
-        "patch": {
-            "x-kubernetes-action": "patch",
-            "x-kubernetes-group-version-kind": _kind(resource),
-            "parameters": [
-                {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
-                for name in names
-            ],
-            "responses": {"200": {"description": "OK"}},
-        }
+    patch = {
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": _kind(resource),
+        "parameters": [{"name": name, "in": "query", "schema": schema} for name in names],
+        "responses": {"200": {"description": "OK"}},
     }
+    return {"patch": patch}
 
 
 def _schema_name(resource: Resource) -> str:

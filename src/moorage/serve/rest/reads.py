@@ -78,15 +78,9 @@ class ReadRequests:
         selector = lists.object_selector(path.resource, options, path.name)
         if timeout is None:  # Random, so that not all watches end at the same time.
             timeout = _MIN_WATCH_SECONDS * (1 + self._random.random())
+        stored_as = responses.storage_resource(path.resource)
         return WatchRequest(
-            resource=responses.storage_resource(path.resource),
-            namespace=path.namespace,
-            selector=selector,
-            version=options.version,
-            bookmarks=options.bookmarks,
-            initial_events=bool(options.initial_events),
-            timeout_seconds=timeout,
-            render=self._render(read),
+            stored_as, path.namespace, selector, options, timeout, self._render(read)
         )
 
     def _render(self, read: ReadRequest, *, single: bool = False) -> Render:

@@ -34,8 +34,6 @@ def parse_path(registry: ResourceRegistry, path: str) -> ResourcePath:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         raise unknown_path()
-    if "" in rest:
-        raise unknown_path()
     namespace = None
     # `namespaces/a/status` is a subresource of a namespace, `namespaces/a/pods` are pods in it.
     if rest[0] == "namespaces" and len(rest) > 2:
@@ -43,7 +41,7 @@ def parse_path(registry: ResourceRegistry, path: str) -> ResourcePath:
         if not own:
             namespace, rest = rest[1], rest[2:]
     resource = registry.find(group, version, rest[0])
-    if resource is None or len(rest) > 3:
+    if resource is None or len(rest) > 3 or "" in (namespace, *rest):
         raise unknown_path()
     parsed = ResourcePath(resource, namespace, *rest[1:])
     _check_path(parsed)
@@ -119,9 +117,8 @@ def _check_list_options(options: ListOptions) -> None:
         raise BadRequestError(
             "resourceVersionMatch: Forbidden: an exact version is for lists, and not 0"
         )
-    if options.initial_events is not None and (
-        not options.watch or options.match != "NotOlderThan"
-    ):
+    streamed = options.watch and options.match == "NotOlderThan"
+    if options.initial_events is not None and not streamed:
         raise BadRequestError(
             "sendInitialEvents: Forbidden: it is for watches with resourceVersionMatch=NotOlderThan"
         )
@@ -273,9 +270,7 @@ def _query_option(text: str, field: str) -> Any:
         try:
             return int(text[:20])
         except ValueError:
-            raise BadRequestError(
-                f"gracePeriodSeconds: has to be a number, is {text[:60]!r}"
-            ) from None
+            raise BadRequestError(f"{field}: has to be a number, is {text[:60]!r}") from None
     if field == "orphanDependents":
         return text.lower() in ("1", "t", "true", "")
     return text
@@ -305,19 +300,18 @@ async def read_object(request: web.Request, path: ResourcePath) -> Object:
 
 def _check_object(resource: Resource, found: Any) -> None:
     """Reject a value that is not an object of this resource."""
+    kind = resource.kind
     if not isinstance(found, dict):
-        raise BadRequestError(
-            f"the body of the request has to be an object of kind {resource.kind}"
-        )
+        raise BadRequestError(f"the body of the request has to be an object of kind {kind}")
     if found.get("apiVersion", resource.api_version) != resource.api_version:
         raise BadRequestError(
             f"the API version in the data ({found['apiVersion']!s:.100}) does not match the "
             f"expected API version ({resource.api_version})"
         )
-    if found.get("kind", resource.kind) != resource.kind:
+    if found.get("kind", kind) != kind:
         raise BadRequestError(
             f"the kind in the data ({found['kind']!s:.100}) does not match the expected kind "
-            f"({resource.kind})"
+            f"({kind})"
         )
     check_metadata(found.get("metadata", {}))
 

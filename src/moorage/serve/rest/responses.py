@@ -60,11 +60,8 @@ def object_body(resource: Resource, stored: StoredObject) -> bytes:
 
 def partial_metadata(obj: Object) -> Object:
     """The object as PartialObjectMetadata."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": obj["metadata"],
-    }
+    kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return {**kind, "metadata": obj["metadata"]}
 
 
 # HTTP responses --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from moorage.serve.resources import Resource
 from moorage.serve.rest.lists import ObjectSelector
+from moorage.serve.rest.requests import ListOptions
 from moorage.serve.status_errors import ExpiredError
 from moorage.serve.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
 
@@ -33,9 +34,7 @@ class WatchRequest(NamedTuple):
     resource: Resource
     namespace: str | None
     selector: ObjectSelector
-    version: int | None
-    bookmarks: bool
-    initial_events: bool
+    options: ListOptions
     timeout_seconds: float
     render: Render
 
@@ -115,7 +114,7 @@ class Watches:
             now = clock()
             if now >= ends_at or request.transport is None or request.transport.is_closing():
                 return
-            if watch.bookmarks and now >= bookmark_at:
+            if watch.options.bookmarks and now >= bookmark_at:
                 await response.write(_bookmark(watch, durable))
                 bookmark_at = now + BOOKMARK_SECONDS
             with contextlib.suppress(TimeoutError):
@@ -126,17 +125,17 @@ class Watches:
 def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
     """The lines to send at once, and the log position after them; raises ExpiredError."""
     log, durable = store.log(watch.resource), store.durable_version
-    version = watch.version or 0
+    version = watch.options.version or 0
     if version > durable:
         raise ExpiredError(f"Too large resource version: {version}, current: {durable}")
-    if version and not watch.initial_events:
+    if version and not watch.options.initial_events:
         return [], log.position_after(version)
     lines = [
         _line(ADDED, watch.render(stored))
         for _, stored in store.snapshot(watch.resource, watch.namespace, durable)
         if watch.selector.matches(stored.object)
     ]
-    if watch.initial_events:
+    if watch.options.initial_events:
         lines.append(_bookmark(watch, durable, INITIAL_EVENTS_END))
     return lines, log.position_after(durable)
 

@@ -24,11 +24,16 @@ class WriteRequests:
     async def post(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Create an object, bind or evict a pod."""
         dry_run = requests.is_dry_run(request.query)
-        match path.subresource:
-            case "binding":
-                return await self._bind(request, path, dry_run=dry_run)
-            case "eviction":
-                return await self._evict(request, path, dry_run=dry_run)
+        if path.subresource == "binding":
+            target = binding.read_binding(await requests.read_value(request) or {}, path.name)
+            self._api.bind(*path.key, target, dry_run=dry_run)
+            return await self._succeed(201)
+        if path.subresource == "eviction":
+            body = await requests.read_options(request)
+            requests.check_metadata(body.get("metadata", {}))
+            options = delete.read_options(body.get("deleteOptions", {}))
+            self._api.evict(*path.key, options, dry_run=dry_run or "All" in options.dry_run)
+            return await self._succeed(201)
         if path.name:
             raise not_allowed()
         if path.resource.namespaced and path.namespace is None:
@@ -44,15 +49,15 @@ class WriteRequests:
         _check_object_path(path)
         dry_run, manager = requests.is_dry_run(request.query), _manager(request)
         if path.subresource == "scale":
-            return await self._scale(request, path, manager, dry_run=dry_run)
+            body = await requests.read_value(request)
+            current = self._api.store.get(path.resource, *path.key)
+            changed = scale.scaled(path.resource, current, body)
+            new = self._api.update(path.resource, changed, manager=manager, dry_run=dry_run)
+            await self._api.store.wait_until_durable()
+            return responses.json(scale.scale_of(new))
         obj = responses.to_storage(path.resource, await requests.read_object(request, path))
-        new = self._api.update(
-            responses.storage_resource(path.resource),
-            obj,
-            subresource=path.subresource,
-            manager=manager,
-            dry_run=dry_run,
-        )
+        stored_as, part = responses.storage_resource(path.resource), path.subresource
+        new = self._api.update(stored_as, obj, subresource=part, manager=manager, dry_run=dry_run)
         return await self._respond(path.resource, new)
 
     async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
@@ -98,36 +103,11 @@ class WriteRequests:
         found = [each.object for _, each in store.snapshot(stored_as, path.namespace)]
         for obj in [obj for obj in found if selector.matches(obj)]:
             self._api.delete(stored_as, *key_of(obj), options, dry_run=dry_run)
-        await store.wait_until_durable()
-        return responses.success()
+        return await self._succeed()
 
-    async def _bind(
-        self, request: web.Request, path: ResourcePath, *, dry_run: bool
-    ) -> web.Response:
-        target = binding.read_binding(await requests.read_value(request) or {}, path.name)
-        self._api.bind(*path.key, target, dry_run=dry_run)
+    async def _succeed(self, status: int = 200) -> web.Response:
         await self._api.store.wait_until_durable()
-        return responses.success(201)
-
-    async def _evict(
-        self, request: web.Request, path: ResourcePath, *, dry_run: bool
-    ) -> web.Response:
-        body = await requests.read_options(request)
-        requests.check_metadata(body.get("metadata", {}))
-        options = delete.read_options(body.get("deleteOptions", {}))
-        self._api.evict(*path.key, options, dry_run=dry_run or "All" in options.dry_run)
-        await self._api.store.wait_until_durable()
-        return responses.success(201)
-
-    async def _scale(
-        self, request: web.Request, path: ResourcePath, manager: str, *, dry_run: bool
-    ) -> web.Response:
-        body = await requests.read_value(request)
-        current = self._api.store.get(path.resource, *path.key)
-        changed = scale.scaled(path.resource, current, body)
-        new = self._api.update(path.resource, changed, manager=manager, dry_run=dry_run)
-        await self._api.store.wait_until_durable()
-        return responses.json(scale.scale_of(new))
+        return responses.success(status)
 
     async def _respond(self, resource: Resource, obj: Object, status: int = 200) -> web.Response:
         await self._api.store.wait_until_durable()

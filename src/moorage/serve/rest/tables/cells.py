@@ -52,11 +52,9 @@ def duration(seconds: float) -> str:
     seconds = int(seconds)
     if seconds < -1:
         return "<invalid>"
-    if seconds < 0:
-        return "0s"
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:
-        return f"{seconds}s"
+        return f"{max(seconds, 0)}s"
     if minutes < 10:
         return _two_units(minutes, "m", seconds % 60, "s")
     if minutes < 180:

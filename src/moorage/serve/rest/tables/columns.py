@@ -38,6 +38,11 @@ def _integer(name: str, path: str) -> TableColumn:
     return TableColumn(name, _path(path, number), "integer")
 
 
+def _count(name: str, path: str) -> TableColumn:
+    found = _path(path, maps)
+    return TableColumn(name, lambda obj, now: len(found(obj, now)), "integer")
+
+
 def _boolean(name: str, path: str) -> TableColumn:
     value = _path(path, value_at)
     return TableColumn(name, lambda obj, now: value(obj, now) is True, "boolean")
@@ -56,10 +61,17 @@ def _phase(obj: Object, _now: float) -> str:
     return "Terminating" if deleting else text(obj, "status", "phase")
 
 
-def _containers(field: str, *template: str) -> Cell:
-    """A field of all containers of a pod template."""
-    path = (*template, "spec", "containers")
-    return lambda obj, now: ",".join(text(each, field) for each in maps(obj, *path))
+def _container_columns(*template: str) -> tuple[TableColumn, TableColumn]:
+    """Names and images of the containers of a pod template."""
+
+    def all_texts(obj: Object, field: str) -> str:
+        found = maps(obj, *template, "spec", "containers")
+        return ",".join(text(each, field) for each in found)
+
+    return (
+        _wide(TableColumn("Containers", lambda obj, now: all_texts(obj, "name"))),
+        _wide(TableColumn("Images", lambda obj, now: all_texts(obj, "image"))),
+    )
 
 
 def _selector(path: str) -> Cell:
@@ -68,10 +80,7 @@ def _selector(path: str) -> Cell:
 
 
 AGE = TableColumn("Age", _age)
-_CONTAINERS = (
-    _wide(TableColumn("Containers", _containers("name", "spec", "template"))),
-    _wide(TableColumn("Images", _containers("image", "spec", "template"))),
-)
+_CONTAINERS = _container_columns("spec", "template")
 _TEMPLATE = (*_CONTAINERS, _wide(TableColumn("Selector", _selector("spec.selector"))))
 
 
@@ -127,9 +136,8 @@ def pod_status(obj: Object, _now: float) -> str:
 def _node_status(obj: Object, _now: float) -> str:
     ready = cells.condition(obj, "Ready").get("status")
     status = "Ready" if ready == "True" else "NotReady" if ready else "Unknown"
-    return (
-        f"{status},SchedulingDisabled" if value_at(obj, "spec", "unschedulable") is True else status
-    )
+    cordoned = value_at(obj, "spec", "unschedulable") is True
+    return f"{status},SchedulingDisabled" if cordoned else status
 
 
 def _node_roles(obj: Object, _now: float) -> str:
@@ -165,10 +173,8 @@ def _job_status(obj: Object, _now: float) -> str:
 
 
 def _job_completions(obj: Object, _now: float) -> str:
-    succeeded, completions = (
-        number(obj, "status", "succeeded"),
-        value_at(obj, "spec", "completions"),
-    )
+    succeeded = number(obj, "status", "succeeded")
+    completions = value_at(obj, "spec", "completions")
     if completions is not None:
         return f"{succeeded}/{completions}"
     parallelism = number(obj, "spec", "parallelism")
@@ -198,8 +204,11 @@ _ACCESS_MODES = {
 }
 
 
-def _access_modes(value: Any) -> str:
-    return ",".join(_ACCESS_MODES.get(str(each), str(each)) for each in value) if value else ""
+def _access_modes(part: str) -> Cell:
+    modes = _path(f"{part}.accessModes", value_at)
+    return lambda obj, now: ",".join(
+        _ACCESS_MODES.get(str(each), str(each)) for each in modes(obj, now) or ()
+    )
 
 
 def _volume_claim(obj: Object, _now: float) -> str:
@@ -364,13 +373,10 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         _text("Schedule", "spec.schedule"),
         _text("Timezone", "spec.timeZone", NONE),
         _boolean("Suspend", "spec.suspend"),
-        TableColumn("Active", lambda obj, now: len(maps(obj, "status", "active")), "integer"),
+        _count("Active", "status.active"),
         TableColumn("Last Schedule", _last_schedule),
         AGE,
-        *(
-            _wide(TableColumn(name, _containers(field, "spec", "jobTemplate", "spec", "template")))
-            for name, field in (("Containers", "name"), ("Images", "image"))
-        ),
+        *_container_columns("spec", "jobTemplate", "spec", "template"),
         _wide(TableColumn("Selector", lambda obj, now: NONE)),
     ),
     "PodDisruptionBudget": (
@@ -381,9 +387,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     ),
     "PersistentVolume": (
         _text("Capacity", "spec.capacity.storage"),
-        TableColumn(
-            "Access Modes", lambda obj, now: _access_modes(value_at(obj, "spec", "accessModes"))
-        ),
+        TableColumn("Access Modes", _access_modes("spec")),
         _text("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
         TableColumn("Status", _phase),
         TableColumn("Claim", _volume_claim),
@@ -397,10 +401,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("Status", _phase),
         _text("Volume", "spec.volumeName"),
         TableColumn("Capacity", _if_bound(_path("status.capacity.storage"))),
-        TableColumn(
-            "Access Modes",
-            _if_bound(lambda obj, now: _access_modes(value_at(obj, "status", "accessModes"))),
-        ),
+        TableColumn("Access Modes", _if_bound(_access_modes("status"))),
         _text("StorageClass", "spec.storageClassName"),
         _ATTRIBUTES_CLASS,
         AGE,
@@ -413,10 +414,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         _boolean("AllowVolumeExpansion", "allowVolumeExpansion"),
         AGE,
     ),
-    "CSINode": (
-        TableColumn("Drivers", lambda obj, now: len(maps(obj, "spec", "drivers")), "integer"),
-        AGE,
-    ),
+    "CSINode": (_count("Drivers", "spec.drivers"), AGE),
     "CSIDriver": (
         _boolean("AttachRequired", "spec.attachRequired"),
         _boolean("PodInfoOnMount", "spec.podInfoOnMount"),
