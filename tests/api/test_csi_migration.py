@@ -6,11 +6,9 @@ from tests.storage_builders import make_csi_node, make_volume, reaching
 from moorage.api import csi_migration
 from moorage.api.pod import AWSElasticBlockStore, AzureDisk, GCEPersistentDisk, Volume
 from moorage.api.storage import (
-    AWSDiskSource,
-    CinderSource,
     GCEDiskSource,
     PersistentVolumeSpec,
-    PortworxSource,
+    VolumeIDSource,
 )
 
 ZONE, BETA_ZONE = csi_migration.ZONE, csi_migration.BETA_ZONE
@@ -21,9 +19,9 @@ EBS_KEY, GCE_KEY = "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"
 @pytest.mark.parametrize(
     ("source", "labels", "handle"),
     [
-        pytest.param({"aws_elastic_block_store": AWSDiskSource(volume_id="vol-1")}, {}, "vol-1"),
+        pytest.param({"aws_elastic_block_store": VolumeIDSource(volume_id="vol-1")}, {}, "vol-1"),
         pytest.param(
-            {"aws_elastic_block_store": AWSDiskSource(volume_id="aws://us-east-1a/vol-1")},
+            {"aws_elastic_block_store": VolumeIDSource(volume_id="aws://us-east-1a/vol-1")},
             {},
             "vol-1",
             id="an EBS address",
@@ -46,8 +44,8 @@ EBS_KEY, GCE_KEY = "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone"
             "projects/UNSPECIFIED/regions/us-east1/disks/d",
             id="a GCE disk of a region",
         ),
-        pytest.param({"cinder": CinderSource(volume_id="c")}, {}, "c", id="Cinder"),
-        pytest.param({"portworx_volume": PortworxSource(volume_id="p")}, {}, "p", id="Portworx"),
+        pytest.param({"cinder": VolumeIDSource(volume_id="c")}, {}, "c", id="Cinder"),
+        pytest.param({"portworx_volume": VolumeIDSource(volume_id="p")}, {}, "p", id="Portworx"),
     ],
 )
 def test_handles(source, labels, handle):
@@ -75,7 +73,7 @@ def affinity(labels=None, **spec):
 
 
 GCE = {"gce_persistent_disk": GCEDiskSource(pd_name="d")}
-EBS = {"aws_elastic_block_store": AWSDiskSource(volume_id="vol-1")}
+EBS = {"aws_elastic_block_store": VolumeIDSource(volume_id="vol-1")}
 
 
 @pytest.mark.parametrize(
@@ -100,12 +98,12 @@ EBS = {"aws_elastic_block_store": AWSDiskSource(volume_id="vol-1")}
         ),
         pytest.param(
             {BETA_ZONE: "label"},
-            {"cinder": CinderSource(volume_id="c")},
+            {"cinder": VolumeIDSource(volume_id="c")},
             reaching("topology.cinder.csi.openstack.org/zone", "label"),
             id="Cinder",
         ),
         pytest.param(
-            {ZONE: "a"}, {"portworx_volume": PortworxSource()}, None, id="Portworx has no topology"
+            {ZONE: "a"}, {"portworx_volume": VolumeIDSource()}, None, id="Portworx has no topology"
         ),
     ],
 )

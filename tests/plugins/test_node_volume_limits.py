@@ -22,7 +22,7 @@ from moorage.api.pod import (
     PodStatus,
     Volume,
 )
-from moorage.api.storage import AWSDiskSource, AzureFileSource, GCEDiskSource
+from moorage.api.storage import AzureFileSource, GCEDiskSource, VolumeIDSource
 from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.plugins.node_volume_limits import NodeVolumeLimits, plugin
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
@@ -195,7 +195,7 @@ UNBOUND = [make_claim("shared", storage_class="fast"), make_class()]
         pytest.param(
             [
                 make_claim("a", volume="pv-a"),
-                make_volume("pv-a", aws_elastic_block_store=AWSDiskSource("vol-1")),
+                make_volume("pv-a", aws_elastic_block_store=VolumeIDSource("vol-1")),
                 limited(1, EBS),
             ],
             [using(ebs("vol-2"))],

@@ -27,11 +27,11 @@ from tests.storage_builders import (
 from moorage.api import csi_migration
 from moorage.api.meta import LabelSelector, NodeSelector
 from moorage.api.storage import (
-    AWSDiskSource,
     PersistentVolume,
     TopologySelectorLabel,
     TopologySelectorTerm,
     TypedReference,
+    VolumeIDSource,
     VolumeNodeAffinity,
 )
 from moorage.framework.cluster import AssumeError, Cluster
@@ -140,7 +140,7 @@ class World:
 
     def volume(self):
         pick = self.rng.choice
-        disk = AWSDiskSource(volume_id="vol-1") if self.rng.random() < 0.2 else None
+        disk = VolumeIDSource(volume_id="vol-1") if self.rng.random() < 0.2 else None
         free = make_free_volume(
             pick(VOLUME_NAMES),
             pick(SIZES),

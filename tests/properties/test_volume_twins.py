@@ -30,7 +30,7 @@ from moorage.api.pod import (
     GCEPersistentDisk,
     Volume,
 )
-from moorage.api.storage import AWSDiskSource, AzureFileSource, GCEDiskSource
+from moorage.api.storage import AzureFileSource, GCEDiskSource, VolumeIDSource
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.framework.state import CycleState
@@ -161,7 +161,7 @@ class StorageWorld:
         spec = pick(
             (
                 {"driver": pick(DRIVERS), "handle": pick(("vol-1", "vol-2", "h"))},
-                {"aws_elastic_block_store": AWSDiskSource(pick(("vol-1", "aws://z/what")))},
+                {"aws_elastic_block_store": VolumeIDSource(pick(("vol-1", "aws://z/what")))},
                 {"gce_persistent_disk": GCEDiskSource(pick("ab"))},
                 {"azure_file": AzureFileSource("share")},
             )

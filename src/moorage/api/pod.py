@@ -176,7 +176,7 @@ class GCEPersistentDisk(storage.GCEDiskSource):
     read_only: bool = False
 
 
-class AWSElasticBlockStore(storage.AWSDiskSource):
+class AWSElasticBlockStore(storage.VolumeIDSource):
     read_only: bool = False
 
 
@@ -219,8 +219,8 @@ class Volume(Data):
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
     azure_file: storage.AzureFileSource | None = None
-    cinder: storage.CinderSource | None = None
-    portworx_volume: storage.PortworxSource | None = None
+    cinder: storage.VolumeIDSource | None = None
+    portworx_volume: storage.VolumeIDSource | None = None
     vsphere_volume: storage.VsphereSource | None = None
     iscsi: ISCSI | None = None
     rbd: RBD | None = None

@@ -62,7 +62,9 @@ class GCEDiskSource(Data):
     pd_name: str = ""
 
 
-class AWSDiskSource(Data):
+class VolumeIDSource(Data):
+    """A volume of AWS EBS, Cinder or Portworx."""
+
     volume_id: str = field(name="volumeID", default="")
 
 
@@ -74,14 +76,6 @@ class AzureDiskSource(Data):
 
 class AzureFileSource(Data):
     share_name: str = ""
-
-
-class CinderSource(Data):
-    volume_id: str = field(name="volumeID", default="")
-
-
-class PortworxSource(Data):
-    volume_id: str = field(name="volumeID", default="")
 
 
 class VsphereSource(Data):
@@ -98,11 +92,11 @@ class PersistentVolumeSpec(Data):
     persistent_volume_reclaim_policy: str = ""
     csi: CSISource | None = None
     gce_persistent_disk: GCEDiskSource | None = None
-    aws_elastic_block_store: AWSDiskSource | None = None
+    aws_elastic_block_store: VolumeIDSource | None = None
     azure_disk: AzureDiskSource | None = None
     azure_file: AzureFileSource | None = None
-    cinder: CinderSource | None = None
-    portworx_volume: PortworxSource | None = None
+    cinder: VolumeIDSource | None = None
+    portworx_volume: VolumeIDSource | None = None
     vsphere_volume: VsphereSource | None = None
     volume_attributes_class_name: str | None = None
 
