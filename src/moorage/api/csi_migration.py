@@ -117,7 +117,9 @@ def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
     csi_key = _TOPOLOGY_KEYS.get(plugin or "")
     if csi_key is None:
         return volume.spec.node_affinity
-    terms = _terms(volume.spec.node_affinity)
+    affinity = volume.spec.node_affinity
+    required = None if affinity is None else affinity.required
+    terms = () if required is None else required.node_selector_terms
     keys = {e.key for term in terms for e in term.match_expressions if e.values}
     found = (ZONE in keys, BETA_ZONE in keys, ZONE in volume.labels, BETA_ZONE in volume.labels)
     beta = found.index(True) % 2 == 1 if any(found) else False
@@ -128,14 +130,9 @@ def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
     renamed = tuple(_renamed(term, names) for term in terms)
     if zone not in keys and zone in volume.labels:
         renamed = _with_zones(renamed, csi_key, volume.labels[zone])
-    if not renamed and volume.spec.node_affinity is None:
+    if not renamed and affinity is None:
         return None
     return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=renamed))
-
-
-def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
-    required = None if affinity is None else affinity.required
-    return () if required is None else required.node_selector_terms
 
 
 def _renamed(term: NodeSelectorTerm, names: dict[str, str]) -> NodeSelectorTerm:

@@ -73,8 +73,12 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
             return volume(obj)
         case StorageClass():
             return _with(identity(obj), volume_binding_mode=obj.volume_binding_mode or "Immediate")
-        case CSIDriver():
-            return csi_driver(obj)
+        case CSIDriver(spec=spec):
+            # Volumes are attached and capacity is not checked by default.
+            attach = True if spec.attach_required is None else spec.attach_required
+            capacity = bool(spec.storage_capacity)
+            spec = _with(spec, attach_required=attach, storage_capacity=capacity)
+            return _with(identity(obj), spec=spec)
     return identity(obj)
 
 
@@ -176,17 +180,6 @@ def volume(obj: PersistentVolume) -> PersistentVolume:
         ),
         status=_with(status, phase=status.phase or phase),
     )
-
-
-def csi_driver(obj: CSIDriver) -> CSIDriver:
-    """A driver; by default volumes are attached and capacity is not checked."""
-    spec = obj.spec
-    spec = _with(
-        spec,
-        attach_required=True if spec.attach_required is None else spec.attach_required,
-        storage_capacity=bool(spec.storage_capacity),
-    )
-    return _with(identity(obj), spec=spec)
 
 
 def default_storage_class(objects: Iterable[KubeObject]) -> str | None:

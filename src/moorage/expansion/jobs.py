@@ -47,14 +47,10 @@ def reconcile(owner: Job, children: Children, names: NameGenerator) -> Controlle
     count = max(0, min(parallelism - len(running), left))
     indices: list[int] | list[None] = [None] * count
     if spec.completion_mode == INDEXED:
-        indices = _free_indices(spec.completions or 0, [*done, *running])[:count]
+        used = {pod.metadata.annotations.get(INDEX) for pod in [*done, *running]}
+        indices = [i for i in range(spec.completions or 0) if str(i) not in used][:count]
     taken = {pod.name for pod in own}
     return ControllerActions([_pod(owner, spec.template, names, taken, i) for i in indices])
-
-
-def _free_indices(completions: int, pods: list[Pod]) -> list[int]:
-    used = {pod.metadata.annotations.get(INDEX) for pod in pods}
-    return [index for index in range(completions) if str(index) not in used]
 
 
 def _pod(

@@ -86,7 +86,10 @@ def from_response(code: int, body: bytes, retry_after: str | None) -> ApiStatusE
         first = body[:200].decode(errors="replace").strip().split("\n")[0]
         status = ApiStatus(message=first or f"HTTP status {code}")
     error = ApiStatusError(code, status.message, status.reason)
-    error.retry_after_seconds = _retry_after(retry_after, status)
+    if retry_after is not None and retry_after.strip().isdigit():
+        error.retry_after_seconds = float(retry_after)
+    elif status.details is not None:
+        error.retry_after_seconds = status.details.retry_after_seconds
     return error
 
 
@@ -97,9 +100,3 @@ def from_watch_event(raw: bytes | msgspec.Raw) -> ApiStatusError:
     except msgspec.MsgspecError:
         status = ApiStatus(code=500, message="the watch ended with an error that cannot be read")
     return ApiStatusError(status.code, status.message, status.reason)
-
-
-def _retry_after(header: str | None, status: ApiStatus) -> float | None:
-    if header is not None and header.strip().isdigit():
-        return float(header)
-    return status.details.retry_after_seconds if status.details is not None else None

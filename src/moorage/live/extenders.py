@@ -250,26 +250,17 @@ def encode_victims(pod: Pod, candidates: Mapping[str, Candidate], *, names: bool
         }
         for node, each in candidates.items()
     }
-    return msgspec.json.encode(
-        {
-            "Pod": pod,
-            "NodeNameToVictims": None if names else victims,
-            "NodeNameToMetaVictims": victims if names else None,
-        }
-    )
+    given = {"NodeNameToVictims": victims, "NodeNameToMetaVictims": None}
+    if names:
+        given = {"NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
+    return msgspec.json.encode({"Pod": pod, **given})
 
 
 def encode_binding(request: BindPod) -> bytes:
     """ExtenderBindingArgs."""
     pod = request.pod
-    return msgspec.json.encode(
-        {
-            "PodName": pod.name,
-            "PodNamespace": pod.namespace,
-            "PodUID": pod.uid,
-            "Node": request.node,
-        }
-    )
+    names = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid}
+    return msgspec.json.encode({**names, "Node": request.node})
 
 
 # Responses

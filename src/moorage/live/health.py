@@ -46,7 +46,7 @@ class Health:
             "livez": {**ping, **loop},
             "readyz": {
                 **elected,
-                "shutdown": self._check_shutdown,
+                "shutdown": lambda: "process is shutting down" if live.is_stopping else "",
                 "sched-handler-sync": self._check_sync,
             },
         }
@@ -109,9 +109,6 @@ class Health:
         if leader_election.clock() - elector.renewed_at <= limit:
             return ""
         return f"failed election to renew leadership on lease {elector.settings.resource_name}"
-
-    def _check_shutdown(self) -> str:
-        return "process is shutting down" if self._live.is_stopping else ""
 
     def _check_sync(self) -> str:
         if self._live.is_synced:

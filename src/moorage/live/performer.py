@@ -265,16 +265,13 @@ def _outcome(error: ApiError) -> Outcome:
 
 
 def _condition(condition: Condition) -> dict[str, Any]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "type": condition.type,
         "status": condition.status,
         "lastProbeTime": None,
-        "lastTransitionTime": condition.last_transition_time or _now(),
+        "lastTransitionTime": condition.last_transition_time or now,
         "reason": condition.reason,
         "message": condition.message,
         "observedGeneration": condition.observed_generation,
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
