@@ -315,7 +315,4 @@ class Pod(KubeObject):
 
     def condition(self, type_: str) -> Condition | None:
         """The first condition of that type."""
-        for condition in self.status.conditions:
-            if condition.type == type_:
-                return condition
-        return None
+        return next((each for each in self.status.conditions if each.type == type_), None)

@@ -21,7 +21,6 @@ from moorage.expansion.children import Children, ControllerActions, live
 from moorage.expansion.templates import NameGenerator
 
 TEMPLATE_HASH = "pod-template-hash"
-DEFAULT_REPLICAS = 1
 
 
 def of_deployment(deployment: Deployment, children: Children) -> ReplicaSet | None:
@@ -92,7 +91,7 @@ def _selector(selector: LabelSelector | None, template: PodTemplateSpec) -> Sele
 
 
 def _count(replicas: int | None) -> int:
-    return DEFAULT_REPLICAS if replicas is None else max(0, replicas)
+    return 1 if replicas is None else max(0, replicas)
 
 
 def _in_deletion_order(pods: list[Pod]) -> list[Pod]:

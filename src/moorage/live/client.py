@@ -327,8 +327,7 @@ def _timeout(seconds: float) -> aiohttp.ClientTimeout:
 
 
 def _socket(address: Any) -> socket.socket:
-    family, kind, protocol = address[:3]
-    made = socket.socket(family, kind, protocol)
+    made = socket.socket(*address[:3])  # Family, type, protocol.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     keep_alive(made)
     return made

@@ -10,13 +10,8 @@ _is_plain = re.compile(r"[a-z0-9.-]+").fullmatch
 
 
 def of_kind(kind: Kind) -> str:
-    """All objects of a kind, in all namespaces."""
-    return f"{root(kind.group, kind.version)}/{kind.plural}"
-
-
-def root(group: str, version: str) -> str:
-    """The prefix of a group's paths; the core group has no name."""
-    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+    """All objects of a kind, in all namespaces; the core group has no name."""
+    return f"/{'apis' if kind.group else 'api'}/{kind.api_version}/{kind.plural}"
 
 
 def namespaced(base: str, namespace: str, plural: str, *parts: str) -> str:

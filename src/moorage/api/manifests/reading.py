@@ -131,15 +131,13 @@ class DocumentReader:
             raise errors.not_an_object(origin, document)
         if not kind:
             raise ManifestError(f'{origin}, kind: is missing; write for example "kind: Pod"')
+        subject = errors.subject(kind, document)
         if not api_version:
-            subject = errors.subject(kind, document)
             hint = f"; write {READ[kind].api_version}" if kind in READ else ""
             raise ManifestError(f"{origin}, {subject}, apiVersion: is missing{hint}")
         if kinds.is_outdated(api_version, kind):
-            subject, hint = errors.subject(kind, document), f"write {READ[kind].api_version}"
-            raise ManifestError(
-                f"{origin}, {subject}, apiVersion: {api_version} is not read; {hint}"
-            )
+            problem = f"{api_version} is not read; write {READ[kind].api_version}"
+            raise ManifestError(f"{origin}, {subject}, apiVersion: {problem}")
         if not kind.endswith("List"):  # A list without items is empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
 
