@@ -105,7 +105,7 @@ class ServingOptions:
                 yield
                 return
             paths = [path.strip() for path in self.always.split(",") if path.strip()]
-            client = live.client.without_bucket()
+            client = live.client.with_own_bucket(is_limited=False)
             authorizer = Authorizer(client, always=paths, token_file=self.token_file)
             secure = server.SecureServer(live, meter, configuration, authorizer)
             async with secure.listening(self.bind_address, self.secure_port, context):
