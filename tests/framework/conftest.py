@@ -1,4 +1,4 @@
-"""A profile made of tiny plugins, and one pod's way through it."""
+"""Profiles of small test plugins, and the results of one pod's scheduling cycle."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ from moorage.testing import make_node, make_table
 
 
 @dataclass
-class Asked:
-    """What the plugins said of one pod."""
+class CycleResults:
+    """What the plugins returned for one pod."""
 
     profile: Profile
     state: CycleState
@@ -69,18 +69,18 @@ class Workbench:
     def profile(self):
         return next(iter(self.profiles.values()))
 
-    def ask(self, pod):
-        """The pod's way from pre_filter to score, as far as it gets."""
+    def run(self, pod):
+        """Run pre_filter, filter and score for a pod, until one of them rejects it."""
         chosen = self.profiles[pod.spec.scheduler_name]
         template = self.templates.of(pod)
         views = chosen.views.of(template)
         state = CycleState(self.cluster, template, 0.0, below=views.state)
-        asked = Asked(chosen, state, views.pre_filter(state, pod))
-        if asked.pre.rejected is None:
-            asked.filtered = views.filter(state, pod, asked.pre)
-            if asked.filtered.fits.any():
-                asked.scored = views.score(state, pod, asked.filtered.fits)
-        return asked
+        results = CycleResults(chosen, state, views.pre_filter(state, pod))
+        if results.pre.rejected is None:
+            results.filtered = views.filter(state, pod, results.pre)
+            if results.filtered.fits.any():
+                results.scored = views.score(state, pod, results.filtered.fits)
+        return results
 
 
 @pytest.fixture

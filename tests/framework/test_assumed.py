@@ -1,4 +1,4 @@
-"""Objects as they will be: seen by all, ended by any news."""
+"""Assumed objects: they hide the observed object until a newer one is observed."""
 
 import pytest
 from msgspec.structs import replace
@@ -23,30 +23,34 @@ def cluster():
     return cluster
 
 
-def test_the_future_lies_on_top(cluster):
+def test_an_assumed_object_hides_the_observed_one(cluster):
     assert seen(cluster) is FUTURE
     assert cluster.get(PersistentVolume, "pv") is KNOWN
     assert [(each.obj, each.holder) for each in cluster.assumed] == [(FUTURE, "pod")]
 
 
 @pytest.mark.parametrize(
-    ("news", "stays"),
+    ("change", "stays"),
     [
-        pytest.param(lambda c: c.put(make_free_volume(version="5")), False, id="newer"),
-        pytest.param(lambda c: c.put(KNOWN), True, id="a repetition"),
-        pytest.param(lambda c: c.drop(KNOWN), False, id="gone"),
-        pytest.param(lambda c: c.put(make_free_volume("other")), True, id="of another"),
-        pytest.param(lambda c: c.restore(make_free_volume(version="3")), True, id="restore older"),
+        pytest.param(lambda c: c.put(make_free_volume(version="5")), False, id="a newer version"),
+        pytest.param(lambda c: c.put(KNOWN), True, id="the same version"),
+        pytest.param(lambda c: c.drop(KNOWN), False, id="deleted"),
+        pytest.param(lambda c: c.put(make_free_volume("other")), True, id="another object"),
+        pytest.param(
+            lambda c: c.restore(make_free_volume(version="3")),
+            True,
+            id="restore of another version",
+        ),
         pytest.param(lambda c: c.restore(KNOWN), False, id="restore"),
     ],
 )
-def test_what_ends_it(cluster, news, stays):
-    news(cluster)
+def test_what_ends_an_assumption(cluster, change, stays):
+    change(cluster)
     assert (seen(cluster) is FUTURE) is stays
     assert bool(list(cluster.assumed)) is stays
 
 
-def test_without_versions_any_news_ends_it():
+def test_without_versions_any_update_ends_an_assumption():
     cluster = Cluster()
     cluster.put(make_free_volume(version=""))
     cluster.assume(make_free_volume(version="", phase="Bound"), "pod")
@@ -54,18 +58,18 @@ def test_without_versions_any_news_ends_it():
     assert list(cluster.assumed) == []
 
 
-def test_one_that_was_carried_out_is_held_by_nobody(cluster):
+def test_a_settled_assumption_has_no_holder(cluster):
     cluster.settle(KNOWN)
     assert [each.holder for each in cluster.assumed] == [""]
 
 
-def test_it_cannot_be_made_from_another_version(cluster):
+def test_an_object_of_another_version_cannot_be_assumed(cluster):
     with pytest.raises(AssumeError, match=r'"pv" is out of sync \(stored: 4, assume: 5\)'):
         cluster.assume(make_free_volume(version="5"), "pod")
     assert seen(cluster) is FUTURE
 
 
-def test_whoever_keeps_track_of_changes_learns_of_it(cluster):
+def test_assuming_and_restoring_are_recorded_in_the_change_log(cluster):
     log = cluster.changes_of(PersistentVolume)
     steps = [
         lambda: cluster.restore(FUTURE),
@@ -78,6 +82,6 @@ def test_whoever_keeps_track_of_changes_learns_of_it(cluster):
         before, version = log.position, cluster.version
         step()
         noted.append((log.position - before, cluster.version > version))
-    # Giving up what was given up before is no change; news that says nothing new ends it all the
-    # same, so that is one.
+    # A second restore is no change. An update with the same content ends the assumption, so it
+    # is a change.
     assert noted == [(1, True), (0, False), (1, True), (1, True)]

@@ -1,4 +1,4 @@
-"""Objects of other kinds, and a number that grows whenever one of them changes."""
+"""Objects other than pods and nodes, and the version numbers that grow when they change."""
 
 from msgspec.structs import replace
 
@@ -37,7 +37,7 @@ def test_objects_of_a_namespace():
     assert list(cluster.in_namespace(Service, "unheard")) == []
 
 
-def test_the_version_of_a_kind_stays_if_nothing_that_matters_changes():
+def test_the_version_of_a_kind_is_unchanged_by_irrelevant_updates():
     cluster = Cluster()
     cluster.put(service("a"))
     before = cluster.version_of(Service)
@@ -61,7 +61,7 @@ def test_the_version_grows_with_every_change():
     assert list(cluster.all(Service)) == []
 
 
-def test_a_kinds_version_grows_when_something_was_changed_and_not_merely_written():
+def test_a_kinds_version_grows_on_changes_but_not_on_equal_writes():
     cluster = Cluster()
     cluster.put(service("a"))
     assert (cluster.version_of(Service), cluster.version_of(PriorityClass)) == (1, 0)
@@ -85,7 +85,7 @@ def test_objects_by_namespace():
     assert list(cluster.in_namespace(Service, "unheard-of")) == []
 
 
-def test_a_log_tells_which_objects_of_a_kind_changed():
+def test_a_change_log_lists_the_changed_objects_of_a_kind():
     cluster = Cluster()
     cluster.put(service("before"))
     log = cluster.changes_of(Service)
@@ -98,7 +98,7 @@ def test_a_log_tells_which_objects_of_a_kind_changed():
     assert cluster.changes_of(Service) is log
 
 
-def test_what_is_derived_is_made_once_for_each_cluster():
+def test_a_derived_object_is_built_once_per_cluster():
     one, other = Cluster(), Cluster()
     names = Derived
     assert one.derived(names) is one.derived(names)

@@ -1,4 +1,4 @@
-"""Plugins that look beyond the node, and say in few words what is new."""
+"""Plugins that read more than the node and report changed rows with `filter_changes`."""
 
 import numpy as np
 import pytest
@@ -13,21 +13,21 @@ NO = unschedulable("no")
 NODES = [f"n{i}" for i in range(40)]
 
 
-class Watch:
-    """Refuses the nodes that it is told to, and tells of every change."""
+class Rejecting:
+    """Rejects the nodes in `refused`, and reports every change of that set."""
 
-    name = "Watch"
+    name = "Rejecting"
     depends = Depends.PLACEMENTS
 
     def __init__(self):
-        self.refused, self.changed, self.asked = set(), [], []
+        self.refused, self.changed, self.calls = set(), [], []
         self.tells = self.skips = self.raises = False
 
     def pre_filter(self, state, pod):
         return SKIP if self.skips else SUCCESS
 
     def filter(self, state, pod, node):
-        self.asked.append(node.name)
+        self.calls.append(node.name)
         return NO if node.name in self.refused else SUCCESS
 
     def filter_changes(self, state, pod, since):
@@ -44,72 +44,78 @@ class Watch:
 
 @pytest.fixture
 def watch():
-    return Watch()
+    return Rejecting()
 
 
 @pytest.fixture
-def ask(bench, watch):
-    made = bench([type("Watch", (Watch,), {"__new__": lambda cls, **_: watch})], nodes=NODES)
+def run(bench, watch):
+    made = bench(
+        [type("Rejecting", (Rejecting,), {"__new__": lambda cls, **_: watch})], nodes=NODES
+    )
 
     def fitting():
-        watch.asked.clear()
-        asked = made.ask(POD)
+        watch.calls.clear()
+        results = made.run(POD)
         table = made.cluster.table
-        fits = {table.name(int(row)) for row in np.flatnonzero(asked.filtered.fits)}
-        assert asked.filtered.count == len(fits)
-        assert sum(asked.filtered.rejected_by) == len(NODES) - len(fits)
-        refused = [row for row in range(table.capacity) if asked.filtered.is_rejected(row)]
+        fits = {table.name(int(row)) for row in np.flatnonzero(results.filtered.fits)}
+        assert results.filtered.count == len(fits)
+        assert sum(results.filtered.rejected_by) == len(NODES) - len(fits)
+        refused = [row for row in range(table.capacity) if results.filtered.is_rejected(row)]
         assert {table.name(row) for row in refused} == set(NODES) - fits
-        assert {table.name(int(row)) for row in asked.scored.best} <= fits if asked.scored else True
+        assert (
+            {table.name(int(row)) for row in results.scored.best} <= fits
+            if results.scored
+            else True
+        )
         return fits
 
     return fitting
 
 
-def test_only_news_is_asked_about_again(ask, watch):
-    assert ask() == set(NODES)  # The first time nothing is kept.
-    assert ask() == set(NODES)
-    assert ask() == set(NODES)
-    assert watch.asked == []
+def test_only_changed_rows_are_filtered_again(run, watch):
+    assert run() == set(NODES)  # Nothing is cached for the first pod of a template.
+    assert run() == set(NODES)
+    assert run() == set(NODES)
+    assert watch.calls == []
     watch.turn("n3", "n5")
-    assert ask() == set(NODES) - {"n3", "n5"}
-    assert watch.asked == ["n3", "n5"]
+    assert run() == set(NODES) - {"n3", "n5"}
+    assert watch.calls == ["n3", "n5"]
     watch.turn("n3")
-    assert ask() == set(NODES) - {"n5"}
+    assert run() == set(NODES) - {"n5"}
 
 
-def test_news_of_many_rows(ask, watch):
-    ask()
+def test_changes_of_many_rows(run, watch):
+    run()
     watch.turn(*NODES[:35])
-    assert ask() == set(NODES[35:])
+    assert run() == set(NODES[35:])
     watch.turn(*NODES[:34])
-    assert ask() == set(NODES) - {"n34"}
+    assert run() == set(NODES) - {"n34"}
 
 
-def test_news_that_came_while_the_pod_was_skipped(ask, watch):
-    ask()
+def test_changes_while_the_plugin_skips_the_pod_are_not_lost(run, watch):
+    run()
     watch.skips = True
     watch.turn("n1")
-    assert ask() == set(NODES)
+    assert run() == set(NODES)
     watch.skips = False
-    assert ask() == set(NODES) - {"n1"}
+    assert run() == set(NODES) - {"n1"}
 
 
-def test_who_raises_is_asked_about_all_nodes_next_time(ask, watch):
-    ask()
+def test_all_nodes_are_filtered_again_after_an_error(run, watch):
+    run()
     watch.turn("n1")
     watch.raises = True
     with pytest.raises(PluginError, match="out of order"):
-        ask()
+        run()
     watch.raises = False
-    assert ask() == set(NODES) - {"n1"}
-    assert sorted(watch.asked) == sorted(NODES)
+    assert run() == set(NODES) - {"n1"}
+    assert sorted(watch.calls) == sorted(NODES)
 
 
-class Fair:
-    """Likes some nodes better than others."""
+class Preferring:
+    """Scores some rows higher than others."""
 
-    name = "Fair"
+    name = "Preferring"
     depends = Depends.PLACEMENTS
     normalizer = ByMax()
 
@@ -122,13 +128,13 @@ class Fair:
         return self.raw[: len(table)]
 
 
-class FairByKind(Fair):
+class PreferringCompact(Preferring):
     def score_compact(self, state, pod):
         scores, kinds = np.unique(self.raw, return_inverse=True)
         return ScoresByGroup(scores, np.bincount(kinds), kinds)
 
 
-class FairToFew(Fair):
+class PreferringFewRows(Preferring):
     rest = 0
 
     def score_compact(self, state, pod):
@@ -137,7 +143,7 @@ class FairToFew(Fair):
 
 
 class Base:
-    """Scores that are kept: the further down, the worse."""
+    """Cached scores: the higher the row, the lower the score."""
 
     name = "Base"
     depends = Depends.NODE
@@ -152,25 +158,25 @@ class Base:
 @pytest.mark.parametrize(
     ("liked", "rest"),
     [
-        pytest.param({}, 0, id="nobody"),
-        pytest.param({7: 5}, 0, id="one"),
-        pytest.param({7: 5, 8: 5, 30: 2}, 0, id="several"),
-        pytest.param({0: 9, 7: 5}, 0, id="one that does not fit most of all"),
-        pytest.param({1: 0, 2: 0}, 4, id="all but a few"),
-        pytest.param({row: 1 + row % 2 for row in range(40)}, 0, id="everybody"),
+        pytest.param({}, 0, id="no row"),
+        pytest.param({7: 5}, 0, id="one row"),
+        pytest.param({7: 5, 8: 5, 30: 2}, 0, id="several rows"),
+        pytest.param({0: 9, 7: 5}, 0, id="the best row is infeasible"),
+        pytest.param({1: 0, 2: 0}, 4, id="all rows but a few"),
+        pytest.param({row: 1 + row % 2 for row in range(40)}, 0, id="all rows"),
     ],
 )
-@pytest.mark.parametrize("brief", [FairByKind, FairToFew])
-def test_few_words_say_the_same(bench, brief, liked, rest):
+@pytest.mark.parametrize("brief", [PreferringCompact, PreferringFewRows])
+def test_compact_scores_equal_full_scores(bench, brief, liked, rest):
     said = []
-    for kind in (Fair, brief):
+    for kind in (Preferring, brief):
         made = bench([Base, kind], nodes=NODES)
         table = made.cluster.table
         raw = np.full(table.capacity, rest, dtype=np.int64)
         for number, points in liked.items():
             raw[table.row_of[f"n{number}"]] = points
         kind.raw, kind.rest = raw, rest
-        scored = made.ask(POD).scored
+        scored = made.run(POD).scored
         rows = np.flatnonzero(scored.totals >= 0).tolist()
         said.append((scored.totals.tolist(), list(scored.best), [scored.of(row) for row in rows]))
     assert said[0] == said[1]

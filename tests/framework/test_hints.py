@@ -1,4 +1,4 @@
-"""Who is asked about a change: registrations, the default one, and taints that come for free."""
+"""Which hints cover an event: registered ones, the default, and taints added to Node Add."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def skip(pod, old, new):
     return Hint.QUEUE_SKIP
 
 
-def asked(hints, event):
+def covering(hints, event):
     return [(registration.plugin, registration.hint) for registration in hints.covering(event)]
 
 
@@ -21,32 +21,40 @@ TAINT = ClusterEvent.UPDATE_NODE_TAINT
     ("registered", "extra"),
     [
         pytest.param({ClusterEvent.NODE_ADD: skip}, True, id="26: Node Add"),
-        pytest.param({ClusterEvent("Node", Action.ADD | Action.DELETE): skip}, True, id="and more"),
-        pytest.param({ClusterEvent.NODE_ADD: skip, TAINT: skip}, False, id="taints asked for"),
         pytest.param(
-            {ClusterEvent("Node", Action.ADD | Action.UPDATE_NODE_TAINT): skip}, False, id="in one"
+            {ClusterEvent("Node", Action.ADD | Action.DELETE): skip}, True, id="Node Add and Delete"
+        ),
+        pytest.param(
+            {ClusterEvent.NODE_ADD: skip, TAINT: skip},
+            False,
+            id="Node Add and taints, two registrations",
+        ),
+        pytest.param(
+            {ClusterEvent("Node", Action.ADD | Action.UPDATE_NODE_TAINT): skip},
+            False,
+            id="Node Add and taints, one registration",
         ),
         pytest.param({ClusterEvent.UPDATE_NODE_LABEL: skip}, False, id="no Node Add"),
-        pytest.param({ClusterEvent.POD_ADD: skip}, False, id="no nodes at all"),
-        pytest.param({}, False, id="nothing"),
+        pytest.param({ClusterEvent.POD_ADD: skip}, False, id="no node event"),
+        pytest.param({}, False, id="no registration"),
     ],
 )
-def test_26_who_waits_for_nodes_hears_of_taints(registered, extra):
+def test_26_a_registration_for_node_add_covers_taint_updates(registered, extra):
     hints = HintMap({"P": registered})
-    assert (("P", always) in asked(hints, TAINT)) is extra
+    assert (("P", always) in covering(hints, TAINT)) is extra
     assert len(hints.registrations) == len(registered) + extra
 
 
-def test_the_registered_function_is_asked():
+def test_the_registered_hint_function_is_used():
     hints = HintMap({"P": {ClusterEvent.NODE_ADD: skip}, "Q": {ClusterEvent.NODE_ADD: None}})
-    assert asked(hints, ClusterEvent.NODE_ADD) == [("P", skip), ("Q", always)]
-    assert asked(hints, ClusterEvent.NODE_DELETE) == []
+    assert covering(hints, ClusterEvent.NODE_ADD) == [("P", skip), ("Q", always)]
+    assert covering(hints, ClusterEvent.NODE_DELETE) == []
     assert hints.events_of("P") == [ClusterEvent.NODE_ADD, TAINT]
 
 
-def test_the_default_hears_of_everything_it_can_be_cured_by():
+def test_the_default_registration_covers_all_events_that_can_requeue_a_pod():
     hints = HintMap({"P": EVERYTHING})
-    heard = [
+    covered = [
         ClusterEvent.NODE_ADD,
         ClusterEvent("Node", Action.UPDATE),
         events.ASSIGNED_POD_DELETE,
@@ -54,10 +62,10 @@ def test_the_default_hears_of_everything_it_can_be_cured_by():
         ClusterEvent("PersistentVolumeClaim", Action.ADD),
         ClusterEvent("resource.k8s.io/ResourceClaim", Action.UPDATE),
     ]
-    assert all(asked(hints, event) == [("P", always)] for event in heard)
-    deaf = ["resource.k8s.io/ResourceSlice", "storage.k8s.io/VolumeAttachment"]
-    assert not any(asked(hints, ClusterEvent(resource, Action.ADD)) for resource in deaf)
+    assert all(covering(hints, event) == [("P", always)] for event in covered)
+    not_covered = ["resource.k8s.io/ResourceSlice", "storage.k8s.io/VolumeAttachment"]
+    assert not any(covering(hints, ClusterEvent(resource, Action.ADD)) for resource in not_covered)
 
 
-def test_always_is_always_worth_it():
+def test_always_returns_queue():
     assert always(None, None, None) is Hint.QUEUE

@@ -1,4 +1,4 @@
-"""PluginMethod: how exceptions are worded, and the checks of what a plugin returned."""
+"""PluginMethod: the texts of exceptions, and the checks of return values."""
 
 import numpy as np
 import pytest
@@ -17,64 +17,68 @@ STATE = make_state(POD, TABLE)
 
 
 class Plugin:
-    """Says whatever it was made with, or raises it."""
+    """Returns or raises the value that it was built with."""
 
     name = "P"
 
-    def __init__(self, answer):
-        self.answer = answer
+    def __init__(self, result):
+        self.result = result
 
     def filter(self, state, pod, node):
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        return self.answer
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
 
     score = filter_all = score_all = filter
 
 
-def method(name, answer):
-    return PluginMethod(Plugin(answer), name)
+def method(name, result):
+    return PluginMethod(Plugin(result), name)
 
 
 @pytest.mark.parametrize(
-    ("trouble", "text"),
+    ("exception", "text"),
     [
-        pytest.param(ValueError("too large"), "too large", id="its words"),
-        pytest.param(ValueError(), "ValueError", id="no words"),
+        pytest.param(ValueError("too large"), "too large", id="a message"),
+        pytest.param(ValueError(), "ValueError", id="no message"),
         pytest.param(KeyError("disk"), "KeyError: 'disk'", id="a missing key"),
-        pytest.param(KeyError("no disk here"), "no disk here", id="a missing key in words"),
-        pytest.param(KeyError(), "KeyError", id="a missing key without words"),
+        pytest.param(KeyError("no disk here"), "no disk here", id="a KeyError with a sentence"),
+        pytest.param(KeyError(), "KeyError", id="a KeyError without arguments"),
         pytest.param(ValueError("one\n  two"), "one two", id="several lines"),
-        pytest.param(SystemExit(3), "called sys.exit(3)", id="a way out"),
-        pytest.param(SystemExit(), "called sys.exit()", id="a way out without words"),
+        pytest.param(SystemExit(3), "called sys.exit(3)", id="sys.exit with a code"),
+        pytest.param(SystemExit(), "called sys.exit()", id="sys.exit without a code"),
     ],
 )
-def test_describe(trouble, text):
-    assert invoke.describe(trouble) == text
+def test_describe(exception, text):
+    assert invoke.describe(exception) == text
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("result", "status"),
     [
-        pytest.param(SUCCESS, SUCCESS, id="fits"),
-        pytest.param(NO, NO, id="does not"),
-        pytest.param(PluginFailure("no disk"), error("no disk", "P"), id="fails on purpose"),
+        pytest.param(SUCCESS, SUCCESS, id="success"),
+        pytest.param(NO, NO, id="rejected"),
+        pytest.param(PluginFailure("no disk"), error("no disk", "P"), id="raises PluginFailure"),
         pytest.param(
-            ValueError("what?"), error("what? (test_invoke.py:29)", "P"), id="raises for that node"
+            ValueError("what?"),
+            error("what? (test_invoke.py:29)", "P"),
+            id="raises another exception",
         ),
         pytest.param(
             SystemExit(1),
             error("called sys.exit(1) (test_invoke.py:29)", "P"),
             id="sys.exit is an error, too",
         ),
-        pytest.param(None, error("filter returned None, which is not a Status", "P"), id="nothing"),
+        pytest.param(
+            None, error("filter returned None, which is not a Status", "P"), id="returns None"
+        ),
     ],
 )
-def test_filter_one(answer, status):
-    assert invoke.filter_one(method("filter", answer), STATE, POD, TABLE.info(0)) == status
+def test_filter_one(result, status):
+    assert invoke.filter_one(method("filter", result), STATE, POD, TABLE.info(0)) == status
 
 
-def test_ctrl_c_is_meant_for_us():
+def test_keyboard_interrupt_is_not_caught():
     with pytest.raises(KeyboardInterrupt):
         invoke.filter_one(method("filter", KeyboardInterrupt()), STATE, POD, TABLE.info(0))
 
@@ -86,17 +90,17 @@ def test_sys_exit_in_a_whole_cluster_form_is_an_error_of_the_plugin(call):
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "result",
     [
-        pytest.param(ValueError("filter_all must return Verdicts"), id="trouble"),
+        pytest.param(ValueError("filter_all must return Verdicts"), id="raises"),
         pytest.param(SUCCESS, id="a single status"),
         pytest.param(np.ones(TABLE.capacity, dtype=bool), id="a bare mask"),
         pytest.param(Verdicts(fits=np.ones(2, dtype=bool), otherwise=NO), id="too short"),
     ],
 )
-def test_wrong_verdicts_for_many_rows_name_the_plugin(answer):
+def test_wrong_verdicts_for_many_rows_name_the_plugin(result):
     with pytest.raises(PluginError, match='running "P" filter plugin: filter_all must') as raised:
-        invoke.filter_rows(method("filter_all", answer), STATE, POD, TABLE)
+        invoke.filter_rows(method("filter_all", result), STATE, POD, TABLE)
     assert raised.value.plugin == "P"
 
 
@@ -106,7 +110,7 @@ def test_verdicts_for_many_rows():
 
 
 @pytest.mark.parametrize(
-    ("answer", "score"),
+    ("result", "score"),
     [
         pytest.param(7, 7, id="an integer"),
         pytest.param(7.9, 7, id="a float is cut"),
@@ -114,14 +118,14 @@ def test_verdicts_for_many_rows():
         pytest.param(True, 1, id="a boolean"),
     ],
 )
-def test_score_one(answer, score):
-    assert invoke.score_one(method("score", answer), STATE, POD, TABLE.info(0)) == score
+def test_score_one(result, score):
+    assert invoke.score_one(method("score", result), STATE, POD, TABLE.info(0)) == score
 
 
-@pytest.mark.parametrize("answer", [ValueError("x"), None, "x", float("nan")], ids=repr)
-def test_a_score_that_is_none(answer):
+@pytest.mark.parametrize("result", [ValueError("x"), None, "x", float("nan")], ids=repr)
+def test_an_invalid_score_raises(result):
     with pytest.raises(PluginError, match='running Score plugins: plugin "P" failed with: '):
-        invoke.score_one(method("score", answer), STATE, POD, TABLE.info(0))
+        invoke.score_one(method("score", result), STATE, POD, TABLE.info(0))
 
 
 @pytest.mark.parametrize(
@@ -142,17 +146,17 @@ def test_scores_of_any_kind_become_integers(dtype, becomes):
 
 
 @pytest.mark.parametrize(
-    ("answer", "text"),
+    ("result", "text"),
     [
-        pytest.param(ValueError("x"), "x", id="trouble"),
+        pytest.param(ValueError("x"), "x", id="raises"),
         pytest.param(np.ones(2), "score_all must return an array", id="too short"),
         pytest.param(7, "score_all must return an array", id="a single number"),
-        pytest.param(np.array(["x"] * TABLE.capacity), "invalid literal", id="words"),
+        pytest.param(np.array(["x"] * TABLE.capacity), "invalid literal", id="strings"),
     ],
 )
-def test_wrong_scores_for_many_rows_name_the_plugin(answer, text):
+def test_wrong_scores_for_many_rows_name_the_plugin(result, text):
     with pytest.raises(PluginError, match=f'Score plugins: plugin "P" failed with: {text}'):
-        invoke.score_rows(method("score_all", answer), STATE, POD, TABLE)
+        invoke.score_rows(method("score_all", result), STATE, POD, TABLE)
 
 
 def test_statuses_are_interned_as_codes():
@@ -163,14 +167,16 @@ def test_statuses_are_interned_as_codes():
     assert not rows.has_errors
 
 
-@pytest.mark.parametrize("status", [error("x"), SKIP], ids=["an error", "a code out of place"])
+@pytest.mark.parametrize(
+    "status", [error("x"), SKIP], ids=["an error", "a code that is not allowed here"]
+)
 def test_a_status_that_is_no_rejection_counts_as_an_error(status):
     rows = RowStatuses("", 4)
     rows.code(status)
     assert rows.has_errors
 
 
-def test_slow_plugins_are_named_once():
+def test_a_slow_plugin_is_reported_once():
     loops = invoke.Loops()
     loops.add("P", "filter", invoke.Loops.SLOW - 1)
     assert loops.newly_slow() == []

@@ -1,4 +1,4 @@
-"""Raw scores to 0..100; the numbers are rows of the specification of the node plugins."""
+"""Raw scores to 0..100. Numbers are rows of the specification of the node plugins."""
 
 import numpy as np
 import pytest
@@ -25,5 +25,5 @@ def test_54_by_max(reverse, raw, normalised):
     assert [normalizer.apply(one, summary) for one in raw] == normalised
 
 
-def test_nobody_is_feasible():
+def test_no_node_is_feasible():
     assert ByMax().summarize(np.zeros(0, dtype=np.int64)) == 0

@@ -1,4 +1,4 @@
-"""The contract is written down once: what cannot be derived from it is compared with it."""
+"""The plugin contract: definitions that cannot be derived from it are compared with it."""
 
 import re
 from pathlib import Path
@@ -10,21 +10,21 @@ from moorage.framework import points
 from moorage.framework.points import METHODS, POINTS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "plugin-guide.md"
-# Points of kube-scheduler that can be configured, and that no plugin of ours has.
+# Extension points of kube-scheduler that can be configured but have no built-in plugin.
 NOT_OURS = ("placement_generate", "placement_score")
 
 
-def test_the_points_of_the_configuration():
+def test_the_contract_and_the_configuration_have_the_same_points():
     assert tuple(POINTS) == tuple(point for point in structs.POINTS if point not in NOT_OURS)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
-def test_the_plugin_guide_has_every_method(method):
+def test_the_plugin_guide_documents_every_method(method):
     rows = [line for line in GUIDE.read_text().splitlines() if line.startswith("| `")]
     assert any(f"`{method.name}({', '.join(method.arguments)})`" in row for row in rows)
 
 
-def test_the_plugin_guide_has_no_other_method():
+def test_the_plugin_guide_documents_no_other_method():
     rows = [line for line in GUIDE.read_text().splitlines() if line.startswith("| `")]
     cells = [row.split("|")[1] for row in rows]
     named = {name for cell in cells for name in re.findall(r"`(\w+)\([a-z_, ]*\)`", cell)}

@@ -1,4 +1,4 @@
-"""Post filter plugins asked in turn; the numbers are rows of the specification."""
+"""Post filter plugins run in order. Numbers are rows of the specification."""
 
 import pytest
 
@@ -11,17 +11,17 @@ A_NO, B_NO = unschedulable("no a").by("A"), unschedulable("no b", "nor c").by("B
 DELETE = DeletePod(PodRef("default", "victim", "uid"))
 
 
-def run(*answers):
-    asked = []
+def run(*results):
+    calls = []
 
-    def asking(answer):
-        return lambda: asked.append(answer) or answer
+    def plugin(result):
+        return lambda: calls.append(result) or result
 
-    return post_filter.run([asking(answer) for answer in answers]), len(asked)
+    return post_filter.run([plugin(result) for result in results]), len(calls)
 
 
 @pytest.mark.parametrize(
-    ("answers", "expected", "asked"),
+    ("results", "expected", "calls"),
     [
         pytest.param(
             [PostFiltered(A_NO), PostFiltered(SUCCESS, "n1", (DELETE,))],
@@ -33,44 +33,44 @@ def run(*answers):
             [PostFiltered(error("broken", "A")), PostFiltered(SUCCESS, "n1")],
             PostFiltered(error("broken", "A")),
             1,
-            id="59: an error ends it at once",
+            id="59: an error stops the run",
         ),
         pytest.param(
             [PostFiltered(A_NO), PostFiltered(B_NO)],
             PostFiltered(unschedulable("no a", "no b", "nor c").by("A")),
             2,
-            id="59: unschedulable twice: all reasons, signed by the first",
+            id="59: unschedulable twice: all reasons, plugin name of the first",
         ),
         pytest.param(
             [PostFiltered(unresolvable("never").by("A")), PostFiltered(SUCCESS, "n1")],
             PostFiltered(unresolvable("never").by("A")),
             1,
-            id="unresolvable ends it at once",
+            id="unresolvable stops the run",
         ),
         pytest.param(
             [PostFiltered(SUCCESS, "n1"), PostFiltered(SUCCESS, "n2")],
             PostFiltered(SUCCESS, "n1"),
             1,
-            id="the first success is enough",
+            id="the first success stops the run",
         ),
         pytest.param(
             [PostFiltered(A_NO, ""), PostFiltered(B_NO)],
             PostFiltered(unschedulable("no a", "no b", "nor c").by("A"), ""),
             2,
-            id="a promise taken back stays taken back",
+            id="a cleared nomination stays cleared",
         ),
         pytest.param(
             [PostFiltered(A_NO, "n1"), PostFiltered(B_NO, "")],
             PostFiltered(unschedulable("no a", "no b", "nor c").by("A"), ""),
             2,
-            id="the last word on the promise counts",
+            id="the last nomination counts",
         ),
     ],
 )
-def test_59_run(answers, expected, asked):
-    assert run(*answers) == (expected, asked)
+def test_59_run(results, expected, calls):
+    assert run(*results) == (expected, calls)
 
 
-def test_nobody_to_ask():
-    answer, _ = run()
-    assert (answer.status.code, answer.nominated) == (Code.UNSCHEDULABLE, None)
+def test_without_plugins_the_pod_is_unschedulable():
+    result, _ = run()
+    assert (result.status.code, result.nominated) == (Code.UNSCHEDULABLE, None)

@@ -68,8 +68,8 @@ def test_profiles_are_found_by_scheduler_name(bench):
         ],
     )
     assert list(workbench.profiles) == ["careful", "brave"]
-    assert workbench.ask(make_pod("p", scheduler_name="careful")).fits == []
-    assert workbench.ask(make_pod("p", scheduler_name="brave")).fits == ["n1", "n2", "n3"]
+    assert workbench.run(make_pod("p", scheduler_name="careful")).fits == []
+    assert workbench.run(make_pod("p", scheduler_name="brave")).fits == ["n1", "n2", "n3"]
 
 
 def test_each_profile_passes_its_own_plugin_arguments(bench):
@@ -94,7 +94,7 @@ def test_each_profile_passes_its_own_plugin_arguments(bench):
         ],
     )
     for node in ("n1", "n2"):
-        assert workbench.ask(make_pod("p", scheduler_name=node)).fits == [node]
+        assert workbench.run(make_pod("p", scheduler_name=node)).fits == [node]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A cycle's scratch data: typed keys, layers, and copies to try things on."""
+"""CycleState: typed keys, layers and clones."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def layered():
     return below, CycleState(below.cluster, below.template, 5.0, below=below)
 
 
-def test_what_is_written_is_found():
+def test_a_written_value_can_be_read():
     state = make_state(make_pod(), make_table([]))
     state[COUNT] = 3
     assert state[COUNT] == 3
@@ -36,12 +36,12 @@ def test_what_is_written_is_found():
     assert state.get(PODS, {}) == {}
 
 
-def test_what_is_missing_is_said_in_kubernetes_words():
+def test_a_missing_key_raises_kubernetes_error_text():
     with pytest.raises(KeyError, match=r"Test\.count: not found"):
         make_state(make_pod(), make_table([]))[COUNT]
 
 
-def test_a_cycles_own_state_lies_on_top():
+def test_the_cycles_own_values_hide_those_of_the_lower_layer():
     below, state = layered()
     below[COUNT] = 1
     assert (state[COUNT], COUNT in state, state.get(COUNT, 9)) == (1, True, 1)

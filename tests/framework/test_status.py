@@ -43,7 +43,7 @@ def test_codes_have_kubernetes_numbers_and_names():
         pytest.param(pending("soon"), False, True, id="pending"),
     ],
 )
-def test_what_counts_as_a_refusal(status, success, rejected):
+def test_which_codes_are_rejections(status, success, rejected):
     assert (status.is_success, status.is_rejected) == (success, rejected)
     assert status.is_skip == (status is SKIP)
 
@@ -53,7 +53,7 @@ def test_reasons_are_joined_to_a_message():
     assert SUCCESS.message == ""
 
 
-def test_a_status_is_signed_without_changing_the_original():
+def test_by_returns_a_copy_with_the_plugin_name():
     signed = FULL.by("Fit")
     assert (signed.plugin, signed.code, signed.reasons) == ("Fit", FULL.code, FULL.reasons)
     assert FULL.plugin == ""
@@ -61,7 +61,7 @@ def test_a_status_is_signed_without_changing_the_original():
     assert wait(3).by("Permit").wait_seconds == 3
 
 
-def test_statuses_of_the_same_content_are_equal_and_hash_alike():
+def test_equal_statuses_have_equal_hashes():
     assert unschedulable("full") == FULL
     assert len({unschedulable("full"), FULL, FULL.by("Fit")}) == 2
 
@@ -91,17 +91,17 @@ def test_verdicts_of_several_reasons():
 
 
 @pytest.mark.parametrize("fits", [[1, 0], [True, False]], ids=["numbers", "booleans"])
-def test_a_mask_may_be_anything_that_is_true_or_false(fits):
+def test_a_mask_may_hold_numbers_or_booleans(fits):
     assert Verdicts(fits=np.array(fits), otherwise=FULL).codes.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.bool_, np.int64])
-def test_codes_are_wide_enough_for_everybody(dtype):
+def test_codes_of_any_integer_type_are_accepted(dtype):
     verdicts = Verdicts(codes=np.array([0, 1], dtype=dtype), status_of=lambda code: FULL)
     assert verdicts.codes.dtype == np.int64
 
 
-def test_verdicts_without_an_entry_for_each():
+def test_verdicts_without_an_entry_for_each_row():
     verdicts = Verdicts(all_fit=3)
     assert (len(verdicts), verdicts.rejects) == (3, False)
     assert verdicts.codes.tolist() == [0, 0, 0]
@@ -115,6 +115,6 @@ def test_verdicts_without_an_entry_for_each():
         pytest.param({"codes": np.array([0])}, id="codes without reasons"),
     ],
 )
-def test_verdicts_need_both_halves(given):
+def test_verdicts_need_a_mask_or_codes_with_their_reasons(given):
     with pytest.raises(TypeError, match="takes fits and otherwise, codes and status_of, or"):
         Verdicts(**given)

@@ -1,4 +1,4 @@
-"""The sentence that says why not; numbers are rows of the specification."""
+"""The message of an unschedulable pod. Numbers are rows of the specification."""
 
 import pytest
 
@@ -29,22 +29,31 @@ ABSENT = unresolvable("node(s) didn't satisfy plugin(s) [A]")
             2,
             {"rejected": [(CPU, 1)], "absent": ABSENT},
             "1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [A].",
-            id="46: those who were left out",
+            id="46: nodes outside of the node set",
         ),
         pytest.param(
-            2, {"absent": ABSENT}, "2 node(s) didn't satisfy plugin(s) [A].", id="46: all left out"
+            2,
+            {"absent": ABSENT},
+            "2 node(s) didn't satisfy plugin(s) [A].",
+            id="46: all nodes outside of the node set",
         ),
         pytest.param(
-            1, {"rejected": [(CPU, 1)], "absent": ABSENT}, "1 Insufficient cpu.", id="none"
+            1,
+            {"rejected": [(CPU, 1)], "absent": ABSENT},
+            "1 Insufficient cpu.",
+            id="no node outside of the node set",
         ),
         pytest.param(
             2,
             {"pre_filter": "no such claim", "rejected": [(CPU, 2)]},
             "no such claim.",
-            id="a pre_filter plugin's word stands alone",
+            id="the message of pre_filter replaces the counts",
         ),
         pytest.param(
-            2, {"rejected": [(CPU, 1), (CPU.by("Fit"), 1)]}, "2 Insufficient cpu.", id="two"
+            2,
+            {"rejected": [(CPU, 1), (CPU.by("Fit"), 1)]},
+            "2 Insufficient cpu.",
+            id="one reason from two plugins",
         ),
     ],
 )
@@ -52,5 +61,5 @@ def test_summarize(nodes, given, message):
     assert summarize(nodes, **given) == f"0/{nodes} nodes are available: {message}"
 
 
-def test_a_refusal_without_reasons():
+def test_a_rejection_without_reasons():
     assert summarize(2, rejected=[(unschedulable(), 2)]) == "0/2 nodes are available:"

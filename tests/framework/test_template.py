@@ -1,4 +1,4 @@
-"""Pods that plugins cannot tell apart share a template."""
+"""Pods that are equal in all fields that plugins read share a template."""
 
 import pytest
 from msgspec.structs import replace
@@ -46,18 +46,21 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
     ("one", "other", "equal"),
     [
         pytest.param(PLAIN, make_pod("b", uid="other"), True, id="name and UID"),
-        pytest.param(PLAIN, make_pod("a", node="n1"), True, id="where it is"),
+        pytest.param(PLAIN, make_pod("a", node="n1"), True, id="node name"),
         pytest.param(
-            PLAIN, with_meta(PLAIN, resource_version="9", creation_timestamp="x"), True, id="times"
+            PLAIN,
+            with_meta(PLAIN, resource_version="9", creation_timestamp="x"),
+            True,
+            id="resource version and creation time",
         ),
         pytest.param(
             PLAIN,
             with_status(PLAIN, conditions=(Condition(type="PodScheduled", status="False"),)),
             True,
-            id="its conditions",
+            id="conditions",
         ),
         pytest.param(
-            PLAIN, with_status(PLAIN, nominated_node_name="n1"), True, id="its nomination"
+            PLAIN, with_status(PLAIN, nominated_node_name="n1"), True, id="nominated node"
         ),
         pytest.param(PLAIN, make_pod("a", namespace="other"), False, id="namespace"),
         pytest.param(PLAIN, make_pod("a", labels={"a": "b"}), False, id="labels"),
@@ -70,14 +73,19 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
             volumes(Volume(name="kube-api-access-x7k2p")),
             volumes(Volume(name="kube-api-access-9q4zz")),
             True,
-            id="random names of volumes that say nothing",
+            id="names of volumes that plugins ignore",
         ),
-        pytest.param(volumes(Volume(name="config")), PLAIN, True, id="such volumes at all"),
+        pytest.param(
+            volumes(Volume(name="config")),
+            PLAIN,
+            True,
+            id="presence of volumes that plugins ignore",
+        ),
         pytest.param(
             volumes(Volume(name="x", image=ImageVolume(reference="app:1"))),
             volumes(Volume(name="y", image=ImageVolume(reference="app:1"))),
             True,
-            id="the name of a volume that says something",
+            id="the name of a volume that plugins read",
         ),
         pytest.param(
             volumes(Volume(name="x", persistent_volume_claim=ClaimVolume(claim_name="one"))),
@@ -89,13 +97,13 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
             volumes(Volume(name="x", persistent_volume_claim=ClaimVolume(claim_name="one"))),
             volumes(Volume(name="x", ephemeral=EphemeralVolume())),
             False,
-            id="a claim that is made for the pod",
+            id="an ephemeral volume's claim",
         ),
         pytest.param(
             volumes(Volume(persistent_volume_claim=ClaimVolume(claim_name="one"))),
             volumes(Volume(persistent_volume_claim=ClaimVolume(claim_name="one", read_only=True))),
             False,
-            id="a claim that is only read",
+            id="a read-only claim",
         ),
         pytest.param(
             make_pod("a", volumes=(Volume(name="x", ephemeral=EphemeralVolume()),)),
@@ -107,13 +115,13 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
             with_status(PLAIN, container_statuses=(resized("1"),)),
             with_status(PLAIN, container_statuses=(resized("2"),)),
             False,
-            id="what its containers hold while resized",
+            id="allocated resources of containers during a resize",
         ),
         pytest.param(
             with_status(HELPED, init_container_statuses=(resized("1"),)),
             with_status(HELPED, init_container_statuses=(resized("2"),)),
             False,
-            id="what its sidecars hold while resized",
+            id="allocated resources of sidecars during a resize",
         ),
         pytest.param(
             PLAIN,
@@ -121,18 +129,18 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
                 PLAIN, conditions=(Condition(type="PodResizePending", reason="Infeasible"),)
             ),
             False,
-            id="a resize that its node refused",
+            id="an infeasible resize",
         ),
     ],
 )
-def test_who_shares(one, other, equal):
+def test_which_pods_share_a_template(one, other, equal):
     templates = Templates()
     assert (templates.of(one) is templates.of(other)) is equal
     for pod in (one, other):
         assert templates.of(pod).usage == Usage.of(pod)
 
 
-def test_a_template_has_the_first_pod_as_its_example():
+def test_a_templates_example_is_its_first_pod():
     first = Templates().of(PLAIN)
     assert (first.serial, first.exemplar) == (1, PLAIN)
 

@@ -12,22 +12,22 @@ def like(i, **fields):
 
 
 class Counting:
-    """Notes which pods it is asked about, at which point."""
+    """Records the pods it is called for, and the extension point."""
 
     name = "Counting"
     depends = Depends.USAGE
-    asked: list[tuple[str, str]]
+    calls: list[tuple[str, str]]
 
     def __new__(cls, **_):
-        cls.asked = []
+        cls.calls = []
         return super().__new__(cls)
 
     def pre_filter(self, state, pod):
-        self.asked.append(("pre_filter", pod.name))
+        self.calls.append(("pre_filter", pod.name))
         return SUCCESS
 
     def filter(self, state, pod, node):
-        self.asked.append(("filter", pod.name))
+        self.calls.append(("filter", pod.name))
         return unschedulable("taken") if node.name == pod.labels["app"] else SUCCESS
 
     def score(self, state, pod, node):
@@ -35,7 +35,7 @@ class Counting:
 
 
 class ByNodes:
-    """Reads nothing of a pod, and so is asked once for all of them."""
+    """Reads nothing of the pod, so its results are shared by all pods."""
 
     name = "ByNodes"
     depends = Depends.NODE
@@ -66,20 +66,20 @@ def test_templates_seen_once_share_views(workbench):
 
 
 def test_each_template_gets_results_of_its_own(workbench):
-    assert workbench.ask(like(1)).fits == ["n2", "n3"]
-    assert workbench.ask(like(2)).fits == ["app-1", "n2", "n3"]
-    assert workbench.ask(like(11)).total("n2") == len("app-11")
+    assert workbench.run(like(1)).fits == ["n2", "n3"]
+    assert workbench.run(like(2)).fits == ["app-1", "n2", "n3"]
+    assert workbench.run(like(11)).total("n2") == len("app-11")
     assert ByNodes.looked == 3  # Once for every node.
 
 
-def test_who_comes_again_has_a_views_of_its_own(workbench):
+def test_a_template_seen_twice_has_its_own_views(workbench):
     shared = views_of(workbench, like(1))
     own = views_of(workbench, like(1))
     assert own is not shared
     assert views_of(workbench, like(1)) is own
 
 
-def test_one_of_several_has_a_views_of_its_own_at_once(workbench):
+def test_a_template_of_several_pods_has_its_own_views_at_once(workbench):
     workbench.templates.of(like(1))
     assert views_of(workbench, like(1)).retains
 
@@ -88,18 +88,18 @@ def test_shared_views_are_dropped_when_unused(bench):
     reading = type("Reading", (ByNodes,), {"name": "Reading", "reads": lambda _, pod: pod.name})
     workbench = bench([reading])
     for i in range(100):
-        assert workbench.ask(like(i)).fits == ["n1", "n2", "n3"]
+        assert workbench.run(like(i)).fits == ["n1", "n2", "n3"]
     assert len(workbench.profile.views._plugin_views["Reading"]) < 100
 
 
-class Choosy:
-    """Has nothing to do with pods of priority 0."""
+class SkippingPriorityZero:
+    """Skips pods of priority 0."""
 
-    name = "Choosy"
+    name = "SkippingPriorityZero"
     depends = Depends.PLACEMENTS
 
     def skip_key(self, state, pod):
-        if pod.labels.get("trouble"):
+        if pod.labels.get("fail"):
             raise ValueError("odd")
         return ALWAYS if pod.priority == 0 else None
 
@@ -110,18 +110,18 @@ class Choosy:
         return SUCCESS if node.name == "n1" else unschedulable("not n1")
 
 
-def test_idle_plugins_are_found_for_every_pod(bench):
-    workbench = bench([Choosy])
-    assert workbench.ask(like(1)).state.idle == {"Choosy"}
-    asked = workbench.ask(like(2, priority=5))
-    assert asked.state.idle == frozenset()
-    assert asked.fits == ["n1"]
-    assert workbench.ask(like(3)).fits == ["n1", "n2", "n3"]
-    trouble = make_pod("p4", labels={"trouble": "yes"})
-    assert workbench.ask(trouble).state.idle == frozenset()
+def test_skipping_plugins_are_found_for_every_pod(bench):
+    workbench = bench([SkippingPriorityZero])
+    assert workbench.run(like(1)).state.idle == {"SkippingPriorityZero"}
+    results = workbench.run(like(2, priority=5))
+    assert results.state.idle == frozenset()
+    assert results.fits == ["n1"]
+    assert workbench.run(like(3)).fits == ["n1", "n2", "n3"]
+    failing = make_pod("p4", labels={"fail": "yes"})
+    assert workbench.run(failing).state.idle == frozenset()
 
 
-# What follows from the pod alone
+# Results that depend on the pod only
 
 
 class Preparing:
@@ -143,14 +143,14 @@ def test_a_template_is_prepared_once(bench):
     workbench.profile.prepare(template)
     workbench.profile.prepare(template)
     assert template.compiled["Preparing"] == 1
-    assert workbench.ask(like(1)).fits == ["n1", "n2", "n3"]
+    assert workbench.run(like(1)).fits == ["n1", "n2", "n3"]
 
 
 def test_an_error_in_prepare_is_not_reported_before_the_cycle(bench):
     workbench = bench([Preparing])
     pod = make_pod("p", labels={"bad": "yes"})
     workbench.profile.prepare(workbench.templates.of(pod))
-    assert workbench.ask(pod).fits == []
+    assert workbench.run(pod).fits == []
 
 
 def test_an_error_in_reads_is_reported_in_the_cycle(bench):
@@ -160,4 +160,4 @@ def test_an_error_in_reads_is_reported_in_the_cycle(bench):
     workbench = bench([type("Odd", (ByNodes,), {"name": "Odd", "reads": reads})])
     workbench.profile.prepare(workbench.templates.of(like(1)))
     with pytest.raises(Exception, match='plugin "Odd": reads: '):
-        workbench.ask(like(1))
+        workbench.run(like(1))

@@ -1,4 +1,4 @@
-"""A pod that waits on permit: the first signal wins."""
+"""A pod that waits on permit. The first signal decides."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def waiting(*, now=0.0, **seconds):
     return WaitingPod(make_pod(), "n1", until)
 
 
-def test_it_goes_on_when_all_have_allowed_it():
+def test_a_pod_continues_when_all_plugins_have_allowed_it():
     pod = waiting(A=1, B=2)
     assert pod.plugins == ["A", "B"]
     pod.allow("A")
@@ -32,7 +32,7 @@ def test_it_goes_on_when_all_have_allowed_it():
         pytest.param(lambda pod: pod.expire(9, 0), Code.UNSCHEDULABLE, id="expired"),
     ],
 )
-def test_the_first_signal_wins(first, code):
+def test_the_first_signal_decides(first, code):
     pod = waiting(A=1)
     first(pod)
     decided = pod.signal
@@ -44,7 +44,7 @@ def test_the_first_signal_wins(first, code):
     assert pod.signal is decided
 
 
-def test_the_words_of_a_rejection():
+def test_the_message_of_a_rejection():
     rejected, preempted = waiting(A=1), waiting(A=1)
     assert rejected.reject("A", "no quorum")
     assert rejected.signal == unschedulable("no quorum").by("A")
@@ -58,25 +58,27 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
 @pytest.mark.parametrize(
     ("seconds", "now", "waited", "plugin"),
     [
-        pytest.param({"A": 0, "B": 1}, 0.0, "0s", "A", id="52: one does not wait at all"),
+        pytest.param({"A": 0, "B": 1}, 0.0, "0s", "A", id="52: a timeout of zero"),
         pytest.param({"A": 10}, 10.0, "10s", "A", id="seconds"),
         pytest.param({"A": 60}, 60.0, "1m0s", "A", id="minutes"),
         pytest.param({"A": 900}, 900.0, "15m0s", "A", id="the longest wait"),
         pytest.param({"A": 3723}, 9999.0, "1h2m3s", "A", id="hours"),
         pytest.param({"A": 0.5}, 1.0, "500ms", "A", id="half a second"),
         pytest.param({"A": 0.0005}, 1.0, "500µs", "A", id="less than a millisecond"),
-        pytest.param({"A": 12.345678}, 13.0, "12.345678s", "A", id="all its digits"),
-        pytest.param({"A": 9, "B": 3}, 99.0, "3s", "B", id="noticed late: who waited least"),
+        pytest.param({"A": 12.345678}, 13.0, "12.345678s", "A", id="fractions keep all digits"),
+        pytest.param(
+            {"A": 9, "B": 3}, 99.0, "3s", "B", id="checked late: the shortest timeout is reported"
+        ),
     ],
 )
-def test_52_time_is_over(seconds, now, waited, plugin):
+def test_52_a_timeout_rejects_the_pod(seconds, now, waited, plugin):
     pod = waiting(**seconds)
     pod.expire(now, 0.0)
     assert pod.signal == unschedulable(TIMEOUT.format(waited, plugin)).by(plugin)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 10, 61.5], ids=str)
-def test_a_clock_that_counts_from_1970_does_not_blur_the_words(seconds):
+def test_a_unix_timestamp_does_not_add_rounding_errors_to_the_message(seconds):
     now = 1_763_238_000.123
     pod = waiting(now=now, A=seconds)
     pod.expire(now + 100, now)
@@ -85,7 +87,7 @@ def test_a_clock_that_counts_from_1970_does_not_blur_the_words(seconds):
     )
 
 
-def test_time_is_not_over_yet():
+def test_a_pod_keeps_waiting_before_its_timeout():
     pod = waiting(A=2, B=1)
     assert pod.deadline == 1
     pod.expire(0.999, 0.0)

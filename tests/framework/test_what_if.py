@@ -1,4 +1,4 @@
-"""Would the pod fit if others were there, or gone?"""
+"""WhatIf: filter results with pods added to or removed from a node."""
 
 import pytest
 
@@ -13,27 +13,27 @@ from moorage.nodes.usage import Placed, Usage
 from moorage.testing import make_node, make_pod, make_state
 
 POD = make_pod("p")
-CROWD = StateKey[list]("Crowd.names")
+PODS = StateKey[list]("TwoPods.names")
 FULL = unschedulable("full")
 
 
-class Crowd:
+class TwoPods:
     """At most two pods on a node, counted in its own state."""
 
-    name = "Crowd"
+    name = "TwoPods"
 
     def pre_filter(self, state, pod):
-        state[CROWD] = []
+        state[PODS] = []
         return SUCCESS
 
     def add_pod(self, state, pod, other, node):
-        state[CROWD].append(other.pod.name)
+        state[PODS].append(other.pod.name)
 
     def remove_pod(self, state, pod, other, node):
-        state[CROWD].remove(other.pod.name)
+        state[PODS].remove(other.pod.name)
 
     def filter(self, state, pod, node):
-        assert len(state[CROWD]) <= node.pod_count
+        assert len(state[PODS]) <= node.pod_count
         return FULL if node.pod_count > 1 else SUCCESS
 
 
@@ -42,76 +42,78 @@ def placed(name):
     return Placed(pod, Usage.of(pod))
 
 
-def question(workbench, skipped=()):
+def what_if_on_n1(workbench, skipped=()):
     state = make_state(POD, workbench.cluster)
-    state[CROWD] = []
+    state[PODS] = []
     pre = PreFiltered(skipped=set(skipped))
     nominated = NominatedPods(workbench.cluster, Templates())
-    what_if = WhatIf(workbench.profile, state, POD, pre, None, nominated, None)
-    return what_if.node(workbench.cluster.table.row_of["n1"]), state
+    question = WhatIf(workbench.profile, state, POD, pre, None, nominated, None)
+    return question.node(workbench.cluster.table.row_of["n1"]), state
 
 
-def test_pods_come_and_go_and_nobody_notices(bench):
-    workbench = bench([Crowd], nodes=[make_node("n1")], pods=[placed("there").pod])
-    asked, state = question(workbench)
-    assert asked.status() is SUCCESS
-    asked.add(placed("more"))
-    assert asked.status() == FULL.by("Crowd")
-    asked.remove(placed("more"))
-    assert asked.node.pod_count == 1
-    assert state[CROWD] == []
+def test_added_and_removed_pods_do_not_change_the_table(bench):
+    workbench = bench([TwoPods], nodes=[make_node("n1")], pods=[placed("there").pod])
+    what_if, state = what_if_on_n1(workbench)
+    assert what_if.status() is SUCCESS
+    what_if.add(placed("more"))
+    assert what_if.status() == FULL.by("TwoPods")
+    what_if.remove(placed("more"))
+    assert what_if.node.pod_count == 1
+    assert state[PODS] == []
     assert workbench.cluster.table.info(0).pod_count == 1
 
 
-def test_who_skipped_is_not_asked(bench):
-    asked, _ = question(bench([Crowd]), skipped=["Crowd"])
+def test_a_plugin_that_skipped_pre_filter_is_not_called(bench):
+    what_if, _ = what_if_on_n1(bench([TwoPods]), skipped=["TwoPods"])
     for name in ("a", "b", "c"):
-        asked.add(placed(name))
-    assert asked.status() is SUCCESS
+        what_if.add(placed(name))
+    assert what_if.status() is SUCCESS
 
 
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        pytest.param("add", 'running AddPod on PreFilter plugin "Shaky": oh', id="added"),
-        pytest.param("remove", 'running RemovePod on PreFilter plugin "Shaky": oh', id="removed"),
+        pytest.param("add", 'running AddPod on PreFilter plugin "Failing": oh', id="added"),
+        pytest.param("remove", 'running RemovePod on PreFilter plugin "Failing": oh', id="removed"),
     ],
 )
-def test_trouble_while_pods_come_and_go(bench, method, text):
-    class Shaky(Crowd):
-        name = "Shaky"
+def test_an_error_in_add_pod_or_remove_pod_names_the_plugin(bench, method, text):
+    class Failing(TwoPods):
+        name = "Failing"
 
         def add_pod(self, state, pod, other, node):
             raise PluginFailure("oh")
 
         remove_pod = add_pod
 
-    workbench = bench([Shaky], pods=[placed("there").pod])
-    asked, _ = question(workbench)
+    workbench = bench([Failing], pods=[placed("there").pod])
+    what_if, _ = what_if_on_n1(workbench)
     with pytest.raises(PluginError, match=text):
-        getattr(asked, method)(placed("there" if method == "remove" else "more"))
+        getattr(what_if, method)(placed("there" if method == "remove" else "more"))
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"),
+    ("result", "status"),
     [
         pytest.param(PluginFailure("oh"), 'running "Odd" filter plugin: oh', id="raises"),
         pytest.param(
             None,
             'running "Odd" filter plugin: filter returned None, which is not a Status',
-            id="says nothing",
+            id="returns None",
         ),
-        pytest.param(SKIP, 'running "Odd" filter plugin: returned Skip', id="a code out of place"),
+        pytest.param(
+            SKIP, 'running "Odd" filter plugin: returned Skip', id="a code that is not allowed here"
+        ),
     ],
 )
-def test_trouble_in_a_filter(bench, answer, status):
+def test_an_error_in_a_filter_names_the_plugin(bench, result, status):
     class Odd:
         name = "Odd"
 
         def filter(self, state, pod, node):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+            if isinstance(result, Exception):
+                raise result
+            return result
 
-    asked, _ = question(bench([Odd]))
-    assert asked.status() == error(status, "Odd")
+    what_if, _ = what_if_on_n1(bench([Odd]))
+    assert what_if.status() == error(status, "Odd")
