@@ -6,6 +6,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.policy import PriorityClass
 from moorage.api.workloads import Service
 from moorage.framework.cluster import Cluster
+from moorage.nodes.changes import Cursor
 
 
 def service(name, namespace="default", **labels):
@@ -94,7 +95,7 @@ def test_a_change_log_lists_the_changed_objects_of_a_kind():
     cluster.put(Service(metadata=ObjectMeta(name="a", namespace="default", resource_version="7")))
     cluster.put(PriorityClass(metadata=ObjectMeta(name="high")))
     cluster.drop(service("before"))
-    assert log.since(position) == ["default/a", "default/before"]
+    assert Cursor(log, position).changed() == ["default/a", "default/before"]
     assert cluster.changes_of(Service) is log
 
 
