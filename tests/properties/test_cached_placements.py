@@ -1,8 +1,8 @@
-"""What is kept of pods' neighbours equals what is found out anew, after any history.
+"""Cached results of affinity and spreading equal results computed from scratch.
 
-A few pods are decided upon again and again while other pods and nodes come, go and change. One
-profile lives as long as that lasts; the other is made for every decision, and so is all that the
-table counts. They must agree on every verdict, reason, score and total.
+A few pods are scheduled repeatedly while other pods and nodes are added, removed and changed. One
+profile lives through the whole history. For every decision another profile is built, and the
+table's counters are rebuilt. They must agree on every verdict, reason, score and total.
 """
 
 import pickle
@@ -29,7 +29,7 @@ from moorage.plugins.pod_topology_spread import PodTopologySpread
 from moorage.plugins.pod_topology_spread import scoring as spread_scoring
 from moorage.testing import make_node
 
-from .forgetting import rebuild
+from .dropped_caches import rebuild
 
 WAITING = 4
 
@@ -55,18 +55,18 @@ def decide(cluster, pod, kept, templates):
     return cycle.decide(kept, pod, templates.of(pod), 0.0)
 
 
-def decide_anew(world, pod):
-    cluster = pickle.loads(pickle.dumps(world.cluster))
+def decide_anew(random_cluster, pod):
+    cluster = pickle.loads(pickle.dumps(random_cluster.cluster))
     rebuild(cluster.table)
     cluster._derived.clear()
     return decide(cluster, pod, profile(cluster), Templates())
 
 
-def told(decision):
-    """All that a decision says of nodes."""
+def contents(decision):
+    """All parts of a decision that are compared."""
     rows = np.flatnonzero(decision.state.table.active_rows).tolist()
     filtered, scored = decision.filtered, decision.scored
-    said = {
+    parts = {
         "status": decision.status,
         "node": decision.node,
         "feasible": decision.feasible_count,
@@ -75,36 +75,36 @@ def told(decision):
         "skipped": decision.pre.skipped,
     }
     if filtered is not None:
-        said["fits"] = [row for row in rows if filtered.fits[row]]
-        said["reasons"] = {row: filtered.status(row) for row in rows if not filtered.fits[row]}
+        parts["fits"] = [row for row in rows if filtered.fits[row]]
+        parts["reasons"] = {row: filtered.status(row) for row in rows if not filtered.fits[row]}
     if scored is not None:
-        said["totals"] = scored.totals.tolist()
-        said["scores"] = {row: scored.of(row) for row in said["fits"]}
-        said["best"] = list(scored.best)
-    return said
+        parts["totals"] = scored.totals.tolist()
+        parts["scores"] = {row: scored.of(row) for row in parts["fits"]}
+        parts["best"] = list(scored.best)
+    return parts
 
 
-def place_another(world, pod, node):
-    """One more pod of a kind, on a node."""
-    name = f"{pod.name}-{len(world.pods)}-{world.table.changes.position}"
+def place_another(random_cluster, pod, node):
+    """Place one more pod of the same template on a node."""
+    name = f"{pod.name}-{len(random_cluster.pods)}-{random_cluster.table.changes.position}"
     meta = replace(pod.metadata, name=name, uid=name)
     placed = replace(pod, metadata=meta, spec=replace(pod.spec, node_name=node))
-    world.pods[placed.uid] = placed
-    world.table.add_pod(node, placed, Usage.of(placed))
+    random_cluster.pods[placed.uid] = placed
+    random_cluster.table.add_pod(node, placed, Usage.of(placed))
 
 
-class Orderly(RandomCluster):
-    """All nodes have a zone and a name of their own, as in most clusters."""
+class UniformCluster(RandomCluster):
+    """All nodes have a zone and a unique hostname, as in most clusters."""
 
     def random_node(self, name):
         return make_node(name, labels={ZONE: self._rng.choice(("z1", "z2")), HOSTNAME: name})
 
 
-@pytest.mark.parametrize("kind", [RandomCluster, Orderly])
+@pytest.mark.parametrize("kind", [RandomCluster, UniformCluster])
 @pytest.mark.parametrize(
     "limits",
     [
-        pytest.param({}, id="as it is"),
+        pytest.param({}, id="default limits"),
         pytest.param(
             {
                 (view, "FEW_ROWS"): 2,
@@ -113,27 +113,27 @@ class Orderly(RandomCluster):
                 (spread_scoring, "MOST_GROUPS"): 8,
                 (plugin, "FEW_ROWS"): 1,
             },
-            id="with everything soon too much",
+            id="small limits",
         ),
     ],
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_a_life_among_neighbours(seed, limits, kind, monkeypatch):
+def test_cached_decisions_equal_new_ones(seed, limits, kind, monkeypatch):
     for (module, name), value in limits.items():
         monkeypatch.setattr(module, name, value)
     rng = Random(seed)
-    world = kind(rng)
-    kept, saw = profile(world.cluster), Counter()
-    waiting = [world.incoming() for _ in range(WAITING)]
+    random_cluster = kind(rng)
+    kept, saw = profile(random_cluster.cluster), Counter()
+    waiting = [random_cluster.incoming() for _ in range(WAITING)]
     for _ in range(120):
         if rng.randrange(3) == 0:
-            world.step()
+            random_cluster.step()
         if rng.randrange(20) == 0:
-            waiting[rng.randrange(WAITING)] = world.incoming()
+            waiting[rng.randrange(WAITING)] = random_cluster.incoming()
         pod = rng.choice(waiting)
-        decision = decide(world.cluster, pod, kept, world.templates)
-        assert told(decision) == told(decide_anew(world, pod))
+        decision = decide(random_cluster.cluster, pod, kept, random_cluster.templates)
+        assert contents(decision) == contents(decide_anew(random_cluster, pod))
         saw["scored" if decision.scored else "refused"] += 1
         if decision.node and rng.randrange(2):
-            place_another(world, pod, decision.node)
+            place_another(random_cluster, pod, decision.node)
     assert saw["scored"] > 20, saw

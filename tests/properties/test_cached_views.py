@@ -1,8 +1,8 @@
-"""Kept answers equal answers computed anew, after any history.
+"""Cached results equal results computed from scratch, after any history.
 
-One profile lives as long as the cluster does and keeps what it may; for every decision another is
-made that has never seen anything. They must agree on every verdict, reason, score and total, and
-so on the pick. The plugins are ours and a few of each kind that a user may write.
+One profile lives as long as the cluster and caches its results. For every decision a new profile
+without caches is built. They must agree on every verdict, reason, score and total, and so on the
+selected node. The plugins are built-in ones and some for each kind of dependency.
 """
 
 import pickle
@@ -58,7 +58,7 @@ TIER = Column("tier", np.int64, read=tier, default=9)
 
 
 class Tiers:
-    """Depends on the node's object, one by one."""
+    """Depends on the node's object; per-node form."""
 
     name = "Tiers"
     depends = Depends.NODE
@@ -71,10 +71,10 @@ class Tiers:
         return abs(tier(node) - tier(pod))
 
 
-class WholeTiers:
-    """Depends on the node's object, all at once, with reasons that are made up as one goes."""
+class TiersOfAll:
+    """Depends on the node's object; whole-cluster form with reasons built at run time."""
 
-    name = "WholeTiers"
+    name = "TiersOfAll"
     depends = Depends.NODE
 
     def reads(self, pod):
@@ -102,10 +102,10 @@ class WholeTiers:
         return 7 * table[TIER]
 
 
-class Crowds:
-    """Depends on the pods of a node, one by one, and on more of them than their requests."""
+class PodCounts:
+    """Depends on the pods of a node, not only on their requests; per-node form."""
 
-    name = "Crowds"
+    name = "PodCounts"
     depends = Depends.USAGE
 
     def filter(self, state, pod, node):
@@ -118,10 +118,10 @@ class Crowds:
         return max(100 - 10 * node.pod_count, 0)
 
 
-class WholeCrowds:
-    """Depends on the pods of a node, all at once."""
+class PodCountsOfAll:
+    """Depends on the pods of a node; whole-cluster form."""
 
-    name = "WholeCrowds"
+    name = "PodCountsOfAll"
     depends = Depends.USAGE
     normalizer = ByMax()
 
@@ -164,7 +164,7 @@ class Rarity:
 
 
 class Zones:
-    """Depends on pods anywhere, so it is asked anew in every cycle."""
+    """Depends on the pods of all nodes, so it is called in every cycle."""
 
     name = "Zones"
     depends = Depends.PLACEMENTS
@@ -179,10 +179,10 @@ class Zones:
         return sum(info.pod_count for info in infos if info.labels.get("zone") == zone)
 
 
-class Moon:
-    """Depends on more than the cluster; narrows the search for some pods."""
+class TimeOfDay:
+    """Depends on more than the cluster; returns a node set for some pods."""
 
-    name = "Moon"
+    name = "TimeOfDay"
 
     def pre_filter(self, state, pod):
         if pod.labels.get("zone") == "b":
@@ -202,26 +202,26 @@ class Moon:
 PLUGINS = [
     (NodeUnschedulable(), 1),
     (NodeName(), 1),
-    (Moon(), 1),
+    (TimeOfDay(), 1),
     (TaintToleration(), 3),
     (NodeAffinity(), 2),
     (NodePorts(), 1),
-    (WholeTiers(), 1),
+    (TiersOfAll(), 1),
     (NodeResourcesFit(), 1),
-    (Crowds(), 1),
+    (PodCounts(), 1),
     (Zones(), 2),
     (Tiers(), 4),
-    (WholeCrowds(), 1),
+    (PodCountsOfAll(), 1),
     (Rarity(), 2),
     (NodeResourcesBalancedAllocation(), 1),
     (ImageLocality(), 1),
 ]
-# Where all answers are kept, totals are kept as well.
-KEPT_PLUGINS = [(p, w) for p, w in PLUGINS if not isinstance(p, Zones | Moon)]
+# If all scores are cached, totals are cached as well.
+CACHED_PLUGINS = [(p, w) for p, w in PLUGINS if not isinstance(p, Zones | TimeOfDay)]
 
 
-class World:
-    """A cluster with a history, and two schedulers who look at it."""
+class ChangingCluster:
+    """A cluster that changes at random, and two schedulers that decide for it."""
 
     def __init__(self, rng, plugins=PLUGINS, percentage=None):
         self.rng = rng
@@ -229,14 +229,14 @@ class World:
         self.percentage = percentage
         self.cluster = Cluster(NodeTable(capacity=2))
         self.templates = Templates()
-        self.promised = {}
+        self.nominated_pods = {}
         self.kept = self.profile()
         self.long_lived = self.cycle()
-        self.forgetful = self.cycle()
+        self.uncached = self.cycle()
         self.now = 0
         self.placed = {}
         self.saw = Counter()
-        # Few templates, so that each comes up again and again; some ask for little.
+        # Few templates, so that each occurs often; some request little.
         self.pods = [strategies.random_pod(rng)]
         self.pods += [
             strategies.make_pod(
@@ -256,14 +256,14 @@ class World:
         return Profile("default-scheduler", by_point, self.cluster, self.percentage)
 
     def cycle(self):
-        return SchedulingCycle(self.cluster, self.templates, self.promised, Random(0))
+        return SchedulingCycle(self.cluster, self.templates, self.nominated_pods, Random(0))
 
-    # What happens
+    # Changes
 
     def set_node(self):
         name = self.rng.choice(NAMES)
         node = strategies.random_node(self.rng, name)
-        if self.rng.randrange(4):  # Most nodes are decent.
+        if self.rng.randrange(4):  # Most nodes are schedulable.
             images = {image: size for image, size in strategies.IMAGES.items() if "b" in image}
             node = strategies.make_node(name, labels=node.labels, images=images)
         self.cluster.table.set_node(node)
@@ -311,20 +311,20 @@ class World:
             self.cluster.table.replace_pod(old.node_name, new, self.templates.of(new).usage)
             self.placed[uid] = new
 
-    def promise(self):
-        """Some nodes are promised to pods that are not there yet."""
+    def nominate(self):
+        """Nominate some nodes for pods that are not scheduled yet."""
         names = self.rng.sample(NAMES, self.rng.choice((0, 0, 1, 2)))
-        before = list(self.promised)
-        self.promised.clear()
-        self.promised.update({name: [self.promised_pod()] for name in names})
-        for name in dict.fromkeys((*before, *self.promised)):
+        before = list(self.nominated_pods)
+        self.nominated_pods.clear()
+        self.nominated_pods.update({name: [self.nominated_pod()] for name in names})
+        for name in dict.fromkeys((*before, *self.nominated_pods)):
             row = self.cluster.table.row_of.get(name)
             if row is not None:
                 self.cluster.nomination_changes.add(row)
 
-    def promised_pod(self):
+    def nominated_pod(self):
         pod = self.rng.choice(self.pods)
-        return replace(pod, metadata=replace(pod.metadata, name="promised", uid="promised"))
+        return replace(pod, metadata=replace(pod.metadata, name="nominated", uid="nominated"))
 
     def burst(self):
         for _ in range(self.rng.choice((8, 40))):
@@ -334,108 +334,108 @@ class World:
         self.cluster, self.templates, self.kept = pickle.loads(
             pickle.dumps((self.cluster, self.templates, self.kept))
         )
-        walk, forgetful_walk = self.long_lived._walk, self.forgetful._walk
-        random, other_random = self.long_lived._random, self.forgetful._random
-        self.long_lived, self.forgetful = self.cycle(), self.cycle()
-        self.long_lived._walk, self.forgetful._walk = walk, forgetful_walk
-        self.long_lived._random, self.forgetful._random = random, other_random
+        walk, uncached_walk = self.long_lived._walk, self.uncached._walk
+        random, other_random = self.long_lived._random, self.uncached._random
+        self.long_lived, self.uncached = self.cycle(), self.cycle()
+        self.long_lived._walk, self.uncached._walk = walk, uncached_walk
+        self.long_lived._random, self.uncached._random = random, other_random
 
-    HAPPENINGS = (
+    CHANGES = (
         *(set_node, set_node, set_node, relabel, remove_node),
-        *(place, place, unplace, unplace, change_pod, promise, burst),
+        *(place, place, unplace, unplace, change_pod, nominate, burst),
     )
 
-    # What must hold
+    # Checks
 
     def decide(self):
         pod = self.rng.choice(self.pods)
         template = self.templates.of(pod)
         kept = self.long_lived.decide(self.kept, pod, template, self.now)
-        anew = self.forgetful.decide(self.profile(), pod, Templates().of(pod), self.now)
-        assert told(kept) == told(anew)
+        anew = self.uncached.decide(self.profile(), pod, Templates().of(pod), self.now)
+        assert contents(kept) == contents(anew)
         self.saw["scored" if kept.scored else "picked" if kept.node else "refused"] += 1
         if kept.node:
             self.place(pod, kept.node)
 
 
-def told(decision):
-    """All that a decision says."""
+def contents(decision):
+    """All parts of a decision that are compared."""
     table = decision.state.table
-    said = {
+    parts = {
         "status": decision.status,
         "node": decision.node,
         "feasible": decision.feasible_count,
         "rejected by": decision.rejected_by(),
         "diagnosis": decision.diagnosis,
-        "beside nominated": decision.rejected_beside_nominated,
+        "with nominated pods": decision.rejected_beside_nominated,
         "skipped": decision.pre.skipped,
     }
     if decision.filtered is not None:
         rows = np.flatnonzero(table.active).tolist()
         fits = decision.filtered.fits
-        said["fits"] = [row for row in rows if fits[row]]
-        said["reasons"] = {row: decision.filtered.status(row) for row in rows if not fits[row]}
+        parts["fits"] = [row for row in rows if fits[row]]
+        parts["reasons"] = {row: decision.filtered.status(row) for row in rows if not fits[row]}
     if decision.scored is not None:
         scored = np.flatnonzero(decision.scored.totals >= 0).tolist()
-        said["totals"] = {row: int(decision.scored.totals[row]) for row in scored}
-        said["scores"] = {row: decision.scored.of(row) for row in scored}
-    return said
+        parts["totals"] = {row: int(decision.scored.totals[row]) for row in scored}
+        parts["scores"] = {row: decision.scored.of(row) for row in scored}
+    return parts
 
 
 @pytest.mark.parametrize(
     ("plugins", "percentage"),
     [
-        pytest.param(KEPT_PLUGINS, None, id="all kept"),
-        pytest.param(PLUGINS, None, id="some kept"),
-        pytest.param(KEPT_PLUGINS, 40, id="all kept, on a walk"),
-        pytest.param(PLUGINS, 40, id="some kept, on a walk"),
+        pytest.param(CACHED_PLUGINS, None, id="all results cached"),
+        pytest.param(PLUGINS, None, id="some results cached"),
+        pytest.param(CACHED_PLUGINS, 40, id="all results cached, sampling nodes"),
+        pytest.param(PLUGINS, 40, id="some results cached, sampling nodes"),
     ],
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_a_long_life(seed, plugins, percentage, monkeypatch):
+def test_cached_decisions_equal_new_ones(seed, plugins, percentage, monkeypatch):
     monkeypatch.setattr(changes, "LONGEST", 300)
     monkeypatch.setattr(sampling, "FEWEST_NODES", 4)
     rng = Random(seed)
-    world = World(rng, plugins, percentage)
+    cluster = ChangingCluster(rng, plugins, percentage)
     for _ in range(12):
-        world.set_node()
+        cluster.set_node()
     for step in range(400):
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
-            rng.choice(World.HAPPENINGS)(world)
+            rng.choice(ChangingCluster.CHANGES)(cluster)
         if step % 100 == 99:
-            world.fork()
-        world.decide()
-    # A life in which nothing ever fits, or nothing is ever refused, would prove little.
-    assert all(world.saw[what] > 20 for what in ("scored", "refused")), world.saw
+            cluster.fork()
+        cluster.decide()
+    # A history in which no pod is scheduled, or none is rejected, proves little.
+    assert all(cluster.saw[what] > 20 for what in ("scored", "refused")), cluster.saw
 
 
-class Lives(RuleBasedStateMachine):
-    """The same in short, so that Hypothesis can say what it takes to go wrong."""
+class CachedViews(RuleBasedStateMachine):
+    """The same in short histories, which Hypothesis can shrink to a minimal failure."""
 
     @initialize(
         seed=st.integers(0, 1000),
-        plugins=st.sampled_from((KEPT_PLUGINS, KEPT_PLUGINS, PLUGINS)),
+        plugins=st.sampled_from((CACHED_PLUGINS, CACHED_PLUGINS, PLUGINS)),
         percentage=st.sampled_from((None, None, 40)),
     )
     def begin(self, seed, plugins, percentage):
-        self.world = World(Random(seed), plugins, percentage)
+        self.cluster = ChangingCluster(Random(seed), plugins, percentage)
         for _ in range(6):
-            self.world.set_node()
+            self.cluster.set_node()
 
-    @rule(happening=st.sampled_from(World.HAPPENINGS))
-    def happen(self, happening):
-        happening(self.world)
+    @rule(change=st.sampled_from(ChangingCluster.CHANGES))
+    def apply_change(self, change):
+        change(self.cluster)
 
     @rule()
     def decide(self):
-        self.world.decide()
+        self.cluster.decide()
 
     @rule()
     def fork(self):
-        self.world.fork()
+        self.cluster.fork()
 
 
-TestLives = Lives.TestCase
-TestLives.settings = settings(
+TestCachedViews = CachedViews.TestCase
+TestCachedViews.settings = settings(
     max_examples=settings.default.max_examples // 2, stateful_step_count=40
 )

@@ -1,8 +1,8 @@
-"""A scheduler that keeps answers does what one does that forgets everything before every decision.
+"""A scheduler with caches behaves like one that drops all caches before every decision.
 
-The whole of it, in storms: queue, hints, preemption, promises, volumes, affinity, spreading, gates,
-nodes that come and go, with and without faults. The two have to ask the same of the world at the
-same moments, and to write the same journals.
+Random simulations cover queue, hints, preemption, nominations, volumes, affinity, spreading, gates,
+added and removed nodes, with and without faults. Both schedulers must request the same effects at
+the same times and write the same journals.
 
 MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 """
@@ -20,17 +20,17 @@ from tests.volume_storm import HOSTNAME, RandomVolumeCluster
 from moorage import Simulation
 from moorage.core.journal import Bound, Preempting, Refused
 
-from .forgetting import forgetful
+from .dropped_caches import without_caches
 
 SEEDS = seeds(8)
 
 
-class Season(RandomVolumeCluster):
+class LargeRandomCluster(RandomVolumeCluster):
     """More nodes, pods, changes and terms about other pods than RandomVolumeCluster."""
 
     def __init__(self, seed, nodes=7, pods=25, changes=30):
         super().__init__(seed)
-        self._more = Random(f"season {seed}")
+        self._more = Random(f"cluster {seed}")
         self._nodes += [self._node(i) for i in range(len(self._nodes), nodes)]
         self._workloads += [self._new_pod() for _ in range(3)]
         self._pods += [self._pod(f"pod-{i}") for i in range(len(self._pods), pods)]
@@ -48,7 +48,7 @@ class Season(RandomVolumeCluster):
         return sorted([*super().script(), *mine, *others], key=lambda change: change[0])
 
     def _relabelled(self, i):
-        """A pod or node is seen in another light by those who mind it."""
+        """Change labels of a pod or node, which affinity and spreading terms read."""
         draw = self._more
         pod, app = draw.choice(self._pods)["metadata"]["name"], draw.choice("abc")
         node, zone = draw.choice(self._nodes)["metadata"]["name"], draw.choice(ZONES)
@@ -62,14 +62,14 @@ class Season(RandomVolumeCluster):
         )
 
     def _node(self, i):
-        """Roomier than elsewhere: most pods should find a node at first, and fight later."""
+        """A larger node: most pods fit at first, and preemption starts later."""
         node = super()._node(i)
         room = {"cpu": self._random.choice("468"), "memory": "8Gi", "pods": "12"}
         spec = node["spec"] if self._random.random() < 0.5 else {}
         return node | {"spec": spec, "status": {"allocatable": room}}
 
     def _important(self, i):
-        """Some who may make others leave."""
+        """Pods of a high priority, which may preempt others."""
         pods = [self._pod(f"important-{i}-{n}") for n in range(4)]
         urgent = {"priorityClassName": "high", **_spec("1500m")}
         return lambda sim: sim.create([pod | {"spec": pod["spec"] | urgent} for pod in pods])
@@ -149,16 +149,16 @@ def service(name, app):
     }
 
 
-def lived(seed, faults=None, config=None):
-    """A storm without the usual checks, which take longer than all decisions together."""
-    season = Season(seed)
-    sim = Simulation(season.objects(), config, seed, faults=faults, trace=True)
-    storm.play(sim, season.script())
+def simulate(seed, faults=None, config=None):
+    """Run a simulation without invariant checks, which take longer than all decisions together."""
+    cluster = LargeRandomCluster(seed)
+    sim = Simulation(cluster.objects(), config, seed, faults=faults, trace=True)
+    storm.play(sim, cluster.script())
     return sim
 
 
 def assert_same(kept, anew):
-    """Line by line, so that a difference is shown where it begins."""
+    """Compare line by line, so that the first difference is shown."""
     for mine, other in zip(kept.trace.lines(), anew.trace.lines(), strict=True):
         assert mine == other
     assert list(kept.journal.lines()) == list(anew.journal.lines())
@@ -166,18 +166,18 @@ def assert_same(kept, anew):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_storms(seed, monkeypatch):
+def test_traces_and_journals_equal_those_without_caches(seed, monkeypatch):
     faults = random_faults(seed) if seed % 2 else None
-    kept = lived(seed, faults)
-    with forgetful(monkeypatch):
-        anew = lived(seed, faults)
+    kept = simulate(seed, faults)
+    with without_caches(monkeypatch):
+        anew = simulate(seed, faults)
     assert_same(kept, anew)
 
 
-def test_the_storms_have_it_all():
+def test_the_simulations_cover_binding_rejection_and_preemption():
     saw = Counter()
     for seed in range(4):
-        sim = lived(seed)
+        sim = simulate(seed)
         saw.update(type(fact) for fact in sim.journal)
         saw.update(plugin for f in sim.journal if isinstance(f, Refused) for plugin in f.plugins)
     assert min(saw[what] for what in (Bound, Refused, Preempting)) > 5
@@ -185,12 +185,12 @@ def test_the_storms_have_it_all():
     assert wanted <= saw.keys()
 
 
-LIAR = """
+WRONG_DEPENDS = """
 from moorage import plugin as mp
 
-class Liar:
-    # Says that its answers hold until a node changes, and looks at pods.
-    name = "Liar"
+class WrongDepends:
+    # Declares that its results depend on the node only, but reads the node's pods.
+    name = "WrongDepends"
     depends = mp.Depends.NODE
 
     def filter(self, state, pod, node):
@@ -198,16 +198,22 @@ class Liar:
 """
 
 
-def test_a_plugin_that_keeps_too_long_is_found_out(monkeypatch, tmp_path):
-    (tmp_path / "liar.py").write_text(LIAR, encoding="utf-8")
+def test_a_plugin_with_wrong_depends_makes_a_difference(monkeypatch, tmp_path):
+    (tmp_path / "wrong_depends.py").write_text(WRONG_DEPENDS, encoding="utf-8")
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [
-            {"plugins": {"multiPoint": {"enabled": [{"name": f"{tmp_path}/liar.py:Liar"}]}}}
+            {
+                "plugins": {
+                    "multiPoint": {
+                        "enabled": [{"name": f"{tmp_path}/wrong_depends.py:WrongDepends"}]
+                    }
+                }
+            }
         ],
     }
-    kept = [list(lived(seed, config=config).trace.lines()) for seed in (0, 1)]
-    with forgetful(monkeypatch):
-        anew = [list(lived(seed, config=config).trace.lines()) for seed in (0, 1)]
+    kept = [list(simulate(seed, config=config).trace.lines()) for seed in (0, 1)]
+    with without_caches(monkeypatch):
+        anew = [list(simulate(seed, config=config).trace.lines()) for seed in (0, 1)]
     assert kept != anew

@@ -17,13 +17,13 @@ from moorage.plugins.default_preemption.results import PreemptionCache
 
 
 @contextmanager
-def forgetful(monkeypatch):
+def without_caches(monkeypatch):
     """All schedulers drop their caches before every decision while this lasts."""
     decide = SchedulingCycle.decide
 
     def decide_anew(cycle, profile, pod, template, now):
         templates = Templates()
-        forget(cycle, profile, templates)
+        drop_caches(cycle, profile, templates)
         return decide(cycle, profile, pod, templates.of(pod), now)
 
     with monkeypatch.context() as patch:
@@ -31,7 +31,7 @@ def forgetful(monkeypatch):
         yield
 
 
-def forget(cycle, profile, templates):
+def drop_caches(cycle, profile, templates):
     cluster = cycle._cluster
     rebuild(cluster.table)
     cluster._derived.clear()
