@@ -1,4 +1,4 @@
-"""The figures behind a refusal, one plain line per reason."""
+"""The advice of an explanation: one line with figures per rejection reason."""
 
 import pytest
 
@@ -77,7 +77,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
 
 
 @pytest.mark.parametrize(
-    ("asked", "others", "advice"),
+    ("pending", "others", "advice"),
     [
         pytest.param(
             pod(cpu="6"),
@@ -104,7 +104,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
             [node("n", taints=[GPU, SOON_GONE, SOFT]), node("m", taints=[SOON_GONE])],
             "node(s) had untolerated taint(s): the pod has no toleration for "
             "gone:NoExecute (2 nodes).",
-            id="taints that are not tolerated, and no others",
+            id="only taints that are not tolerated",
         ),
         pytest.param(
             pod(),
@@ -139,7 +139,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
             [node("n")],
             "node(s) didn't satisfy plugin(s) [NodeAffinity]: the pod requires "
             "metadata.name In [q], which no node has.",
-            id="a node by name that is not there",
+            id="a node name that does not exist",
         ),
         pytest.param(
             pod(ports=[80, 443]),
@@ -152,42 +152,42 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
             pod(),
             [node("n", pods="1"), pod("x", nodeName="n")],
             "Too many pods: n takes 1 pod at most, and no more fit.",
-            id="no place for another pod",
+            id="the pod limit of the node is reached",
         ),
         pytest.param(
             pod(**spread("rack")),
             [node("n")],
             "node(s) didn't match pod topology spread constraints (missing required label): "
             "the pod is spread over the label rack: no node has it.",
-            id="a label to spread over that no node has",
+            id="a topology key that no node has",
         ),
         pytest.param(
             web("p", "", **spread("zone")),
             [node("n", **IN_A), node("m", pods="0", **IN_B), web("w", "n")],
             "node(s) didn't match pod topology spread constraints: between values of zone the "
             "number of pods with app=web may differ by 1; there are 0 in b, 1 in a.",
-            id="spread unevenly",
+            id="the skew is too large",
         ),
         pytest.param(
             pod(**near("podAffinity", app="db")),
             [node("n", **IN_A), web("w", "n")],
             "node(s) didn't match pod affinity rules: the pod has to share zone with pods with "
             "app=db, and there are none.",
-            id="no pod to be with",
+            id="no pod matches the affinity",
         ),
         pytest.param(
             pod(**near("podAntiAffinity", app="web")),
             [node("n", **IN_A), web("w", "n")],
             "node(s) didn't match pod anti-affinity rules: the pod must not share zone with pods "
             "with app=web: default/w on n.",
-            id="a pod to avoid",
+            id="a pod matches the anti-affinity",
         ),
         pytest.param(
             web("p", ""),
             [node("n", **IN_A), web("w", "n", **near("podAntiAffinity", app="web"))],
             "node(s) didn't satisfy existing pods anti-affinity rules: kept away by default/w "
             "on n.",
-            id="a pod that avoids it",
+            id="the anti-affinity of another pod matches",
         ),
         pytest.param(
             pod(schedulingGates=[{"name": "a"}, {"name": "b"}]),
@@ -200,20 +200,20 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
         ),
     ],
 )
-def test_advice(asked, others, advice):
-    found = explain([asked, *others], "p").advice
+def test_advice(pending, others, advice):
+    found = explain([pending, *others], "p").advice
     assert [line for line in found if not line.startswith("Too many pods: m")] == [advice]
 
 
 def test_a_resource_that_no_node_has():
-    asked = pod()
-    asked["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
-    assert explain([asked, node("n"), node("m")], "p").advice == [
+    pending = pod()
+    pending["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    assert explain([pending, node("n"), node("m")], "p").advice == [
         "Insufficient example.com/gpu: the pod asks for 1; these 2 nodes offer none."
     ]
 
 
-def test_what_most_nodes_say_comes_first():
+def test_the_most_frequent_reason_comes_first():
     nodes = [node("a", taints=[GPU]), node("b", cordoned=True), node("c", cordoned=True)]
     advice = explain([pod(), *nodes], "p").advice
     assert [line.partition(":")[0] for line in advice] == [
@@ -222,7 +222,7 @@ def test_what_most_nodes_say_comes_first():
     ]
 
 
-def test_a_pod_that_fits_needs_none():
+def test_a_pod_that_fits_gets_no_advice():
     assert explain([pod(), node("n"), node("m", taints=[GPU])], "p").advice == []
 
 
@@ -274,8 +274,8 @@ def test_a_users_plugin_explains_its_rejections(labels, expected, tmp_path):
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{plugins: {multiPoint: {enabled: [{name: limit.py:Limit}]}}}]\n"
     )
-    asked = pod()
-    asked["metadata"]["labels"] = labels
+    pending = pod()
+    pending["metadata"]["labels"] = labels
     nodes = [node("m"), node("n", cordoned=bool(labels.get("only")))]
-    found = explain([asked, *nodes], "p", config=config).advice
+    found = explain([pending, *nodes], "p", config=config).advice
     assert [line for line in found if "unschedulable" not in line] == expected

@@ -1,4 +1,4 @@
-"""Preemption in words."""
+"""The text of an explanation with preemption."""
 
 import pytest
 
@@ -45,9 +45,9 @@ CLUSTER = [
 
 
 def test_victims_and_why_the_node_is_nominated():
-    told = explain([*CLUSTER, pod("new", "2", 100)], "new")
+    explanation = explain([*CLUSTER, pod("new", "2", 100)], "new")
     assert (
-        str(told)
+        str(explanation)
         == """\
 default/new fits no node as they are. 2 pods have to leave n1 for it; of 2 nodes where that helps,
 it goes against the fewest disruption budgets.
@@ -65,8 +65,8 @@ What is behind it:
   - Insufficient cpu: the pod asks for 2; at most 0 is free on n1. Large enough, were they less
     full: n1, n2."""
     )
-    assert told.to_dict()["nominated"] == "n1"
-    assert told.to_dict()["candidates"]["n2"] == {
+    assert explanation.to_dict()["nominated"] == "n1"
+    assert explanation.to_dict()["candidates"]["n2"] == {
         "victims": ["default/db-0", "default/db-1"],
         "pdbViolations": 2,
     }
@@ -83,12 +83,12 @@ What is behind it:
         pytest.param(
             [pod("new", "2", 100, preemptionPolicy="Never")],
             "preemption: not eligible due to preemptionPolicy=Never.",
-            id="it may not",
+            id="the preemption policy is Never",
         ),
     ],
 )
 def test_why_preemption_does_not_help(pods, text):
-    told = explain([*CLUSTER, *pods], "new")
-    assert told.preemption_message == text
-    assert text in str(told).replace("\n", " ")
-    assert told.to_dict()["preemptionMessage"] == text
+    explanation = explain([*CLUSTER, *pods], "new")
+    assert explanation.preemption_message == text
+    assert text in str(explanation).replace("\n", " ")
+    assert explanation.to_dict()["preemptionMessage"] == text

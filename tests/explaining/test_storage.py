@@ -1,4 +1,4 @@
-"""What is behind a refusal by storage: claim, volume and its holder are named."""
+"""The advice for rejections by storage plugins names claim, volume and the pods that use it."""
 
 import pytest
 from tests.storage_manifests import BY_HAND, DRIVER, claimed, csi_node, storage_class
@@ -75,14 +75,14 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
             [claimed("data")],
             [claim(volume="pv-7")],
             'persistentvolume "pv-7" not found: claim data is bound to pv-7, which does not exist.',
-            id="a volume that is gone",
+            id="a deleted volume",
         ),
         pytest.param(
             [claimed("data")],
             [],
             'persistentvolumeclaim "data" not found: the pod uses claim data, not there in '
             "namespace default.",
-            id="a claim that is not there",
+            id="a missing claim",
         ),
         pytest.param(
             [claimed("data")],
@@ -95,14 +95,14 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
             [claimed("data")],
             [claim(storageClassName="fast")],
             f"{UNBOUND}: claim data is not bound: its class fast does not exist.",
-            id="a class that is not there",
+            id="a missing storage class",
         ),
         pytest.param(
             [claimed("data")],
             [claim(storageClassName="fast"), storage_class("fast", mode="Immediate")],
             f"{UNBOUND}: claim data is not bound: its class fast does not wait for a pod, and no "
             "volume has come yet.",
-            id="a volume that is still being made",
+            id="a volume that is being provisioned",
         ),
         pytest.param(
             [claimed("data")],
@@ -113,7 +113,7 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
             ],
             f"{NOTHING}: claim data wants 1Gi of class local, and free of that class: far; none is "
             "made on demand.",
-            id="local volumes elsewhere",
+            id="local volumes on other nodes",
         ),
         pytest.param(
             [claimed("data")],
@@ -125,7 +125,7 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
                 storage_class("fast"),
             ],
             f"{NOTHING}: the volume of claim data is being made for node elsewhere.",
-            id="a volume that is being made for another node",
+            id="a volume that is being provisioned for another node",
         ),
         pytest.param(
             [claimed("data")],
@@ -137,26 +137,26 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
             "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
             "already in-use by another pod: claim data is for one pod at a time, now default/user "
             "on n1.",
-            id="a claim for one pod",
+            id="a ReadWriteOncePod claim in use",
         ),
         pytest.param(
             [DISK],
             [pod(name, DISK, on=on) for name, on in (("a", "n1"), ("b", "n2"))],
             "node(s) had no available disk: in use: gce disk-1 by default/a on n1, "
             "gce disk-1 by default/b on n2.",
-            id="a disk that others have",
+            id="a disk in use by other pods",
         ),
         pytest.param(
             [claimed("data")],
             [claim(volume="pv-7"), volume(**CSI), csi_node("n1", 0), csi_node("n2", 0)],
             f"node(s) exceed max volume count: claim data is pv-7 of {DRIVER}; attached at most: "
             f"0 of {DRIVER} (2 nodes).",
-            id="drivers that are full",
+            id="attach limits reached",
         ),
     ],
 )
-def test_lines(volumes, objects, line):
-    asked = pod("web", *volumes)
-    told = explain([node("n1", "z1"), node("n2", "z1"), asked, *objects], "default/web")
-    assert told.advice == [line]
-    assert line.split(":")[0] in told.message
+def test_advice_names_the_storage_objects(volumes, objects, line):
+    pending = pod("web", *volumes)
+    explanation = explain([node("n1", "z1"), node("n2", "z1"), pending, *objects], "default/web")
+    assert explanation.advice == [line]
+    assert line.split(":")[0] in explanation.message

@@ -1,4 +1,4 @@
-"""`str(explanation)`: the answer in words, in at most 100 columns."""
+"""`str(explanation)`: the text for people, in at most 100 columns."""
 
 import pytest
 
@@ -31,8 +31,8 @@ def text(*objects, **more):
     return str(explain(objects, "p", **more))
 
 
-def sentence(told):
-    return " ".join(told.split("\n\n")[0].split())
+def sentence(explanation):
+    return " ".join(explanation.split("\n\n")[0].split())
 
 
 def test_the_best_node():
@@ -62,12 +62,12 @@ def test_the_best_node():
         pytest.param(
             [pod(cpu="3"), node("n"), node("m", "1")],
             "default/p would run on n: it is the only one of 2 nodes that fits.",
-            id="one that fits",
+            id="one feasible node",
         ),
         pytest.param(
             [pod(cpu="9"), node("n")],
             "default/p stays pending: 0/1 nodes are available: 1 Insufficient cpu.",
-            id="none that fits",
+            id="no feasible node",
         ),
         pytest.param(
             [pod(schedulingGates=[{"name": "g"}]), node("n")],
@@ -77,19 +77,19 @@ def test_the_best_node():
         pytest.param(
             [pod(schedulerName="mine"), node("n")],
             'default/p stays pending: no profile for scheduler "mine"',
-            id="another scheduler's",
+            id="another scheduler's pod",
         ),
         pytest.param(
             [pod(nodeName="n"), node("n"), node("m", "500m")],
             "default/p runs on n. Scheduled again, it would stay there: "
             "it is the only one of 2 nodes that fits.",
-            id="runs where it belongs",
+            id="runs on the best node",
         ),
         pytest.param(
             [pod(nodeName="m"), node("n"), node("m", unschedulable=True)],
             "default/p runs on m. Scheduled again, it would go to n: it is the only one of 2 nodes "
             "that fits; m is refused (node(s) were unschedulable).",
-            id="runs where it would not go again",
+            id="runs on a node that is not the best",
         ),
         pytest.param(
             [pod(nodeName="gone"), node("n")],
@@ -101,20 +101,20 @@ def test_the_best_node():
             [pod(nodeName="n", cpu="9"), node("n")],
             "default/p runs on n. Scheduled again, it would stay pending: "
             "0/1 nodes are available: 1 Insufficient cpu.",
-            id="runs where there is no room",
+            id="runs on a node that is full",
         ),
     ],
 )
-def test_the_sentence(objects, said):
+def test_the_first_sentence(objects, said):
     assert sentence(text(*objects)) == said
 
 
-def test_a_tie_is_the_seed_s_choice():
-    told = explain([pod(), node("a"), node("b"), node("c", "2")], "p", seed=3)
-    other = {"a": "b", "b": "a"}[told.picked]
-    assert sentence(str(told)) == (
-        f"default/p would run on {told.picked}: 2 of the 3 that fit share the best, "
-        f"{told.totals['a']} points, and the seed chose it over {other}."
+def test_the_seed_breaks_a_tie():
+    explanation = explain([pod(), node("a"), node("b"), node("c", "2")], "p", seed=3)
+    other = {"a": "b", "b": "a"}[explanation.picked]
+    assert sentence(str(explanation)) == (
+        f"default/p would run on {explanation.picked}: 2 of the 3 that fit share the best, "
+        f"{explanation.totals['a']} points, and the seed chose it over {other}."
     )
 
 
@@ -131,15 +131,15 @@ def test_a_plugin_that_raises_is_named(tmp_path):
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": enabled}],
     }
-    told = sentence(text(pod(), node("n"), node("m"), config=config))
-    assert told.startswith("default/p cannot be decided on, because plugin Raising failed: ")
-    assert told.endswith("no idea (raising.py:4)")
+    explanation = sentence(text(pod(), node("n"), node("m"), config=config))
+    assert explanation.startswith("default/p cannot be decided on, because plugin Raising failed: ")
+    assert explanation.endswith("no idea (raising.py:4)")
 
 
-def test_lines_fit(capsys):
+def test_no_line_exceeds_the_width(capsys):
     nodes = [node(f"node-with-a-rather-long-name-{i:04}", str(1 + i % 7)) for i in range(300)]
     nodes += [node(f"cordoned-{i}", unschedulable=True) for i in range(300)]
-    for asked in (pod(), pod(cpu="50")):
-        told = text(asked, *nodes)
-        assert max(map(len, told.splitlines())) <= WIDTH
-        assert "more" in told
+    for pending in (pod(), pod(cpu="50")):
+        explanation = text(pending, *nodes)
+        assert max(map(len, explanation.splitlines())) <= WIDTH
+        assert "more" in explanation

@@ -39,8 +39,8 @@ def pod(labels="", *, namespace="default", node=None, name="pod", **wishes):
     )
 
 
-class Asked:
-    """A pod's way to the filter, among nodes given as name -> labels."""
+class FilterRun:
+    """pre_filter and filter for one pod; nodes are given as name -> labels."""
 
     def __init__(self, pod, nodes, pods=(), namespaces=TEAMS):
         self.pod = pod
@@ -77,7 +77,7 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": Z1, "b": FAR, "bare": {}},
             [pod("foo", node="a")],
             [OK, OK, AFFINITY_NOT_MET],
-            id="who matches itself may be the first where no other matches all terms",
+            id="a pod that matches itself fits if no other pod matches all terms",
         ),
         pytest.param(
             pod("foo", near=["foo@zone"]), {"a": {}, "b": {}}, [], [AFFINITY_NOT_MET] * 2,
@@ -88,25 +88,25 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": Z1, "b": FAR},
             [pod("foo", node="a")],
             [OK, AFFINITY_NOT_MET],
-            id="... nor where another matches elsewhere",
+            id="... nor if another pod matches in another domain",
         ),
         pytest.param(
             pod("foo", near=["foo@zone"]),
             {"a": Z1, "bare": {}},
             [pod("foo", node="bare")],
             [OK, AFFINITY_NOT_MET],
-            id="... though one on a node without the label does not count as another",
+            id="... but a matching pod on a node without the label does not count",
         ),
         pytest.param(
             pod("foo", near=["foo@zone"]),
             {"a": Z1},
             [pod("foo", node="gone")],
             [OK],
-            id="... nor one whose node is not known",
+            id="... nor one on an unknown node",
         ),
         pytest.param(
             pod(near=["foo@zone"]), {"a": Z1}, [], [AFFINITY_NOT_MET],
-            id="who does not match itself cannot be the first",
+            id="a pod that does not match itself needs a matching pod",
         ),
         pytest.param(
             pod(near=["foo@region", "bar@zone"]),
@@ -120,7 +120,7 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": Z1, "b": Z1, "c": Z2},
             [pod("foo,bar", node="a")],
             [OK, OK, AFFINITY_NOT_MET],
-            id="... and one that does serves all topology keys",
+            id="... and one that does satisfies all topology keys",
         ),
         pytest.param(
             pod(near=["foo@zone", "bar@zone"]),
@@ -134,28 +134,28 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": {"region": "r1"}, "b": {"zone": "z1"}, "c": Z1},
             [pod("foo", node="a"), pod("foo", node="b")],
             [AFFINITY_NOT_MET, AFFINITY_NOT_MET, OK],
-            id="different pods may serve different keys",
+            id="different pods may satisfy different keys",
         ),
         pytest.param(
             pod(away=["foo@nowhere", "bar@zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo,bar", node="a")],
             [ANTI_AFFINITY_NOT_MET, OK],
-            id="anti-affinity by a key that no node has bites nobody",
+            id="anti-affinity by a key that no node has rejects nothing",
         ),
         pytest.param(
             pod("foo,bar"),
             {"a": Z1, "b": Z2},
             [pod(away=["foo@nowhere", "bar@zone"], node="a")],
             [EXISTING_ANTI_AFFINITY, OK],
-            id="... also when it is another's",
+            id="... also for another pod's term",
         ),
         pytest.param(
             pod("foo", away=["bar@zone"]),
             {"a": Z1},
             [pod("bar", away=["foo@zone"], node="a")],
             [ANTI_AFFINITY_NOT_MET],
-            id="where both repel, the pod's own anti-affinity is reported",
+            id="if both reject, the pod's own anti-affinity is reported",
         ),
         pytest.param(
             pod("foo", near=["bar@zone"], away=["bar@zone"]),
@@ -169,21 +169,21 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": Z1, "b": Z2},
             [pod("service", away=["service@zone", "security@zone"], node="a")],
             [EXISTING_ANTI_AFFINITY, OK],
-            id="any of another's terms suffices",
+            id="any term of another pod rejects",
         ),
         pytest.param(
             pod(away=["foo@region", "service@zone"]),
             {"a": Z1, "b": Z2, "c": FAR},
             [pod("foo,service", node="a")],
             [ANTI_AFFINITY_NOT_MET, ANTI_AFFINITY_NOT_MET, OK],
-            id="any of one's own terms suffices",
+            id="any term of the pod itself rejects",
         ),
         pytest.param(
             pod(away=["foo@zone"]), {"a": Z1, "bare": {}}, [pod("foo", node="bare")], [OK, OK],
-            id="a node without the key is acceptable, whoever is there",
+            id="a node without the key is feasible whatever pods it holds",
         ),
         pytest.param(
-            pod("foo", away=["foo@zone"]), {"a": Z1}, [], [OK], id="nobody repels itself"
+            pod("foo", away=["foo@zone"]), {"a": Z1}, [], [OK], id="a pod does not reject itself"
         ),
         pytest.param(
             pod(away=["foo@zone"]),
@@ -194,21 +194,21 @@ FAR = {"region": "r2", "zone": "z3"}
         ),
         pytest.param(
             pod("foo", near=["zone"]), {"a": Z1}, [pod("foo", node="a")], [AFFINITY_NOT_MET],
-            id="affinity without a selector means nobody",
+            id="affinity without a selector matches no pod",
         ),
         pytest.param(
             pod(near=["@zone"], away=["zone"]),
             {"a": Z1, "b": Z2},
             [pod("foo", node="a")],
             [OK, AFFINITY_NOT_MET],
-            id="an empty selector means everybody",
+            id="an empty selector matches all pods",
         ),
         pytest.param(
             pod("foo", namespace="ns1"),
             {"a": Z1},
             [pod("x", away=["foo@zone"], namespace="ns1", node="a")],
             [EXISTING_ANTI_AFFINITY],
-            id="terms are about the namespace of their own pod",
+            id="terms match the namespace of their own pod",
         ),
         pytest.param(
             pod(near=[make_term("foo@zone", namespaces=["elsewhere"])]),
@@ -257,14 +257,14 @@ FAR = {"region": "r2", "zone": "z3"}
             {"a": Z1},
             [pod("x", away=[make_term("foo@zone", namespace_selector="team=team2")], node="a")],
             [EXISTING_ANTI_AFFINITY],
-            id="another's namespace selector sees the labels of one's namespace",
+            id="another pod's namespace selector matches labels of this pod's namespace",
         ),
     ],
 )  # fmt: skip
 def test_filter(asking, nodes, pods, statuses):
-    asked = Asked(asking, nodes, pods)
-    assert asked.found == OK
-    assert asked.statuses() == statuses
+    run = FilterRun(asking, nodes, pods)
+    assert run.found == OK
+    assert run.statuses() == statuses
 
 
 @pytest.mark.parametrize(
@@ -272,17 +272,17 @@ def test_filter(asking, nodes, pods, statuses):
     [
         pytest.param(pod("foo"), [], id="no terms anywhere"),
         pytest.param(
-            pod("foo"), [pod(away=["foo@nowhere"], node="a")], id="another's key on no node"
+            pod("foo"), [pod(away=["foo@nowhere"], node="a")], id="another pod's key on no node"
         ),
         pytest.param(
             pod("foo", namespace="ns1"),
             [pod(away=["foo@zone"], namespace="ns2", node="a")],
-            id="another's term is about its own namespace",
+            id="another pod's term matches its own namespace only",
         ),
         pytest.param(
             pod("foo", namespace="subteam1.team1"),
             [pod(away=[make_term("foo@zone", namespace_selector="team!=team1")], node="a")],
-            id="another's namespace selector rules one's namespace out, unlike one's own would",
+            id="another pod's namespace selector excludes the namespace, unlike the pod's own",
         ),
         pytest.param(
             pod("foo", likes=[(1, "foo@zone")], dislikes=[(1, "foo@zone")]),
@@ -290,12 +290,14 @@ def test_filter(asking, nodes, pods, statuses):
             id="preferred terms filter nothing",
         ),
         pytest.param(
-            pod("foo"), [pod(away=["foo@zone"], node="unheard-of")], id="another has no node"
+            pod("foo"),
+            [pod(away=["foo@zone"], node="unheard-of")],
+            id="another pod's node is unknown",
         ),
     ],
 )
 def test_skips(asking, others):
-    assert Asked(asking, {"a": Z1}, others).found.is_skip
+    assert FilterRun(asking, {"a": Z1}, others).found.is_skip
 
 
 BAD = PodAffinityTerm(
@@ -323,7 +325,7 @@ WRONG = 'values[0][service]: Invalid value: "{{.bad-value.}}": a valid label mus
     ],
 )
 def test_terms_that_do_not_parse(wishes, begins):
-    found = Asked(pod("foo", **wishes), {"a": Z1}).found
+    found = FilterRun(pod("foo", **wishes), {"a": Z1}).found
     assert found.code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert found.message.startswith(begins)
     assert ("preferredAffinityTerms: " in found.message) == ("likes" in wishes)
@@ -331,61 +333,64 @@ def test_terms_that_do_not_parse(wishes, begins):
 
 def test_a_running_pod_with_a_bad_list_keeps_its_other_lists():
     other = pod("x", near=[BAD], away=["foo@zone"], node="a")
-    assert Asked(pod("foo"), {"a": Z1, "b": Z2}, [other]).statuses() == [EXISTING_ANTI_AFFINITY, OK]
+    assert FilterRun(pod("foo"), {"a": Z1, "b": Z2}, [other]).statuses() == [
+        EXISTING_ANTI_AFFINITY,
+        OK,
+    ]
 
 
 def test_filter_without_pre_filter_is_an_error():
-    asked = Asked(pod("foo", away=["foo@zone"]), {"a": Z1})
-    fresh = make_state(asked.pod, asked.cluster)
+    run = FilterRun(pod("foo", away=["foo@zone"]), {"a": Z1})
+    fresh = make_state(run.pod, run.cluster)
     with pytest.raises(KeyError, match="PreFilterInterPodAffinity: not found"):
-        asked.plugin.filter(fresh, asked.pod, asked.info("a"))
+        run.plugin.filter(fresh, run.pod, run.info("a"))
 
 
 def placed(each):
     return mp.Placed(each, Usage.of(each))
 
 
-def test_what_if_a_pod_came_and_went():
+def test_add_pod_and_remove_pod_update_a_cloned_state_only():
     asking = pod("foo", near=["foo@region"], away=["bar@zone"])
     nodes = {"a": Z1, "b": Z2, "c": FAR}
-    asked = Asked(asking, nodes, [pod("foo", node="a")])
-    before = asked.statuses()
+    run = FilterRun(asking, nodes, [pod("foo", node="a")])
+    before = run.statuses()
     other = pod("foo,bar", away=["foo@zone"], node="c")
-    copy = asked.state.clone()
-    asked.plugin.add_pod(copy, asking, placed(other), asked.info("c"))
-    assert asked.statuses(copy) == [OK, OK, ANTI_AFFINITY_NOT_MET]
-    assert asked.statuses(copy) == Asked(asking, nodes, [pod("foo", node="a"), other]).statuses()
-    asked.plugin.remove_pod(copy, asking, placed(other), asked.info("c"))
-    assert asked.statuses(copy) == before
-    assert asked.statuses() == before
+    copy = run.state.clone()
+    run.plugin.add_pod(copy, asking, placed(other), run.info("c"))
+    assert run.statuses(copy) == [OK, OK, ANTI_AFFINITY_NOT_MET]
+    assert run.statuses(copy) == FilterRun(asking, nodes, [pod("foo", node="a"), other]).statuses()
+    run.plugin.remove_pod(copy, asking, placed(other), run.info("c"))
+    assert run.statuses(copy) == before
+    assert run.statuses() == before
 
 
-def test_what_if_the_only_company_left():
+def test_removing_the_only_matching_pod_makes_the_pod_the_first():
     asking = pod("foo", near=["foo@zone"])
     only = pod("foo", node="a")
-    asked = Asked(asking, {"a": Z1, "b": Z2}, [only])
-    assert asked.statuses() == [OK, AFFINITY_NOT_MET]
-    copy = asked.state.clone()
-    asked.plugin.remove_pod(copy, asking, placed(only), asked.info("a"))
-    assert asked.statuses(copy) == [OK, OK]  # Now it would be the first.
+    run = FilterRun(asking, {"a": Z1, "b": Z2}, [only])
+    assert run.statuses() == [OK, AFFINITY_NOT_MET]
+    copy = run.state.clone()
+    run.plugin.remove_pod(copy, asking, placed(only), run.info("a"))
+    assert run.statuses(copy) == [OK, OK]  # Now it would be the first.
 
 
-def test_what_if_a_pod_came_with_a_key_that_nobody_spoke_of():
+def test_add_pod_with_a_topology_key_that_no_other_term_uses():
     asking = pod("foo", away=["bar@zone"])
     nodes = {"a": {"rack": "r1"}, "b": {"rack": "r2"}}
-    asked = Asked(asking, nodes)
+    run = FilterRun(asking, nodes)
     other = pod("x", away=["foo@rack"], node="a")
-    copy = asked.state.clone()
-    asked.plugin.add_pod(copy, asking, placed(other), asked.info("a"))
-    assert asked.statuses(copy) == [EXISTING_ANTI_AFFINITY, OK]
+    copy = run.state.clone()
+    run.plugin.add_pod(copy, asking, placed(other), run.info("a"))
+    assert run.statuses(copy) == [EXISTING_ANTI_AFFINITY, OK]
 
 
 def test_counts_by_pair():
     asking = pod(away=["foo in (bar,buzz)@region", "service notin (bar,baz)@zone"])
     nodes = {"a": {"region": "r1", "zone": "z11"}, "b": {"region": "r2", "zone": "z21"}}
-    asked = Asked(asking, nodes, [pod("foo=bar", node="a"), pod(node="b")])
-    asked.plugin.add_pod(asked.state, asking, placed(pod("foo=bar", node="x")), asked.info("a"))
-    anti = asked.state[COUNTS].anti
+    run = FilterRun(asking, nodes, [pod("foo=bar", node="a"), pod(node="b")])
+    run.plugin.add_pod(run.state, asking, placed(pod("foo=bar", node="x")), run.info("a"))
+    anti = run.state[COUNTS].anti
     assert (anti.at("region", "r1"), anti.at("zone", "z11"), anti.at("zone", "z21")) == (2, 2, 1)
     assert (anti.at("region", "r2"), anti.at("region", None)) == (0, 0)
 
@@ -394,24 +399,24 @@ def test_counts_by_pair():
     ("asking", "feasible"),
     [
         pytest.param(pod("foo"), ["a"], id="a skipped filter does not see it"),
-        pytest.param(pod("foo", away=["x@zone"]), [], id="one with terms of its own does"),
+        pytest.param(pod("foo", away=["x@zone"]), [], id="a pod with terms of its own sees it"),
     ],
 )
-def test_anti_affinity_of_a_pod_that_is_promised_a_node(asking, feasible):
-    promised = make_pod("promised", priority=10, affinity=make_affinity(away=["foo@zone"]))
-    promised = replace(promised, status=PodStatus(nominated_node_name="a"))
-    told = moorage.explain([make_node("a", labels=Z1), promised, asking], "default/pod")
-    assert told.feasible == feasible
+def test_anti_affinity_of_a_pod_with_a_nominated_node(asking, feasible):
+    nominated = make_pod("nominated", priority=10, affinity=make_affinity(away=["foo@zone"]))
+    nominated = replace(nominated, status=PodStatus(nominated_node_name="a"))
+    explanation = moorage.explain([make_node("a", labels=Z1), nominated, asking], "default/pod")
+    assert explanation.feasible == feasible
 
 
-def test_a_namespace_that_gets_other_labels():
+def test_changed_namespace_labels_change_the_result():
     asking = pod("foo", away=[make_term("foo@zone", namespace_selector="team=team1")])
-    asked = Asked(asking, {"a": Z1}, [pod("foo", namespace="subteam1.team2", node="a")])
-    assert asked.statuses() == [OK]
+    run = FilterRun(asking, {"a": Z1}, [pod("foo", namespace="subteam1.team2", node="a")])
+    assert run.statuses() == [OK]
     meta = ObjectMeta(name="subteam1.team2", labels={"team": "team1"})
-    asked.cluster.put(mp.Namespace(metadata=meta))
-    asked.plugin.pre_filter(asked.state, asking)
-    assert asked.statuses() == [ANTI_AFFINITY_NOT_MET]
+    run.cluster.put(mp.Namespace(metadata=meta))
+    run.plugin.pre_filter(run.state, asking)
+    assert run.statuses() == [ANTI_AFFINITY_NOT_MET]
 
 
 def test_conforms():

@@ -22,22 +22,30 @@ def other(*keys, node="n1", affinity=None, **more):
     return make_pod("other", labels=dict.fromkeys(keys, "x"), node=node, affinity=affinity, **more)
 
 
-def promised(*keys):
+def nominated(*keys):
     return replace(other(*keys, node=None), status=PodStatus(nominated_node_name="n1"))
 
 
 @pytest.mark.parametrize(
     ("pod", "old", "new", "hint"),
     [
-        pytest.param(waiting(NEAR), None, other("app", "tier"), QUEUE, id="company came"),
+        pytest.param(
+            waiting(NEAR), None, other("app", "tier"), QUEUE, id="a matching pod is added"
+        ),
         pytest.param(waiting(NEAR), None, other("app"), SKIP, id="... that matches one term only"),
         pytest.param(
             waiting(NEAR), None, other("app", "tier", node=None), SKIP, id="... but has no node"
         ),
         pytest.param(
-            waiting(NEAR), None, promised("app", "tier"), QUEUE, id="... and is promised one"
+            waiting(NEAR), None, nominated("app", "tier"), QUEUE, id="... and has a nominated node"
         ),
-        pytest.param(waiting(AWAY), None, other("app"), SKIP, id="unwanted company came"),
+        pytest.param(
+            waiting(AWAY),
+            None,
+            other("app"),
+            SKIP,
+            id="a pod that matches the anti-affinity is added",
+        ),
         pytest.param(
             waiting(NEAR), other("app"), other("app", "tier"), QUEUE, id="labels begin to match"
         ),
@@ -52,15 +60,31 @@ def promised(*keys):
             waiting(NEAR), other("app", "tier"), other("app"), SKIP, id="labels cease to match"
         ),
         pytest.param(
-            waiting(AWAY), other("app"), other("tier"), QUEUE, id="unwanted company ceases to match"
+            waiting(AWAY),
+            other("app"),
+            other("tier"),
+            QUEUE,
+            id="labels cease to match the anti-affinity",
         ),
-        pytest.param(waiting(AWAY), other("app"), None, QUEUE, id="unwanted company went"),
-        pytest.param(waiting(AWAY), promised("app"), None, QUEUE, id="... before it came"),
-        pytest.param(waiting(AWAY), other("tier"), None, SKIP, id="somebody else went"),
         pytest.param(
-            waiting(app="x"), other(affinity=AWAY), None, QUEUE, id="one that repels the pod went"
+            waiting(AWAY),
+            other("app"),
+            None,
+            QUEUE,
+            id="a pod that matches the anti-affinity is deleted",
         ),
-        pytest.param(waiting(NEAR), other("app", "tier"), None, SKIP, id="company went"),
+        pytest.param(waiting(AWAY), nominated("app"), None, QUEUE, id="... before it was bound"),
+        pytest.param(waiting(AWAY), other("tier"), None, SKIP, id="another pod is deleted"),
+        pytest.param(
+            waiting(app="x"),
+            other(affinity=AWAY),
+            None,
+            QUEUE,
+            id="a pod whose anti-affinity matches is deleted",
+        ),
+        pytest.param(
+            waiting(NEAR), other("app", "tier"), None, SKIP, id="a matching pod is deleted"
+        ),
         pytest.param(
             waiting(NEAR), waiting(NEAR), waiting(NEAR, app="x"), QUEUE, id="the pod's own labels"
         ),
@@ -69,7 +93,7 @@ def promised(*keys):
             other("app"),
             None,
             SKIP,
-            id="who left matched one of two terms: as in Kubernetes, not enough",
+            id="the deleted pod matched one of two terms: skipped, as in Kubernetes",
         ),
         pytest.param(
             waiting(make_affinity(near=[make_term("app@zone", namespace_selector="team=a")])),
@@ -91,15 +115,15 @@ def node(**labels):
 @pytest.mark.parametrize(
     ("affinity", "old", "new", "hint"),
     [
-        pytest.param(NEAR, None, node(rack="r1"), QUEUE, id="a node came with a key"),
-        pytest.param(NEAR, None, node(), SKIP, id="... with none"),
-        pytest.param(AWAY, None, node(), QUEUE, id="... with none, for who wants to be away"),
-        pytest.param(NEAR, node(), node(zone="z1"), QUEUE, id="a node got a key"),
-        pytest.param(AWAY, node(), node(zone="z1"), SKIP, id="... for who wants to be away"),
+        pytest.param(NEAR, None, node(rack="r1"), QUEUE, id="a node is added with a key"),
+        pytest.param(NEAR, None, node(), SKIP, id="a node is added without a key"),
+        pytest.param(AWAY, None, node(), QUEUE, id="a node is added without a key, anti-affinity"),
+        pytest.param(NEAR, node(), node(zone="z1"), QUEUE, id="a node gets a key"),
+        pytest.param(AWAY, node(), node(zone="z1"), SKIP, id="... anti-affinity"),
         pytest.param(NEAR, node(zone="z1"), node(zone="z2"), QUEUE, id="another value"),
         pytest.param(AWAY, node(zone="z1"), node(zone="z2"), QUEUE, id="... likewise"),
-        pytest.param(NEAR, node(zone="z1"), node(), SKIP, id="a node lost a key"),
-        pytest.param(AWAY, node(zone="z1"), node(), QUEUE, id="... for who wants to be away"),
+        pytest.param(NEAR, node(zone="z1"), node(), SKIP, id="a node loses a key"),
+        pytest.param(AWAY, node(zone="z1"), node(), QUEUE, id="... anti-affinity"),
         pytest.param(AWAY, node(disk="a"), node(disk="b"), SKIP, id="other labels"),
         pytest.param(None, None, node(zone="z1"), SKIP, id="no terms: as in Kubernetes"),
     ],

@@ -1,4 +1,4 @@
-"""Volumes are taken, written, waited for, and given up; a scheduler is turned by hand."""
+"""Binding of volumes: assume, patch, wait, unreserve; the tests call the scheduler step by step."""
 
 import pickle
 
@@ -28,7 +28,7 @@ WRITES = (PatchVolume, PatchClaim)
 
 
 class Run:
-    """A scheduler, and what it asks for."""
+    """A scheduler and the effects it requests."""
 
     def __init__(self, *objects, timeout_seconds=600):
         args = {"bindTimeoutSeconds": timeout_seconds}
@@ -62,14 +62,14 @@ class Run:
         self.now += seconds
         self._take(self.scheduler.advance(self.now))
 
-    def answer(self, kind, outcome=None):
+    def complete(self, kind, outcome=None):
         effect = next(effect for effect in self.effects if isinstance(effect.request, kind))
         self.effects.remove(effect)
         self._take(self.scheduler.complete(effect.ticket, outcome or Done(), self.now))
         return effect.request
 
     @property
-    def asked(self):
+    def requests(self):
         kinds = (BindPod, *WRITES)
         return [e.request for e in self.effects if isinstance(e.request, kinds)]
 
@@ -78,8 +78,8 @@ class Run:
         return [(a.obj.name, a.holder) for a in self.scheduler.cluster.assumed]
 
     @property
-    def trouble(self):
-        """What people read of the last failure."""
+    def last_message(self):
+        """The message of the last Event."""
         notes = [e.request.note for e in self.effects if isinstance(e.request, EmitEvent)]
         return notes[-1] if notes else ""
 
@@ -87,7 +87,7 @@ class Run:
         return self.scheduler.queue.where(pod.uid) in ("active", "backoff", "unschedulable")
 
     def shown(self, obj, version, **changes):
-        """An object as the world has it in a newer version."""
+        """The observed object in a newer version."""
         meta = replace(obj.metadata, resource_version=str(version))
         self.update(replace(obj, metadata=meta, **changes))
 
@@ -108,7 +108,7 @@ def bound(claim=CLAIM, volume="pv", version="9", **marks):
     return replace(done, spec=replace(done.spec, volume_name=volume))
 
 
-# A volume that is there
+# An existing volume
 
 
 def matched(**settings):
@@ -117,46 +117,46 @@ def matched(**settings):
     return run
 
 
-def test_a_volume_is_taken_written_and_waited_for():
+def test_a_matching_volume_is_assumed_patched_and_awaited():
     run = matched()
-    (request,) = run.asked
+    (request,) = run.requests
     assert (request.name, request.version, request.claim.uid) == ("pv", "1", CLAIM.uid)
     assert request.claim.kind == "PersistentVolumeClaim"
     assert request.annotations == {claims.BOUND_BY_CONTROLLER: "yes"}
     assert run.assumed == [("pv", POD.uid)]
-    run.answer(PatchVolume)
-    assert (run.asked, run.assumed) == ([], [("pv", "")])
+    run.complete(PatchVolume)
+    assert (run.requests, run.assumed) == ([], [("pv", "")])
     run.shown(VOLUME, 2, spec=given())
-    assert (run.asked, run.assumed) == ([], [])
+    assert (run.requests, run.assumed) == ([], [])
     run.update(bound())
-    (request,) = run.asked
+    (request,) = run.requests
     assert isinstance(request, BindPod)
     assert request.node == "n1"
-    run.answer(BindPod)
-    assert run.trouble == "Successfully assigned default/p to n1"
+    run.complete(BindPod)
+    assert run.last_message == "Successfully assigned default/p to n1"
 
 
-def test_the_news_may_come_before_the_answer():
+def test_the_watch_event_may_arrive_before_the_response():
     run = matched()
     run.shown(VOLUME, 2, spec=given())
     run.update(bound())
     assert run.assumed == []
-    run.answer(PatchVolume)
-    assert [type(request) for request in run.asked] == [BindPod]
+    run.complete(PatchVolume)
+    assert [type(request) for request in run.requests] == [BindPod]
 
 
-def test_nobody_else_gets_what_is_taken():
+def test_an_assumed_volume_is_not_available_to_other_pods():
     run = matched()
     other = make_waiting_claim("other")
     run.add(other)
     rival = make_pod("rival", volumes=(claimed("other"),))
     run.schedule(rival)
-    assert len(run.asked) == 1
-    assert "didn't find available persistent volumes to bind" in run.trouble
+    assert len(run.requests) == 1
+    assert "didn't find available persistent volumes to bind" in run.last_message
     assert run.is_retried(rival)
 
 
-def test_nor_does_another_profile():
+def test_an_assumed_volume_is_not_available_to_other_profiles():
     profiles = [{"schedulerName": name} for name in ("one", "two")]
     settings = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": profiles}
     run = Run()
@@ -165,33 +165,33 @@ def test_nor_does_another_profile():
     run.add(make_waiting_claim("other"))
     run.schedule(make_pod("p", volumes=(claimed("data"),), scheduler_name="one"))
     run.schedule(make_pod("q", volumes=(claimed("other"),), scheduler_name="two"))
-    assert len(run.asked) == 1
-    assert "didn't find available persistent volumes to bind" in run.trouble
+    assert len(run.requests) == 1
+    assert "didn't find available persistent volumes to bind" in run.last_message
 
 
-def test_a_reserved_volume_is_completed_and_not_marked():
+def test_a_prebound_volume_gets_the_claims_uid_without_the_annotation():
     reserved = replace(
         VOLUME,
         spec=replace(VOLUME.spec, claim_ref=TypedReference(namespace="default", name="data")),
     )
     run = Run(BY_HAND, CLAIM, reserved)
     run.schedule()
-    (request,) = run.asked
+    (request,) = run.requests
     assert (request.claim.uid, request.annotations) == (CLAIM.uid, {})
 
 
-def test_what_is_so_already_is_not_written():
+def test_a_volume_that_already_has_the_claim_ref_is_not_patched():
     run = Run(BY_HAND, CLAIM, replace(VOLUME, spec=given()))
     run.schedule()
-    assert (run.asked, run.assumed) == ([], [])
+    assert (run.requests, run.assumed) == ([], [])
     run.update(bound())
-    assert [type(request) for request in run.asked] == [BindPod]
+    assert [type(request) for request in run.requests] == [BindPod]
 
 
 def test_a_pod_whose_claims_have_volumes_is_bound_at_once():
     run = Run(BY_HAND, bound(), VOLUME)
     run.schedule()
-    assert [type(request) for request in run.asked] == [BindPod]
+    assert [type(request) for request in run.requests] == [BindPod]
 
 
 FAILURE = 'running PreBind plugin "VolumeBinding": '
@@ -200,27 +200,27 @@ FAILURE = 'running PreBind plugin "VolumeBinding": '
 @pytest.mark.parametrize(
     "outcome", [Failed("conflict"), Unknown("conflict")], ids=["refused", "unknown"]
 )
-def test_a_write_that_fails(outcome):
+def test_a_failed_patch_fails_the_attempt(outcome):
     run = matched()
-    run.answer(PatchVolume, outcome)
+    run.complete(PatchVolume, outcome)
     assert run.assumed == []
-    assert run.trouble == FAILURE + "conflict"
+    assert run.last_message == FAILURE + "conflict"
     assert run.is_retried()
 
 
-def test_16_what_was_written_stays_and_the_rest_is_given_up():
+def test_16_after_a_failed_patch_only_unpatched_volumes_are_restored():
     run = Run(BY_HAND, make_waiting_claim("a"), make_waiting_claim("b", "2Gi"))
     run.add(make_free_volume("one", "1Gi"), make_free_volume("two", "2Gi"))
     run.schedule(make_pod("p", volumes=(claimed("a"), claimed("b"))))
     assert [name for name, _ in run.assumed] == ["one", "two"]
-    run.answer(PatchVolume)
-    run.answer(PatchVolume, Failed("no"))
+    run.complete(PatchVolume)
+    run.complete(PatchVolume, Failed("no"))
     assert run.assumed == [("one", "")]
     run.shown(make_free_volume("one"), 5, spec=given(make_free_volume("one")))
     assert run.assumed == []
 
 
-def test_13_a_version_that_is_not_known_any_more():
+def test_13_only_the_observed_version_can_be_assumed():
     run = Run(BY_HAND, CLAIM, VOLUME)
     cluster = run.scheduler.cluster
     with pytest.raises(Exception, match=r'"pv" is out of sync \(stored: 1, assume: 7\)'):
@@ -232,7 +232,7 @@ def test_13_a_version_that_is_not_known_any_more():
     assert run.assumed == []
 
 
-def test_14_news_ends_what_was_assumed_and_an_older_restore_leaves_a_newer_one():
+def test_14_an_update_ends_an_assumption_and_an_older_restore_is_ignored():
     run = matched()
     run.shown(VOLUME, 2)
     assert run.assumed == []
@@ -245,7 +245,7 @@ def test_14_news_ends_what_was_assumed_and_an_older_restore_leaves_a_newer_one()
     assert run.assumed == []
 
 
-def test_a_repeated_version_is_no_news():
+def test_an_update_with_the_same_version_is_ignored():
     run = matched()
     run.update(VOLUME)
     assert run.assumed == [("pv", POD.uid)]
@@ -260,7 +260,7 @@ WAITING = FAILURE + "binding volumes: "
         pytest.param(
             lambda run: run.shown(VOLUME, 5, spec=replace(VOLUME.spec, claim_ref=None)),
             'ClaimRef got reset for pv "pv"',
-            id="15: the volume is nobody's",
+            id="15: the volume has no claimRef",
         ),
         pytest.param(
             lambda run: run.shown(
@@ -274,62 +274,62 @@ WAITING = FAILURE + "binding volumes: "
                 VOLUME, 5, spec=replace(given(), node_affinity=reaching(HOSTNAME, "n2"))
             ),
             'pv "pv" node affinity doesn\'t match node "n1": no matching NodeSelectorTerms',
-            id="15: out of reach",
+            id="15: the volume's node affinity does not match",
         ),
         pytest.param(
             lambda run: run.delete(VOLUME),
             'failed to check binding: persistentvolume "pv" not found',
-            id="the volume is gone",
+            id="the volume is deleted",
         ),
         pytest.param(
             lambda run: run.delete(CLAIM),
             'failed to check binding: persistentvolumeclaim "data" not found',
-            id="15: the claim is gone",
+            id="15: the claim is deleted",
         ),
         pytest.param(
             lambda run: run._take(run.scheduler.observe(Listed(PersistentVolumeClaim, ()), 0.0)),
             'failed to check binding: persistentvolumeclaim "data" not found',
             id="the claim is missing from a list",
         ),
-        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="too long"),
+        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="timeout"),
     ],
 )
-def test_what_ends_the_wait(change, why):
+def test_what_ends_the_wait_for_an_existing_volume(change, why):
     run = matched()
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     change(run)
-    assert run.trouble == WAITING + why
-    assert (run.asked, [holder for _, holder in run.assumed if holder]) == ([], [])
+    assert run.last_message == WAITING + why
+    assert (run.requests, [holder for _, holder in run.assumed if holder]) == ([], [])
     assert run.is_retried()
 
 
-def test_the_wait_has_a_deadline():
+def test_the_wait_ends_at_the_deadline():
     run = matched(timeout_seconds=7)
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     assert run.scheduler.deadline == 7.0
     run.advance(6.9)
-    assert run.trouble == ""
+    assert run.last_message == ""
     run.advance(0.1)
-    assert run.trouble == WAITING + "context deadline exceeded"
+    assert run.last_message == WAITING + "context deadline exceeded"
 
 
-def test_without_patience_it_ends_with_the_writes():
+def test_with_a_timeout_of_zero_the_wait_ends_after_the_patches():
     run = matched(timeout_seconds=0)
-    run.answer(PatchVolume)
-    assert run.trouble == WAITING + "context deadline exceeded"
+    run.complete(PatchVolume)
+    assert run.last_message == WAITING + "context deadline exceeded"
 
 
-def test_a_node_that_goes_away_ends_the_wait():
+def test_deletion_of_the_node_ends_the_wait():
     run = matched()
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     run.shown(VOLUME, 2, spec=given())
     run.delete(run.scheduler.cluster.table.node("n1"))
-    assert run.trouble == WAITING + 'failed to get node "n1": node "n1" not found'
+    assert run.last_message == WAITING + 'failed to get node "n1": node "n1" not found'
 
 
-def test_a_pod_that_is_deleted_ends_the_wait():
+def test_deletion_of_the_pod_ends_the_wait():
     run = matched()
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     run.delete(POD)
     assert run.scheduler.deadline is None
     assert [holder for _, holder in run.assumed] == [""]
@@ -337,7 +337,7 @@ def test_a_pod_that_is_deleted_ends_the_wait():
     assert run.assumed == []
 
 
-# A volume that has to be made
+# Provisioning
 
 
 def ordered(**settings):
@@ -349,19 +349,19 @@ def ordered(**settings):
 PINNED = {claims.SELECTED_NODE: "n2"}
 
 
-def test_a_volume_is_ordered_and_waited_for():
+def test_a_volume_is_provisioned_and_awaited():
     run = ordered()
-    (request,) = run.asked
+    (request,) = run.requests
     assert (request.key, request.version) == ("default/data", "1")
     assert request.annotations == PINNED
     assert run.assumed == [("data", POD.uid)]
-    run.answer(PatchClaim)
+    run.complete(PatchClaim)
     run.update(marked(**PINNED))
     assert run.assumed == []
     run.update(bound(volume="made", **PINNED))
-    assert run.asked == []  # The news of the volume itself is still on the way.
+    assert run.requests == []  # The volume itself has not been observed yet.
     run.add(make_free_volume("made"))
-    assert [type(request) for request in run.asked] == [BindPod]
+    assert [type(request) for request in run.requests] == [BindPod]
 
 
 @pytest.mark.parametrize(
@@ -380,85 +380,85 @@ def test_a_volume_is_ordered_and_waited_for():
         pytest.param(
             lambda run: run.update(marked(**{claims.SELECTED_NODE: "n1"})),
             'provisioning failed for PVC "data"',
-            id="somebody chose another node",
+            id="another node is selected",
         ),
         pytest.param(
             lambda run: run.delete(CLAIM),
             'failed to check provisioning pvc: persistentvolumeclaim "data" not found',
-            id="the claim is gone",
+            id="the claim is deleted",
         ),
-        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="it hangs"),
+        pytest.param(lambda run: run.advance(600.0), "context deadline exceeded", id="timeout"),
         pytest.param(
             lambda run: (
                 run.add(make_free_volume("made", on=["n1"])),
                 run.update(bound(volume="made", **PINNED)),
             ),
             'pv "made" node affinity doesn\'t match node "n2": no matching NodeSelectorTerms',
-            id="made out of reach",
+            id="the new volume's node affinity does not match",
         ),
     ],
 )
 def test_what_ends_the_wait_for_a_new_volume(change, why):
     run = ordered()
-    run.answer(PatchClaim)
+    run.complete(PatchClaim)
     change(run)
-    assert run.trouble == WAITING + why
+    assert run.last_message == WAITING + why
     assert [holder for _, holder in run.assumed if holder] == []
     assert run.is_retried()
 
 
-def test_a_claim_that_is_pinned_already_is_not_written_again():
+def test_a_claim_with_a_selected_node_is_not_patched_again():
     run = Run(make_class(), marked(version="1", **PINNED))
     run.schedule()
-    assert (run.asked, run.assumed) == ([], [])
+    assert (run.requests, run.assumed) == ([], [])
     assert run.scheduler.cache.get(POD.uid).node == "n2"
     run.update(bound(volume="made", **PINNED))
     run.add(make_free_volume("made"))
-    assert [type(request) for request in run.asked] == [BindPod]
+    assert [type(request) for request in run.requests] == [BindPod]
 
 
-# Claims that pods share
+# Claims shared by pods
 
 SHARER = make_pod("q", volumes=(claimed("data"),))
 
 
-def test_a_pod_that_shares_a_claim_waits_for_the_other_one_s_write():
+def test_a_pod_that_shares_a_claim_waits_for_the_other_pods_patch():
     run = matched()
     run.schedule(SHARER)
-    assert len(run.asked) == 1
+    assert len(run.requests) == 1
     assert run.scheduler.cache.get(SHARER.uid).node == "n1"
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     run.shown(VOLUME, 2, spec=given())
     run.update(bound())
-    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+    assert sorted(r.pod.name for r in run.requests if isinstance(r, BindPod)) == ["p", "q"]
 
 
-def test_a_pod_that_shares_a_claim_goes_where_its_volume_is_made():
+def test_a_pod_that_shares_a_claim_goes_to_the_selected_node():
     run = ordered()
     run.schedule(SHARER)
-    assert len(run.asked) == 1
+    assert len(run.requests) == 1
     assert run.scheduler.cache.get(SHARER.uid).node == "n2"
-    run.answer(PatchClaim)
+    run.complete(PatchClaim)
     run.update(marked(**PINNED))
     run.add(make_free_volume("made"))
     run.update(bound(volume="made", **PINNED))
-    assert sorted(r.pod.name for r in run.asked if isinstance(r, BindPod)) == ["p", "q"]
+    assert sorted(r.pod.name for r in run.requests if isinstance(r, BindPod)) == ["p", "q"]
 
 
-def test_a_write_that_nobody_will_do_any_more_is_not_waited_for():
+def test_a_pod_does_not_wait_for_another_pods_failed_patch():
     run = matched()
     run.schedule(SHARER)
-    run.answer(PatchVolume, Failed("no"))
+    run.complete(PatchVolume, Failed("no"))
     assert run.assumed == []
     run.update(make_waiting_claim(version="2"))
-    assert run.trouble == WAITING + 'ClaimRef got reset for pv "pv"'
+    assert run.last_message == WAITING + 'ClaimRef got reset for pv "pv"'
     assert run.is_retried(SHARER)
 
 
 def test_a_scheduler_that_waits_for_volumes_can_be_copied():
     run = pickle.loads(pickle.dumps(matched()))
     assert run.assumed == [("pv", POD.uid)]
-    run.answer(PatchVolume)
+    run.complete(PatchVolume)
     run.shown(VOLUME, 2, spec=given())
     run.update(bound())
-    assert [type(request) for request in run.asked] == [BindPod]
+    assert [type(request) for request in run.requests] == [BindPod]
