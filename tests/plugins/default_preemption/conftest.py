@@ -1,4 +1,4 @@
-"""A small cluster, and what DefaultPreemption makes of one more pod in it."""
+"""A small cluster, and the result of DefaultPreemption for one more pod."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ SIZES = {"S": 100, "M": 200, "L": 300, "XL": 500}
 
 
 class Offset(Random):
-    """Dice that always fall the same."""
+    """A random generator that always returns the same offset."""
 
     def __init__(self, offset):
         super().__init__(0)
@@ -34,7 +34,7 @@ class Offset(Random):
 
 
 class Bench:
-    """Nodes that hold a pod of size XL, unless said otherwise."""
+    """A cluster; by default a node has room for one pod of size XL."""
 
     def __init__(self, *plugins, **args):
         names = [plugin.name for plugin in plugins]
@@ -51,29 +51,29 @@ class Bench:
             self.scheduler.observe(Added(obj), 0.0)
         return self
 
-    def decide(self, pod, offset=0, promised=None, reviewers=()):
+    def decide(self, pod, offset=0, nominated_pods=None, reviewers=()):
         scheduler = self.scheduler
         cycle = SchedulingCycle(
             scheduler.cluster,
             scheduler.templates,
-            promised or {},
+            nominated_pods or {},
             Offset(offset),
             reviewers=reviewers,
         )
         profile = scheduler.profiles[pod.spec.scheduler_name]
         return cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
 
-    def ask(self, pod, offset=0):
-        """What comes of asking whether others could make room for a pod."""
-        answer = self.decide(pod, offset).post_filter
-        assert answer is not None, f"{pod.key} fits, so nobody was asked"
-        return answer
+    def post_filter(self, pod, offset=0):
+        """The post_filter result of a pod that fits on no node."""
+        result = self.decide(pod, offset).post_filter
+        assert result is not None, f"{pod.key} fits, so post_filter was not called"
+        return result
 
     def victims(self, pod, offset=0):
         """Node -> names of the victims there."""
         return {
             each.node: [victim.name for victim in each.victims]
-            for each in self.ask(pod, offset).candidates
+            for each in self.post_filter(pod, offset).candidates
         }
 
 
@@ -116,7 +116,7 @@ def budget(name="budget", allowed=0, selector=None, disrupted=()):
 
 @pytest.fixture
 def make():
-    """The makers above, for tests that run without a package around them."""
+    """The builders above, for test modules that cannot import this one."""
 
     class Make:
         node = staticmethod(node)

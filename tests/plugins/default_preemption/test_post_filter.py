@@ -1,4 +1,4 @@
-"""What DefaultPreemption answers; the numbers are rows of the specification."""
+"""Results of DefaultPreemption. Numbers are rows of the specification."""
 
 import pytest
 from msgspec.structs import replace
@@ -19,22 +19,22 @@ def with_status(pod, **fields):
     return replace(pod, status=replace(pod.status, **fields))
 
 
-# Nothing helps ----------------------------------------------------------------------------------
+# No candidates ----------------------------------------------------------------------------------
 
 
-def test_1_a_node_that_is_refused_for_good(bench, make):
-    answer = bench().add(make.node("n1", **TAINTED)).ask(make.pod("p", "high"))
-    assert answer.status == unschedulable(
+def test_1_an_unresolvable_node_is_no_candidate(bench, make):
+    result = bench().add(make.node("n1", **TAINTED)).post_filter(make.pod("p", "high"))
+    assert result.status == unschedulable(
         f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
     ).by("DefaultPreemption")
-    assert answer.nominated == ""
+    assert result.nominated == ""
 
 
-def test_2_only_equals_on_a_full_node(bench, make):
+def test_2_pods_of_equal_priority_are_no_victims(bench, make):
     there = make.pod("there", "high", node="n1")
-    answer = bench().add(make.node("n1"), there).ask(make.pod("p", "high"))
-    assert answer.status.message == f"preemption: 0/1 nodes are available: 1 {NO_VICTIMS}."
-    assert answer.nominated == ""
+    result = bench().add(make.node("n1"), there).post_filter(make.pod("p", "high"))
+    assert result.status.message == f"preemption: 0/1 nodes are available: 1 {NO_VICTIMS}."
+    assert result.nominated == ""
 
 
 def test_3_4_reasons_are_counted_over_all_nodes(bench, make):
@@ -48,26 +48,26 @@ def test_3_4_reasons_are_counted_over_all_nodes(bench, make):
         make.pod("c2", "low", "S", node="c"),
         make.pod("d1", "high", node="d"),
     )
-    answer = cluster.ask(make.pod("p", "high"))
-    assert answer.status.message == (
+    result = cluster.post_filter(make.pod("p", "high"))
+    assert result.status.message == (
         "preemption: 0/5 nodes are available: 1 Preemption is not helpful for scheduling, "
         "2 Insufficient cpu, 2 Insufficient memory, "
         "2 No preemption victims found for incoming pod."
     )
 
 
-def test_5_somebody_makes_room(bench, make):
+def test_5_a_pod_of_lower_priority_is_a_victim(bench, make):
     cluster = bench().add(make.node("n1", pods=1), make.pod("there", "low", "S", node="n1"))
-    answer = cluster.ask(make.pod("p", "high", "S"))
-    assert (answer.status, answer.nominated) == (SUCCESS.by("DefaultPreemption"), "n1")
-    assert [victim.name for victim in answer.victims] == ["there"]
+    result = cluster.post_filter(make.pod("p", "high", "S"))
+    assert (result.status, result.nominated) == (SUCCESS.by("DefaultPreemption"), "n1")
+    assert [victim.name for victim in result.victims] == ["there"]
 
 
-# Trouble ----------------------------------------------------------------------------------------
+# Errors -----------------------------------------------------------------------------------------
 
 
-class Shaky:
-    """Cannot cope with pods that leave some nodes."""
+class FailingRemove:
+    """Raises in remove_pod for some nodes."""
 
     name = "test-plugin"
 
@@ -85,52 +85,52 @@ class Shaky:
             raise PluginFailure(f"failed to remove pod: {pod.name}")
 
 
-def test_6_a_hook_fails_on_the_only_node(bench, make):
-    cluster = bench(Shaky).add(make.node("bad"), make.pod("there", "low", node="bad"))
-    answer = cluster.ask(make.pod("p", "high"))
-    assert answer.status.code is Code.ERROR
-    assert answer.status.message == (
+def test_6_an_error_on_the_only_node_is_returned(bench, make):
+    cluster = bench(FailingRemove).add(make.node("bad"), make.pod("there", "low", node="bad"))
+    result = cluster.post_filter(make.pod("p", "high"))
+    assert result.status.code is Code.ERROR
+    assert result.status.message == (
         'preemption: running RemovePod on PreFilter plugin "test-plugin": failed to remove pod: p'
     )
-    assert answer.nominated is None
+    assert result.nominated is None
 
 
-def test_6_a_hook_fails_on_several_nodes(bench, make):
-    cluster = bench(Shaky)
+def test_6_errors_on_several_nodes_are_returned(bench, make):
+    cluster = bench(FailingRemove)
     for name in ("bad1", "bad2"):
         cluster.add(make.node(name), make.pod(f"on-{name}", "low", node=name))
     text = 'running RemovePod on PreFilter plugin "test-plugin": failed to remove pod: p'
-    assert cluster.ask(make.pod("p", "high")).status.message == f"preemption: {text}"
+    assert cluster.post_filter(make.pod("p", "high")).status.message == f"preemption: {text}"
 
 
-def test_7_a_hook_fails_elsewhere(bench, make):
-    cluster = bench(Shaky)
+def test_7_an_error_is_ignored_if_another_node_is_a_candidate(bench, make):
+    cluster = bench(FailingRemove)
     for name in ("bad", "good"):
         cluster.add(make.node(name), make.pod(f"on-{name}", "low", node=name))
-    assert cluster.ask(make.pod("p", "high")).nominated == "good"
+    assert cluster.post_filter(make.pod("p", "high")).nominated == "good"
 
 
-def test_8_nobody_has_to_leave(bench, make):
-    class Moody:
-        """Refuses a pod until it is asked again."""
+def test_8_a_node_without_victims_is_an_error(bench, make):
+    class RejectsFirst:
+        """Rejects the first call only."""
 
-        name = "Moody"
-        asked = 0
+        name = "RejectsFirst"
+        calls = 0
 
         def filter(self, state, pod, node):
-            self.asked += 1
-            return unschedulable("not yet") if self.asked == 1 else SUCCESS
+            self.calls += 1
+            return unschedulable("not yet") if self.calls == 1 else SUCCESS
 
-    cluster = bench(Moody).add(make.node("n1"), make.pod("there", "low", "S", node="n1"))
-    answer = cluster.ask(make.pod("p", "high", "S"))
+    cluster = bench(RejectsFirst).add(make.node("n1"), make.pod("there", "low", "S", node="n1"))
+    result = cluster.post_filter(make.pod("p", "high", "S"))
     text = 'preemption: expected at least one victim pod on node "n1"'
-    assert (answer.status.code, answer.status.message) == (Code.ERROR, text)
+    assert (result.status.code, result.status.message) == (Code.ERROR, text)
 
 
 # Victims ----------------------------------------------------------------------------------------
 
 
-def test_9_who_can_stay_stays(bench, make):
+def test_9_pods_that_can_stay_are_reprieved(bench, make):
     cluster = bench().add(
         make.node("n1"),
         make.node("n2"),
@@ -141,7 +141,7 @@ def test_9_who_can_stay_stays(bench, make):
     assert cluster.victims(make.pod("p", "high", "L")) == {"n1": ["large"], "n2": ["other"]}
 
 
-def test_10_the_most_important_come_back_first(bench, make):
+def test_10_pods_of_higher_priority_are_reprieved_first(bench, make):
     cluster = bench().add(
         make.node("n1"),
         make.pod("small-mid", "mid", "S", node="n1"),
@@ -152,7 +152,7 @@ def test_10_the_most_important_come_back_first(bench, make):
     assert cluster.victims(make.pod("p", "high", "L")) == {"n1": ["medium-mid", "small-low"]}
 
 
-def test_11_of_equals_who_started_later_leaves(bench, make):
+def test_11_of_equal_pods_the_one_that_started_later_is_the_victim(bench, make):
     cluster = bench().add(
         make.node("n1"),
         make.pod("young", "low", "S", start=5, node="n1"),
@@ -162,7 +162,7 @@ def test_11_of_equals_who_started_later_leaves(bench, make):
     assert cluster.victims(make.pod("p", "high", "S")) == {"n1": ["young"]}
 
 
-def test_who_has_not_started_leaves_before_all_that_have(bench, make):
+def test_a_pod_that_has_not_started_is_the_victim_before_started_pods(bench, make):
     cluster = bench().add(
         make.node("n1", 200),
         make.pod("not-started", "low", "S", node="n1"),
@@ -181,29 +181,39 @@ def test_terminating_and_assumed_pods_are_victims_too(bench, make):
 # Disruption budgets -----------------------------------------------------------------------------
 
 GUARDED = {"labels": {"app": "budget"}}
-NOBODY = LabelSelector(match_labels={})
+EMPTY_SELECTOR = LabelSelector(match_labels={})
 
 
 @pytest.mark.parametrize(
     ("sizes", "budget", "victims", "violations"),
     [
         pytest.param(
-            "MM", {"allowed": 1}, ["p0", "p1"], 1, id="12: a budget that suffices for one"
+            "MM", {"allowed": 1}, ["p0", "p1"], 1, id="12: a budget that allows one disruption"
         ),
         pytest.param(
-            "MM", {"allowed": 1, "disrupted": ["p0"]}, ["p0", "p1"], 0, id="13: one is leaving"
+            "MM",
+            {"allowed": 1, "disrupted": ["p0"]},
+            ["p0", "p1"],
+            0,
+            id="13: one pod is being disrupted",
         ),
         pytest.param(
-            "MM", {"allowed": 1, "disrupted": ["x"]}, ["p0", "p1"], 1, id="14: somebody else is"
+            "MM",
+            {"allowed": 1, "disrupted": ["x"]},
+            ["p0", "p1"],
+            1,
+            id="14: another pod is being disrupted",
         ),
         pytest.param(
             "SSL",
             {"allowed": 1, "disrupted": ["p2"]},
             ["p0", "p1", "p2"],
             1,
-            id="15: of three one is leaving",
+            id="15: one of three is being disrupted",
         ),
-        pytest.param("MM", {"selector": NOBODY}, ["p0", "p1"], 0, id="16: an empty selector"),
+        pytest.param(
+            "MM", {"selector": EMPTY_SELECTOR}, ["p0", "p1"], 0, id="16: an empty selector"
+        ),
         pytest.param(
             "MM",
             {
@@ -213,7 +223,7 @@ NOBODY = LabelSelector(match_labels={})
             },
             ["p0", "p1"],
             0,
-            id="a selector that is none",
+            id="an invalid selector",
         ),
     ],
 )
@@ -223,21 +233,23 @@ def test_12_to_16_one_budget(bench, make, sizes, budget, victims, violations):
         for i, size in enumerate(sizes)
     ]
     cluster = bench().add(make.node("n1"), make.budget(**budget), *there)
-    (found,) = cluster.ask(make.pod("p", "high")).candidates
+    (found,) = cluster.post_filter(make.pod("p", "high")).candidates
     assert [victim.name for victim in found.victims] == victims
     assert found.violations == violations
     assert found.budgets == (("default/budget",) if violations else ())
 
 
-def test_16_no_selector_at_all(bench, make):
+def test_16_a_budget_without_a_selector(bench, make):
     budget = make.budget()
     budget = replace(budget, spec=replace(budget.spec, selector=None))
     there = make.pod("there", "low", node="n1", **GUARDED)
-    (found,) = bench().add(make.node("n1"), budget, there).ask(make.pod("p", "high")).candidates
+    (found,) = (
+        bench().add(make.node("n1"), budget, there).post_filter(make.pod("p", "high")).candidates
+    )
     assert found.violations == 0
 
 
-def test_17_of_two_budgets_one_is_spent(bench, make):
+def test_17_one_of_two_budgets_is_exhausted(bench, make):
     both = LabelSelector(match_labels={"app": "both"})
     cluster = bench().add(
         make.node("n1"),
@@ -245,7 +257,7 @@ def test_17_of_two_budgets_one_is_spent(bench, make):
         make.budget("two", 0, both),
         make.pod("there", "low", node="n1", labels={"app": "both"}),
     )
-    (found,) = cluster.ask(make.pod("p", "high")).candidates
+    (found,) = cluster.post_filter(make.pod("p", "high")).candidates
     assert (found.violations, found.budgets) == (1, ("default/two",))
 
 
@@ -256,19 +268,22 @@ def test_18_a_pod_without_labels_is_not_protected(bench, make):
     cluster = bench().add(
         make.node("n1"), make.budget("all", 0, without), make.pod("there", "low", node="n1")
     )
-    (found,) = cluster.ask(make.pod("p", "high")).candidates
+    (found,) = cluster.post_filter(make.pod("p", "high")).candidates
     assert found.violations == 0
 
 
 def test_other_namespaces_have_other_budgets(bench, make):
     there = make.pod("there", "low", node="n1", namespace="other", **GUARDED)
     (found,) = (
-        bench().add(make.node("n1"), make.budget(), there).ask(make.pod("p", "high")).candidates
+        bench()
+        .add(make.node("n1"), make.budget(), there)
+        .post_filter(make.pod("p", "high"))
+        .candidates
     )
     assert found.violations == 0
 
 
-def test_19_equal_violations_then_the_lower_priority(bench, make):
+def test_19_with_equal_violations_the_lower_priority_decides(bench, make):
     cluster = bench().add(
         make.budget("loose", 9),
         make.budget("tight", 0),
@@ -278,12 +293,12 @@ def test_19_equal_violations_then_the_lower_priority(bench, make):
         make.pod("low", "low", "L", node="n1", labels={"app": "tight"}),
         make.pod("mid", "mid", node="n2", labels={"app": "tight"}),
     )
-    answer = cluster.ask(make.pod("p", "vhigh"))
-    assert {each.node: each.violations for each in answer.candidates} == {"n1": 1, "n2": 1}
-    assert answer.nominated == "n2"
+    result = cluster.post_filter(make.pod("p", "vhigh"))
+    assert {each.node: each.violations for each in result.candidates} == {"n1": 1, "n2": 1}
+    assert result.nominated == "n2"
 
 
-# How many nodes are looked at -------------------------------------------------------------------
+# Number of candidates ---------------------------------------------------------------------------
 
 
 def five(bench, make, impossible=(), guarded=(), **args):
@@ -303,17 +318,19 @@ FORTY = {"minCandidateNodesPercentage": 40, "minCandidateNodesAbsolute": 1}
     ("offset", "impossible", "found"),
     [
         pytest.param(4, (), ["node5", "node1"], id="20: two of five are enough"),
-        pytest.param(4, (2, 5), ["node1", "node3"], id="21: those that help not are passed over"),
-        pytest.param(1, (), ["node2", "node3"], id="22: another start"),
-        pytest.param(3, (), ["node4", "node5"], id="22: and another"),
+        pytest.param(
+            4, (2, 5), ["node1", "node3"], id="21: nodes that are no candidates are skipped"
+        ),
+        pytest.param(1, (), ["node2", "node3"], id="22: another offset"),
+        pytest.param(3, (), ["node4", "node5"], id="22: a third offset"),
     ],
 )
-def test_20_to_22_a_walk_from_a_random_node(bench, make, offset, impossible, found):
+def test_20_to_22_the_search_starts_at_a_random_node(bench, make, offset, impossible, found):
     cluster = five(bench, make, impossible, **FORTY)
     assert list(cluster.victims(make.pod("p", "high"), offset)) == found
 
 
-def test_23_the_walk_goes_on_for_a_node_without_violations(bench, make):
+def test_23_the_search_continues_until_a_candidate_without_violations(bench, make):
     args = {"minCandidateNodesPercentage": 40, "minCandidateNodesAbsolute": 2}
     cluster = five(bench, make, guarded=(5, 1, 2), **args)
     assert list(cluster.victims(make.pod("p", "high"), 4)) == ["node3", "node5", "node1"]
@@ -327,11 +344,11 @@ def test_23_the_walk_goes_on_for_a_node_without_violations(bench, make):
         pytest.param(500, 100, id="a hundred at least"),
     ],
 )
-def test_24_25_how_many_are_enough(nodes, enough):
+def test_24_25_number_of_candidates(nodes, enough):
     assert candidates.enough(nodes, 10, 100) == enough
 
 
-# Which node -------------------------------------------------------------------------------------
+# Node selection----------------------------------------------------------------------------------
 
 CHOICES = [
     pytest.param(
@@ -360,19 +377,19 @@ CHOICES = [
         [[("low", 2)], [("low", 3)], [("low", 1)]],
         1,
         "the most important pod that has to leave was started last",
-        id="31: who started last",
+        id="31: the victim that started last",
     ),
     pytest.param(
         [[("low", 4), ("low", 2)], [("low", 5), ("low", 1)], [("low", 3), ("low", 6)]],
         2,
         "the most important pod that has to leave was started last",
-        id="32: the earliest start of each counts",
+        id="32: the earliest start on each node counts",
     ),
     pytest.param(
         [[("mid", 2), ("low", 1)], [("mid", 6), ("low", 0)], [("mid", 5), ("low", 9)]],
         1,
         "the most important pod that has to leave was started last",
-        id="33: of the most important ones",
+        id="33: the start of the victims of highest priority counts",
     ),
     pytest.param(
         [[("low", 1)], [("low", 1)], [("mid", 1)]],
@@ -385,18 +402,18 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("nodes", "best", "why"), CHOICES)
-def test_28_to_33_the_least_harm(bench, make, nodes, best, why):
+def test_28_to_33_criteria_for_the_nominated_node(bench, make, nodes, best, why):
     cluster = bench()
     for n, pods in enumerate(nodes):
         cluster.add(make.node(f"n{n}", size=1200))
         for i, (priority, start) in enumerate(pods):
             size = 1200 // len(pods)  # The node is full, and the pod needs all of it.
             cluster.add(make.pod(f"p{n}-{i}", priority, size, start=start, node=f"n{n}"))
-    answer = cluster.ask(make.pod("p", "high", 1200))
-    assert (answer.nominated, answer.why) == (f"n{best}", why)
+    result = cluster.post_filter(make.pod("p", "high", 1200))
+    assert (result.nominated, result.why) == (f"n{best}", why)
 
 
-def test_fewest_violations_before_all_else(bench, make):
+def test_fewest_violations_is_the_first_criterion(bench, make):
     cluster = bench().add(
         make.budget(),
         make.node("n1"),
@@ -404,26 +421,26 @@ def test_fewest_violations_before_all_else(bench, make):
         make.pod("guarded", "neg", node="n1", labels={"app": "budget"}),
         make.pod("other", "mid", node="n2"),
     )
-    answer = cluster.ask(make.pod("p", "high"))
-    assert answer.nominated == "n2"
-    assert answer.why == "it goes against the fewest disruption budgets"
+    result = cluster.post_filter(make.pod("p", "high"))
+    assert result.nominated == "n2"
+    assert result.why == "it goes against the fewest disruption budgets"
 
 
-def test_fewer_victims_of_the_same_sum(bench, make):
-    # Priorities count from the lowest that there is, where a pod more adds nothing to the sum.
+def test_fewer_victims_decide_when_priority_sums_are_equal(bench, make):
+    # Priorities are offset by the lowest one, so a pod of that priority adds nothing to the sum.
     lowest = -(1 << 31)
     cluster = bench().add(make.node("n1", size=1200), make.node("n2", size=1200))
     for name, size in (("a", 600), ("b", 600)):
         cluster.add(make.pod(name, lowest, size, start=1, node="n1"))
     cluster.add(make.pod("c", lowest, 1200, start=1, node="n2"))
-    answer = cluster.ask(make.pod("p", "high", 1200))
-    assert (answer.nominated, answer.why) == ("n2", "the fewest pods have to leave")
+    result = cluster.post_filter(make.pod("p", "high", 1200))
+    assert (result.nominated, result.why) == ("n2", "the fewest pods have to leave")
 
 
 # Other filters ----------------------------------------------------------------------------------
 
 
-def test_26_spread_is_mended_by_one_who_leaves(bench, make):
+def test_26_a_victim_reduces_the_topology_skew(bench, make):
     spread = TopologySpreadConstraint(
         max_skew=1,
         topology_key="zone",
@@ -446,7 +463,7 @@ def test_26_spread_is_mended_by_one_who_leaves(bench, make):
     assert cluster.victims(preemptor) == {"node-a": ["a2"], "node-b": ["b1"]}
 
 
-def test_27_only_who_repels_the_pod_leaves(bench, make):
+def test_27_only_the_pod_with_matching_anti_affinity_is_a_victim(bench, make):
     term = PodAffinityTerm(
         label_selector=LabelSelector(match_labels={"app": "new"}), topology_key="host"
     )
@@ -461,7 +478,7 @@ def test_27_only_who_repels_the_pod_leaves(bench, make):
     assert cluster.victims(make.pod("p", "high", "S", labels={"app": "new"})) == {"n1": ["repels"]}
 
 
-def test_promised_pods_need_room_beside_the_victims(bench, make):
+def test_nominated_pods_need_room_too(bench, make):
     cluster = bench().add(
         make.node("n1"), make.pod("a", "low", "M", node="n1"), make.pod("b", "low", "M", node="n1")
     )
@@ -470,11 +487,13 @@ def test_promised_pods_need_room_beside_the_victims(bench, make):
     assert [victim.name for victim in alone.victims] == ["b"]
     row = cluster.scheduler.cluster.table.row_of["n1"]
     cluster.scheduler.cluster.nomination_changes.add(row)
-    beside = cluster.decide(make.pod("p", "high", "M"), promised={"n1": [waiting]}).post_filter
-    assert [victim.name for victim in beside.victims] == ["a", "b"]
+    result = cluster.decide(
+        make.pod("p", "high", "M"), nominated_pods={"n1": [waiting]}
+    ).post_filter
+    assert [victim.name for victim in result.victims] == ["a", "b"]
 
 
-# Who may ----------------------------------------------------------------------------------------
+# Eligibility-------------------------------------------------------------------------------------
 
 LEAVING_FOR_ANOTHER = Condition(
     type="DisruptionTarget", status="True", reason="PreemptionByScheduler"
@@ -485,19 +504,29 @@ TERMINATING = "preemption: not eligible due to a terminating pod on the nominate
 
 def test_40_policy_never(bench, make):
     cluster = bench().add(make.node("n1"), make.pod("there", "low", node="n1"))
-    answer = cluster.ask(make.pod("p", "high", preemption_policy="Never"))
-    assert answer.status.message == "preemption: not eligible due to preemptionPolicy=Never."
-    assert (answer.nominated, answer.victims) == (None, ())
+    result = cluster.post_filter(make.pod("p", "high", preemption_policy="Never"))
+    assert result.status.message == "preemption: not eligible due to preemptionPolicy=Never."
+    assert (result.nominated, result.victims) == (None, ())
 
 
 @pytest.mark.parametrize(
     ("conditions", "priority", "node", "text"),
     [
-        pytest.param([LEAVING_FOR_ANOTHER], "low", {}, TERMINATING, id="42: victims are leaving"),
-        pytest.param([], "low", {}, "", id="43: somebody leaves for reasons of his own"),
-        pytest.param([EVICTED, LEAVING_FOR_ANOTHER], "low", {}, "", id="the first mark counts"),
-        pytest.param([LEAVING_FOR_ANOTHER], "high", {}, "", id="an equal leaves"),
-        pytest.param([LEAVING_FOR_ANOTHER], "low", TAINTED, "", id="41: the node is out for good"),
+        pytest.param(
+            [LEAVING_FOR_ANOTHER], "low", {}, TERMINATING, id="42: victims are terminating"
+        ),
+        pytest.param([], "low", {}, "", id="43: a pod terminates for another reason"),
+        pytest.param(
+            [EVICTED, LEAVING_FOR_ANOTHER],
+            "low",
+            {},
+            "",
+            id="the first disruption condition counts",
+        ),
+        pytest.param(
+            [LEAVING_FOR_ANOTHER], "high", {}, "", id="a pod of equal priority terminates"
+        ),
+        pytest.param([LEAVING_FOR_ANOTHER], "low", TAINTED, "", id="41: the node is unresolvable"),
     ],
 )
 def test_41_to_43_terminating_pods_on_the_nominated_node(
@@ -512,18 +541,18 @@ def test_41_to_43_terminating_pods_on_the_nominated_node(
         make.pod("there", "mid", node="n2"),
     )
     preemptor = with_status(make.pod("p", "high"), nominated_node_name="n1")
-    answer = cluster.ask(preemptor)
-    assert answer.status.message == text
-    assert bool(answer.victims) == (not text)
+    result = cluster.post_filter(preemptor)
+    assert result.status.message == text
+    assert bool(result.victims) == (not text)
 
 
-def test_a_nominated_node_that_is_gone(bench, make):
+def test_a_deleted_nominated_node_does_not_block_preemption(bench, make):
     cluster = bench().add(make.node("n1"), make.pod("there", "low", node="n1"))
     preemptor = with_status(make.pod("p", "high"), nominated_node_name="unheard")
-    assert cluster.ask(preemptor).nominated == "n1"
+    assert cluster.post_filter(preemptor).nominated == "n1"
 
 
-def test_53_held_back_while_victims_leave(make):
+def test_53_the_pod_is_gated_while_victims_terminate(make):
     plugin = DefaultPreemption()
     pod, other = make.pod("p", "high"), make.pod("other", "high")
     plugin.preemption_started(pod)
@@ -536,9 +565,9 @@ def test_53_held_back_while_victims_leave(make):
     assert plugin.pre_enqueue(pod) is SUCCESS
 
 
-def test_a_pod_refused_for_all_nodes_may_preempt_on_any(bench, make):
+def test_a_pod_that_pre_filter_rejects_may_preempt_on_any_node(bench, make):
     class Early:
-        """Refuses the pod before any node is looked at, though not for good."""
+        """Rejects the pod in pre_filter as unschedulable."""
 
         name = "Early"
 
@@ -559,15 +588,15 @@ def test_a_pod_refused_for_all_nodes_may_preempt_on_any(bench, make):
     assert [each.node for each in decision.post_filter.candidates] == ["n1"]
 
 
-def test_what_is_kept_does_not_outlive_a_change(bench, make):
+def test_cached_results_are_invalidated_by_a_change(bench, make):
     cluster = bench().add(make.node("n1"), make.pod("first", "low", node="n1"))
     assert cluster.victims(make.pod("p", "high")) == {"n1": ["first"]}
     cluster.add(make.node("n2"), make.pod("second", "neg", node="n2"))
-    assert cluster.ask(make.pod("p", "high")).nominated == "n2"
+    assert cluster.post_filter(make.pod("p", "high")).nominated == "n2"
     cluster.add(make.budget("guard"), make.budget("other"))
     guarded = make.pod("second", "neg", node="n2", labels={"app": "guard"})
     cluster.add(guarded)
-    answer = cluster.ask(make.pod("p", "high"))
-    assert answer.nominated == "n1"
+    result = cluster.post_filter(make.pod("p", "high"))
+    assert result.nominated == "n1"
     cluster.add(make.budget("guard", allowed=1))
-    assert cluster.ask(make.pod("p", "high")).nominated == "n2"
+    assert cluster.post_filter(make.pod("p", "high")).nominated == "n2"

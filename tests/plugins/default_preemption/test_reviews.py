@@ -1,4 +1,4 @@
-"""Extenders have a word in preemption; the numbers are rows of the specification."""
+"""Extenders in preemption. Numbers are rows of the specification."""
 
 import pytest
 
@@ -8,7 +8,7 @@ NO_CANDIDATE = "preemption: no candidate node for preemption"
 
 
 class Extender:
-    """Keeps some nodes, or does something worse."""
+    """Keeps some candidates, or fails."""
 
     def __init__(self, *keeps, ignorable=False, interested=True, empty=(), error=None):
         self.keeps, self.ignorable, self.error = keeps, ignorable, error
@@ -30,7 +30,7 @@ class Extender:
 @pytest.mark.parametrize(
     ("extenders", "nominated", "text"),
     [
-        pytest.param([Extender("n1")], "n1", "", id="34: keeps one, though another is better"),
+        pytest.param([Extender("n1")], "n1", "", id="34: keeps one candidate, not the best"),
         pytest.param([Extender()], None, NO_CANDIDATE, id="35: keeps none"),
         pytest.param(
             [Extender(ignorable=True, error=OSError("down")), Extender("n1")],
@@ -55,10 +55,10 @@ class Extender:
             [Extender("n1", "n2", empty=["n1"], ignorable=True)],
             "n2",
             "",
-            id="39: the same from one that may be ignored",
+            id="39: a node without victims from an ignorable extender",
         ),
         pytest.param(
-            [Extender("n1", "n2"), Extender("n2", "n3")], "n2", "", id="one after another"
+            [Extender("n1", "n2"), Extender("n2", "n3")], "n2", "", id="two extenders in order"
         ),
     ],
 )
@@ -66,13 +66,13 @@ def test_34_to_39_extenders(bench, make, extenders, nominated, text):
     cluster = bench()
     for name, priority in (("n1", "mid"), ("n2", "mid"), ("n3", "low")):
         cluster.add(make.node(name), make.pod(f"on-{name}", priority, node=name))
-    answer = cluster.decide(make.pod("p", "high"), reviewers=extenders).post_filter
-    assert (answer.nominated, answer.status.message) == (nominated, text)
-    assert answer.status.code is not Code.SUCCESS or answer.victims[0].name == f"on-{nominated}"
+    result = cluster.decide(make.pod("p", "high"), reviewers=extenders).post_filter
+    assert (result.nominated, result.status.message) == (nominated, text)
+    assert result.status.code is not Code.SUCCESS or result.victims[0].name == f"on-{nominated}"
 
 
 def test_an_extender_may_name_other_victims(bench, make):
-    class Demanding(Extender):
+    class AddsVictims(Extender):
         def review(self, pod, candidates):
             found = candidates["n1"]
             return {"n1": replace_victims(found, (*found.victims, extra))}
@@ -82,5 +82,5 @@ def test_an_extender_may_name_other_victims(bench, make):
 
     extra = make.pod("extra", "low", "S", node="n1")
     cluster = bench().add(make.node("n1", 600), extra, make.pod("there", "low", node="n1"))
-    answer = cluster.decide(make.pod("p", "high"), reviewers=[Demanding()]).post_filter
-    assert {victim.name for victim in answer.victims} == {"there", "extra"}
+    result = cluster.decide(make.pod("p", "high"), reviewers=[AddsVictims()]).post_filter
+    assert {victim.name for victim in result.victims} == {"there", "extra"}

@@ -1,8 +1,8 @@
-"""Kept, in columns, node by node: however victims are found, they are the same.
+"""Cached, in columns or node by node: all ways to find victims give the same result.
 
-A small cluster changes step by step while pods of a few kinds look for victims. What the plugin
-says, with everything that it keeps, has to be what plain questions about one node at a time say.
-MOORAGE_SEEDS=1000 lives through that many clusters.
+A small cluster changes step by step while pods of a few templates preempt. The plugin's cached
+results must equal those of a simple loop that checks one node at a time.
+MOORAGE_SEEDS=1000 runs that many clusters.
 """
 
 import random
@@ -49,7 +49,7 @@ EVENLY = TopologySpreadConstraint(
 
 
 class Cluster:
-    """The truth, and a scheduler that is told of every change of it."""
+    """The objects of a cluster, and a scheduler that observes every change."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -112,8 +112,8 @@ class Cluster:
             self.pods[key] = replace(pod, status=status)
             self.observe(Updated(self.pods[key]))
 
-    def promise(self):
-        """A pod that waits, with a node promised to it."""
+    def nominate(self):
+        """A pending pod with a nominated node."""
         self.wait(self.new_pod(priority=self.rng.choice((0, 10, 20))))
 
     def wait(self, pod):
@@ -133,8 +133,8 @@ class Cluster:
         self.observe(Updated(budget))
 
     def step(self):
-        deeds = [self.run_pod] * 4 + [self.end_pod] * 4 + [self.start_pod, self.promise]
-        self.rng.choice([*deeds, self.set_node, self.set_budget])()
+        steps = [self.run_pod] * 4 + [self.end_pod] * 4 + [self.start_pod, self.nominate]
+        self.rng.choice([*steps, self.set_node, self.set_budget])()
 
     def preemptor(self):
         rng = self.rng
@@ -157,13 +157,13 @@ class Cluster:
         return scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
 
     def by_hand(self, pod, decision):
-        """For every node that may help, what plain questions lead to."""
+        """The victims on every potential node, found by a simple loop."""
         scheduler, table = self.scheduler, self.scheduler.cluster.table
         budgets = Budgets(scheduler.cluster)
         found = {}
         for row in table.zone_order.rows().tolist():
             if decision.verdict(row).code is Code.UNSCHEDULABLE:
-                promised = [
+                nominated_pods = [
                     Placed(other, scheduler.templates.of(other).usage)
                     for other in scheduler.queue.nominated_pods(table.name(row))
                     if other.priority >= pod.priority and other.uid != pod.uid
@@ -172,7 +172,7 @@ class Cluster:
                 pre = PreFiltered(skipped=decision.pre.skipped)
                 nominated = NominatedPods(state.cluster, Templates())
                 what_if = WhatIf(decision.profile, state, pod, pre, None, nominated, None)
-                question = HypotheticalNode(what_if, row, promised)
+                question = HypotheticalNode(what_if, row, nominated_pods)
                 found[table.name(row)] = victims.on_node(pod, question, budgets)
         return found
 
@@ -199,13 +199,13 @@ def test_victims_are_the_same(seed, few):
         if decision.post_filter is None:
             continue
         expected = cluster.by_hand(pod, decision)
-        answer = decision.post_filter
+        result = decision.post_filter
         helps = {node: found for node, found in expected.items() if not hasattr(found, "code")}
-        assert {each.node: each for each in answer.candidates} == helps, answer.status
-        assert (answer.nominated or "") in (helps or [""])
+        assert {each.node: each for each in result.candidates} == helps, result.status
+        assert (result.nominated or "") in (helps or [""])
         helped += bool(helps)
         if not helps:
             nodes, counts = len(NODES), Counter(expected.values())
             text = summarize(nodes, rejected=counts.items(), absent=NOT_HELPFUL)
-            assert answer.status.message == f"preemption: {text}"
+            assert result.status.message == f"preemption: {text}"
     assert helped, "a test that never finds victims says nothing"
