@@ -35,7 +35,7 @@ class Patient:
 
 
 class Impatient(Patient):
-    """Says that it waits, and cannot be asked again."""
+    """Returns wait, but has no method to check again."""
 
     name = "Impatient"
     pre_bind_next = None
@@ -75,7 +75,7 @@ def test_the_awaited_change_lets_it_go_on(machine):
     assert run.scheduler.deadline is None
 
 
-def test_a_list_is_news_too(machine):
+def test_a_list_ends_the_wait_too(machine):
     run = waiting(machine)
     listed = Listed(mp.PersistentVolumeClaim, (bound(),))
     asked = run._collect(run.scheduler.observe(listed, run.now))
@@ -117,7 +117,7 @@ def test_a_pod_whose_place_another_takes(machine):
     assert run.facts(POD)[-1].message == "preempted by DefaultPreemption"
 
 
-def test_who_cannot_be_asked_again_cannot_wait(machine):
+def test_a_plugin_without_a_check_method_cannot_wait(machine):
     run = machine(Impatient, nodes=["n1"])
     run.schedule(POD)
     assert run.cached(POD) is None

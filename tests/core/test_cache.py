@@ -180,7 +180,7 @@ def test_a_pod_as_a_whole_holds_what_it_was_given(rig):
 # Unconfirmed bindings
 
 
-def test_32_without_a_word_a_pod_stays_assumed(rig):
+def test_32_an_unconfirmed_pod_stays_assumed(rig):
     rig.assume()
     assert list(rig.cache.unconfirmed(now=600.0)) == []
     assert rig.state == ("n1", True)

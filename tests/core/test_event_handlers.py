@@ -38,7 +38,7 @@ POD = make_pod("p", uid="uid-p", requests={"cpu": "1"})
 
 
 class Waits:
-    """Refuses every pod called `waits`, and wants to hear of what the test says."""
+    """Rejects every pod called `waits`, and registers for the events of the test."""
 
     name = "Waits"
     events: tuple = ()
@@ -92,7 +92,7 @@ def test_a_pod_before_its_node(machine):
 
 
 @pytest.mark.parametrize("verb", ["add", "update"])
-def test_news_of_the_wrong_kind_are_understood(machine, verb):
+def test_an_observation_with_the_wrong_verb_is_accepted(machine, verb):
     """An addition of something known is an update, an update of something unknown an addition."""
     run = machine()
     if verb == "add":
@@ -101,7 +101,7 @@ def test_news_of_the_wrong_kind_are_understood(machine, verb):
     assert (run.where(POD), run.entry(POD).pod.labels) == ("active", {"a": "b"})
 
 
-def test_news_that_come_twice(machine):
+def test_a_repeated_observation_changes_nothing(machine):
     run = machine()
     for _ in range(2):
         run.add(POD)
@@ -114,7 +114,7 @@ def test_news_that_come_twice(machine):
 
 
 @pytest.mark.parametrize("version", ["", "3"], ids=["without versions", "with versions"])
-def test_stale_news_are_dropped(machine, version):
+def test_stale_observations_are_dropped(machine, version):
     """A pod that has a node keeps it; a version without one is older."""
     run = machine()
     run.add(versioned(POD, version))
@@ -264,7 +264,7 @@ def test_a_placed_pod_that_changes(machine):
         ),
     ],
 )
-def test_a_change_wakes_those_who_wait_for_it(machine, event, happen):
+def test_a_change_requeues_the_pods_that_wait_for_it(machine, event, happen):
     run, is_woken = waiting_for(machine, event)
     happen(run)
     assert is_woken()
@@ -337,7 +337,7 @@ def test_33_a_node_that_is_gone_before_its_pods(machine):
     assert "n1" not in run.scheduler.cluster.table.row_of
 
 
-def test_stale_news_of_a_node_are_dropped(machine):
+def test_stale_observations_of_a_node_are_dropped(machine):
     run = machine(nodes=[versioned(make_node("n1", labels={"a": "new"}), 10)])
     run.update(versioned(make_node("n1", labels={"a": "old"}), 9))
     assert run.scheduler.cluster.table.node("n1").labels == {"a": "new"}
@@ -348,7 +348,7 @@ def identified(node, uid):
 
 
 def test_a_recreated_node_is_a_new_node(machine):
-    """Whoever waits for nodes hears of it, and a late deletion of the old one does no harm."""
+    """Pods that wait for nodes are requeued, and a late deletion of the old node is ignored."""
     run, is_woken = waiting_for(
         machine, ClusterEvent.NODE_ADD, nodes=[identified(make_node("n1"), "old")]
     )

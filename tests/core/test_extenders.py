@@ -1,4 +1,4 @@
-"""Extenders: who is asked, and what becomes of the answers; numbers are rows of the spec."""
+"""Extenders: when they are called, and how results are used. Numbers are specification rows."""
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ NODES = ("n1", "n2", "n3")
 
 
 class Service:
-    """An extender in the same process; an answer may be a value, a function or an exception."""
+    """An extender in the same process; a result may be a value, a function or an exception."""
 
     def __init__(self, *, passes=None, scores=None, victims=None, **settings):
         verbs = {
@@ -99,7 +99,7 @@ def test_interest(pod, managed, interested):
     assert extenders.is_interested(config.Extender(managed_resources=resources), pod) == interested
 
 
-def test_24_who_is_not_interested_is_never_asked(machine):
+def test_24_an_extender_that_is_not_interested_is_never_called(machine):
     managed = (config.ExtenderManagedResource(name="a/b"),)
     service = Service(passes=OSError(), scores=OSError(), managed_resources=managed)
     assert machine(extenders=[service]).schedule(POD)
@@ -136,7 +136,7 @@ def test_filter_leaves_a_node(machine, services, node):
     assert decided.node == node
 
 
-def test_filter_asks_in_order_and_those_last_that_may_be_ignored(machine):
+def test_filter_calls_extenders_in_order_with_ignorable_ones_last(machine):
     first = Service(passes=["n1", "n3"], ignorable=True)
     second = Service(passes=["n3", "n1", "n2"])
     machine(extenders=[first, second]).schedule(POD)
@@ -179,7 +179,7 @@ def test_an_error_fails_the_attempt(machine, raised, text):
             "0/3 nodes are available: 3 b.",
             id="26: what cannot be cured beats what can",
         ),
-        pytest.param(FilterResult(), "0/3 nodes are available:", id="refused without a word"),
+        pytest.param(FilterResult(), "0/3 nodes are available:", id="rejected without a message"),
         pytest.param(
             FilterResult(failed={"n1": "x", "other": "y"}),
             "0/3 nodes are available: 1 x.",
@@ -212,7 +212,7 @@ def test_50_filters_and_extenders_together(machine):
     assert refused.rejected_by == {"OnlyThird": 1, "Extender": 2}
 
 
-def test_any_change_wakes_who_was_refused_by_an_extender(machine):
+def test_any_change_requeues_a_pod_that_an_extender_rejected(machine):
     made = machine(extenders=[Service(passes=FilterResult())])
     made.schedule(POD)
     assert made.where(POD) == "unschedulable"
@@ -284,7 +284,7 @@ def test_the_nominated_node_is_filtered_alone(machine, passes, node):
         pytest.param(
             [Service(scores=OSError()), Service(scores={"n3": 1})],
             "n3",
-            id="22: who fails has no say, though it may not be ignored",
+            id="22: the scores of a failing extender are ignored, even if it is not ignorable",
         ),
         pytest.param([Service(scores={"n1": -9, "n2": -8, "n3": -9})], "n2", id="below zero"),
         pytest.param([Service(scores={"other": 10, "n1": 1})], "n1", id="a node not in question"),
@@ -399,7 +399,7 @@ def test_preemption_in_vain(machine, victims, text):
     assert refused.message == f"0/2 nodes are available: 2 Insufficient cpu. {text}"
 
 
-def test_who_has_no_preempt_verb_is_not_asked(machine):
+def test_an_extender_without_a_preempt_verb_is_not_called(machine):
     service = Service(passes=everything)
     preempting(machine, service)
     assert service.asked == []

@@ -1,4 +1,4 @@
-"""Facts: a pod's story, the latest of a kind, and lines that say the same every time."""
+"""The journal: facts of a pod, the latest fact of a kind, and reproducible lines."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Victims asked to leave, one request at a time; the numbers are rows of the specification."""
+"""Eviction of victims, one request at a time. Numbers are rows of the specification."""
 
 import pytest
 from msgspec.structs import replace
@@ -266,7 +266,7 @@ def test_52_53_the_pod_is_held_until_all_are_seen_to_leave(run):
     assert len(it.scheduler.preemptions) == 0
 
 
-def test_a_victim_is_asked_once_for_two_pods(run):
+def test_a_victim_of_two_pods_is_evicted_once(run):
     victim = low("victim", "3")
     it = run(victim)
     first, second = high("first"), high("second", priority=2000)

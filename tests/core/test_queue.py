@@ -21,7 +21,7 @@ Y = ClusterEvent.UPDATE_NODE_LABEL
 
 
 class Says:
-    """A hint function that gives one answer and counts how often it was asked."""
+    """A hint function that returns one hint and counts its calls."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -98,7 +98,7 @@ def make_pod(name="p1", *, priority=0, uid=None, labels=None, gates=(), nominate
 
 
 def rig(hint=Hint.QUEUE, **options):
-    """A rig whose plugin A registered X and answers with `hint`, and B registered Y."""
+    """A rig whose plugin A registered X and returns `hint`, and B registered Y."""
     return Rig({"A": {X: Says(hint)}, "B": {Y: None}}, **options)
 
 
@@ -206,7 +206,7 @@ def test_a_pod_that_is_queued_already_is_left_alone(version):
     ],
 )
 def test_pending_plugins(a, b, state):
-    # B is asked first, so that its answer has to wait for A's.
+    # B is called first, so that its result has to wait for A's.
     r = Rig({"B": {X: Says(b)}, "C": {Y: None}, "A": {X: Says(a)}})
     pod = make_pod()
     r.rest(pod, 0.0, "B", "C", pending=["A"])
@@ -241,7 +241,7 @@ def test_7_a_hint_that_raises_counts_as_queue():
         pytest.param(events.UNSCHEDULABLE_TIMEOUT, None, "backoff", id="8: for all"),
     ],
 )
-def test_wildcards_ask_no_hints(event, target, state):
+def test_wildcard_events_call_no_hints(event, target, state):
     says = Says(Hint.QUEUE)
     r, pod = Rig({"A": {X: says, Y: says}}), make_pod("p1")
     r.rest(pod, 0.0, "A")
@@ -433,7 +433,7 @@ def test_17_the_refused_are_popped_early_the_failed_are_not():
 
 
 @pytest.mark.parametrize("leave", ["flush", "activate"])
-def test_18_gates_are_not_asked_on_the_way_out_of_the_back_off(leave):
+def test_18_pre_enqueue_does_not_run_when_a_pod_leaves_backoff(leave):
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     r.queue.return_unschedulable(entry, 0.0)
@@ -445,7 +445,7 @@ def test_18_gates_are_not_asked_on_the_way_out_of_the_back_off(leave):
     assert r.where(pod) == "active"
 
 
-def test_18_gates_are_asked_on_the_way_out_of_the_pool():
+def test_18_pre_enqueue_runs_when_a_pod_leaves_unschedulable():
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     r.profile.holds = {"p1": "Gate"}
@@ -638,7 +638,7 @@ def test_a_namesake_in_flight_is_no_obstacle():
     assert (r.queue.where("one"), r.queue.where("two")) == (None, "active")
 
 
-def test_a_former_attempt_does_not_come_back_beside_a_later_one():
+def test_the_end_of_an_earlier_attempt_is_ignored_during_a_later_one():
     r, pod = rig(), make_pod()
     former = r.fly(pod)
     r.queue.done(pod.uid)
@@ -717,7 +717,7 @@ def test_delete(state):
         pytest.param(9, "unschedulable", id="28: higher"),
     ],
 )
-def test_a_promise_taken_back_helps_pods_of_no_higher_priority(priority, state):
+def test_a_cleared_nomination_requeues_pods_of_no_higher_priority(priority, state):
     r = Rig({"A": {ClusterEvent.POD_DELETE: Says(Hint.QUEUE)}})
     middle, pod = make_pod("mid", priority=5), make_pod(priority=priority)
     r.rest(pod, 0.0, "A")

@@ -1,4 +1,4 @@
-"""Back-off: how long, which heap, who is first (rows 12 to 16 of the specification)."""
+"""Backoff: duration, heap and order (rows 12 to 16 of the specification)."""
 
 import pytest
 

@@ -62,7 +62,7 @@ def nothing(pod, old, new):
     return Hint.QUEUE_SKIP
 
 
-def test_26_who_waits_for_nodes_hears_of_taints():
+def test_26_a_registration_for_node_add_covers_taint_updates():
     hints = HintMap({"P": {ClusterEvent.NODE_ADD: nothing}})
     [added] = hints.covering(ClusterEvent.NODE_ADD)
     [tainted] = hints.covering(ClusterEvent.UPDATE_NODE_TAINT)

@@ -1,4 +1,4 @@
-"""How many nodes are enough, and where the walk goes on; numbers are rows of the specification."""
+"""How many nodes are sampled, and where the next search starts. Numbers are specification rows."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from moorage.core.sampling import Walk, enough
     ("nodes", "percentage", "wanted"),
     [
         pytest.param(10, 0, 10, id="40: few nodes are all looked at"),
-        pytest.param(99, 1, 99, id="few nodes, whatever is asked for"),
+        pytest.param(99, 1, 99, id="few nodes: all, at any percentage"),
         pytest.param(1000, 0, 420, id="40: adaptive"),
         pytest.param(1000, 40, 400, id="40: 40 %"),
         pytest.param(6000, 0, 300, id="40: adaptive, large"),

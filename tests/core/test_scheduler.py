@@ -205,7 +205,7 @@ def test_no_nodes_at_all_is_tried_again_by_and_by(machine):
 
 
 CONTENT = {"score": lambda *args: 1, "normalize_score": lambda *args: args[-1]}
-# Points that mean something only beside another.
+# Methods that have a meaning only together with another one.
 BESIDE = {"pre_score": "score", "normalize_score": "score", "pre_bind_pre_flight": "pre_bind"}
 
 
@@ -280,7 +280,7 @@ def test_an_error_in_post_filter_is_part_of_the_message(machine):
     )
 
 
-def test_what_post_filter_asks_for_is_done(machine):
+def test_requests_of_post_filter_are_performed(machine):
     victim = DeletePod(PodRef("default", "victim", "uid"))
     answer = PostFiltered(SUCCESS, "n1", (victim,))
     run = machine(make("A", filter=NO), make("B", post_filter=answer))
@@ -301,7 +301,7 @@ def test_what_post_filter_asks_for_is_done(machine):
         pytest.param(PostFiltered(NO), "n1", [], id="left alone"),
     ],
 )
-def test_a_nomination_that_the_pod_came_with(machine, answer, nominated, patched):
+def test_a_pod_is_added_with_a_nominated_node(machine, answer, nominated, patched):
     run = machine(make("A", filter=NO), make("B", post_filter=answer))
     requests = run.schedule(with_status(POD, nominated_node_name="n1"))
     assert run.scheduler.nominator.node_of(POD.uid) == nominated
@@ -433,7 +433,7 @@ def test_51_refused_and_failed_at_the_last_moment(machine, methods, where, reaso
 
 
 class Full:
-    """Refuses `q` and wants to hear of every pod that leaves."""
+    """Rejects `q` and registers for the deletion of any pod."""
 
     name = "Full"
 
@@ -486,7 +486,7 @@ def test_a_pod_is_allowed_within_the_same_step(machine):
     assert [r.pod.name for r in of(BindPod, requests)] == ["p2", "p0", "p1"]
 
 
-def test_all_who_wait_have_to_allow(machine):
+def test_all_waiting_plugins_have_to_allow(machine):
     run = machine(make("A", permit=wait(10)), make("B", permit=wait(20)))
     run.schedule(POD)
     allow(run, plugin="A")
@@ -677,7 +677,7 @@ def test_55_the_binding_fails(machine):
 def test_all_bind_plugins_skip(machine):
     bind = {"enabled": [{"name": "Shy"}], "disabled": [{"name": "*"}]}
     run = machine(make("Shy", bind=SKIP), profiles=[{"plugins": {"bind": bind}}], nodes=["n1"])
-    assert run.schedule(POD) == []  # No words, so no event and no condition.
+    assert run.schedule(POD) == []  # No message, so no Event and no condition.
     assert (run.where(POD), run.entry(POD).consecutive_errors) == ("backoff", 1)
     assert run.cached(POD) is None
 
@@ -850,7 +850,7 @@ def test_a_pod_that_is_gone_meanwhile_does_not_come_back(machine):
     assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, None, 0)
 
 
-def test_answers_to_questions_of_no_consequence(machine):
+def test_outcomes_of_requests_without_consequence_are_ignored(machine):
     run = machine(make("A", filter=NO))
     run.schedule(POD)
     assert run.fail(EmitEvent) == []

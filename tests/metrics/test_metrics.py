@@ -54,7 +54,7 @@ class Everywhere:
 
 
 class Measured:
-    """A scheduler and its meter; every effect is carried out unless told otherwise."""
+    """A scheduler and its meter; every effect is performed by default."""
 
     def __init__(self, *plugins, nodes=("n1", "n2"), chance=0.0, **settings):
         enabled = {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}
@@ -166,7 +166,7 @@ def test_a_second_attempt_counts_from_the_first():
     assert got["scheduler_queue_incoming_pods_total", "BackoffComplete", "active"] == 1
 
 
-def test_several_profiles_are_told_apart():
+def test_profiles_have_separate_series():
     other = make_pod("q", uid="q", scheduler_name="other")
     profiles = [{"schedulerName": DEFAULT}, {"schedulerName": "other"}]
     got = Measured(profiles=profiles).schedule(POD, other).values
@@ -208,7 +208,7 @@ def test_plugins_are_timed_in_a_tenth_of_cycles(chance, measured):
     assert got[evaluated, "Filter", "NodeResourcesFit", DEFAULT] >= 1
 
 
-def test_kept_answers_show_as_hits():
+def test_cached_results_count_as_hits():
     pods = [make_pod(f"p{i}", uid=f"p{i}", requests={"cpu": "10m"}) for i in range(5)]
     got = Measured().schedule(*pods).values
     assert got["moorage_sheet_lookups_total", DEFAULT, "miss"] == 1
@@ -256,7 +256,7 @@ def test_calls_of_the_core():
         made.meter.observed(Added(POD), 0.0002)
     made.meter.observed(Deleted(POD), 1.0)
     made.meter.called("schedule_one", 0.0002)
-    for _ in range(2):  # To be asked is no event.
+    for _ in range(2):  # Reading the metrics changes nothing.
         got = made.values
         assert got["scheduler_event_handling_duration_seconds_count", "UnschedulablePodAdd"] == (
             FRESH + 1

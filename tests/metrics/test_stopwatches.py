@@ -51,7 +51,7 @@ def test_a_simulation_is_measured_and_not_changed():
     assert watches.stages["decision"].calls == 5
     assert watches.stages["which nodes fit"].calls == 5
     assert watches.plugins["DefaultBinder", "bind"].calls == 5
-    # Its answers are kept: it is asked about all nodes once, and then about those that changed.
+    # Its results are cached: it is called for all nodes once, then for those that changed.
     kept = watches.plugins["NodeUnschedulable", "filter_all"]
     assert kept.calls == 1
     assert all(spent.seconds >= spent.calls for spent in watches.plugins.values())

@@ -26,7 +26,7 @@ def ranked(name, rank):
     return make_node(name, labels={"rank": rank})
 
 
-def test_built_when_first_asked_for_with_a_default_where_no_node_is():
+def test_a_column_is_built_on_first_use_with_a_default_for_rows_without_a_node():
     table = make_table([ranked("a", 1), ranked("b", 2)])
     assert table[RANK].tolist()[:3] == [1, 2, -1]
 

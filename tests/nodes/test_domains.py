@@ -302,7 +302,7 @@ def test_what_a_pod_says_is_parsed_once():
     assert affinity_terms.of(make_pod()) is affinity_terms.NO_TERMS
 
 
-# What is not asked for any more
+# Unused views
 
 
 def test_unused_views_are_dropped(table, monkeypatch):
@@ -315,7 +315,7 @@ def test_unused_views_are_dropped(table, monkeypatch):
         others = (Clause(frozenset(("default", f"n{i}")), FOO[0].selector),)
         kept.view(others, "zone", counts_terminating=True)
     assert kept.notes == {}
-    # The one that was asked for again and again also counts pods of a kind yet unseen.
+    # The view that stayed in use also counts pods of a new template.
     add(table, pod("p5", "c", labels=["foo", "new"]))
     assert sums(kept.view(FOO, "zone", counts_terminating=True)) == {"z1": 2, "z2": 1}
     counters = {id(counter) for each in kept.classes.all() for counter in each.counters}

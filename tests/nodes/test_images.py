@@ -1,4 +1,4 @@
-"""Images: who holds them, and whose word counts about their size."""
+"""Images: which nodes hold them, and which node's report sets their size."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,19 @@ def holding(name, size):
 @pytest.mark.parametrize(
     ("steps", "size", "holders"),
     [
-        pytest.param([("n1", 10), ("n2", 20)], 10, 2, id="the first reporter's word counts"),
-        pytest.param([("n1", 10), ("n1", 20)], 20, 1, id="a lone reporter may correct itself"),
+        pytest.param([("n1", 10), ("n2", 20)], 10, 2, id="the first report sets the size"),
+        pytest.param([("n1", 10), ("n1", 20)], 20, 1, id="the only holder may change the size"),
         pytest.param(
-            [("n1", 10), ("n2", 20), ("n1", 30)], 10, 2, id="not while another holds it too"
+            [("n1", 10), ("n2", 20), ("n1", 30)],
+            10,
+            2,
+            id="no change while another node holds it too",
         ),
         pytest.param(
-            [("n1", 10), ("n2", 20), ("n1", None)], 10, 1, id="its word stays when it is gone"
+            [("n1", 10), ("n2", 20), ("n1", None)],
+            10,
+            1,
+            id="the size stays when the first holder drops the image",
         ),
         pytest.param([("n1", 10), ("n1", None), ("n2", 20)], 20, 1, id="until no node has it"),
         pytest.param([("n1", 10), ("n1", None)], 0, 0, id="no node has it"),
@@ -34,7 +40,7 @@ def test_size_and_holders(steps, size, holders):
     assert (found, count, int(held.sum())) == (size, holders, holders)
 
 
-def test_a_node_that_leaves_takes_its_images_along():
+def test_removing_a_node_removes_its_images():
     table = make_table([holding("n1", 10), holding("n2", 20)])
     table.remove_node("n1")
     held, size, count = table.holding("app:1")

@@ -1,4 +1,4 @@
-"""Label values and taint sets as codes, and what is asked of each value once."""
+"""Label values and taint sets as codes, with one check per distinct value."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Host ports: a set per node, and who conflicts with whom."""
+"""Host ports: a set per node, and which ports conflict."""
 
 import numpy as np
 import pytest

@@ -234,7 +234,7 @@ def test_replaced_pods_in_the_log(new, changed):
 # Many rows at once
 
 
-def test_a_slice_answers_as_the_table_does():
+def test_a_slice_returns_the_same_values_as_the_table():
     table = make_table(
         [
             make_node("a", labels={"disk": "ssd"}, images={"app:1": 5}),

@@ -122,7 +122,7 @@ def test_pods_that_no_template_helps_are_named_and_left_out():
     }
 
 
-def test_a_pod_that_looks_for_company_that_never_comes():
+def test_a_pod_whose_affinity_no_pod_matches():
     term = {
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": {"app": "nobody"}},

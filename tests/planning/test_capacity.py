@@ -53,7 +53,7 @@ def by_brute_force(nodes, running, cpu, memory):
         while (
             usable
             and count + 1 <= most
-            # What is not asked for is not looked at, even on a node that is overfull.
+            # Resources that are not requested are ignored, even on a node that is overcommitted.
             and (not cpu or used_cpu + cpu <= node_cpu)
             and (not memory or used_memory + memory <= node_memory)
         ):

@@ -28,7 +28,7 @@ def test_enough_and_not_one_too_many(nodes, pods):
     wanted = sum(
         int(p["spec"]["containers"][0]["resources"]["requests"]["cpu"][:-1]) for p in asked
     )
-    # The largest nodes first: nobody can do with fewer.
+    # The largest nodes first: no smaller number of nodes is possible.
     sums = [sum(sorted(nodes, reverse=True)[:count]) for count in range(len(nodes) + 1)]
     assert got.lower_bound == next(count for count, total in enumerate(sums) if total >= wanted)
     for seed, kept in got.kept.items():

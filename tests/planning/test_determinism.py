@@ -1,4 +1,4 @@
-"""The same question has the same answer, whatever order sets happen to have."""
+"""The same input gives the same result, whatever the iteration order of sets."""
 
 import os
 import subprocess

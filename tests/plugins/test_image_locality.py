@@ -87,7 +87,7 @@ def volume_and_container():
         pytest.param(
             pod(300, 300), [node("n1", 300), node("n2")], [14, 0], id="twice used, twice counted"
         ),
-        pytest.param(pod(300), [node("n1"), node("n2")], [0, 0], id="nobody has the image"),
+        pytest.param(pod(300), [node("n1"), node("n2")], [0, 0], id="no node has the image"),
     ],
 )
 def test_score(wanting, nodes, expected):

@@ -89,7 +89,11 @@ NODE = make_node("n1", labels={"foo": "bar", "gen": "0206"})
             requiring(term(need("gen", "Gt", "0204"))), mp.SUCCESS, id="Gt with leading zeros"
         ),
         pytest.param(requiring(term(need("gen", "Lt", "206"))), NOT_MATCHED, id="Lt is strict"),
-        pytest.param(requiring(term(need("foo", "Gt", "1"))), NOT_MATCHED, id="Gt with a word"),
+        pytest.param(
+            requiring(term(need("foo", "Gt", "1"))),
+            NOT_MATCHED,
+            id="Gt with a value that is not a number",
+        ),
         pytest.param(requiring(BAD), NOT_MATCHED, id="In with an invalid value never matches"),
         pytest.param(
             requiring(term(need("foo", "NotIn", "not a value"))),
@@ -105,7 +109,7 @@ NODE = make_node("n1", labels={"foo": "bar", "gen": "0206"})
         pytest.param(requiring(BAD, FOO), mp.SUCCESS, id="a bad term does not spoil a good one"),
         pytest.param(requiring(term()), NOT_MATCHED, id="an empty term never matches"),
         pytest.param(requiring(), NOT_MATCHED, id="no terms match nothing"),
-        pytest.param(requiring(term(), FOO), mp.SUCCESS, id="an empty term beside another"),
+        pytest.param(requiring(term(), FOO), mp.SUCCESS, id="an empty term and another one"),
         pytest.param(
             requiring(term(need("none", "Exists")), FOO), mp.SUCCESS, id="one term is enough"
         ),
@@ -197,12 +201,12 @@ def pre_filter(pod, plugin=None):
         pytest.param(
             requiring(term(fields=[named("n1"), named("n2")]), FOO),
             mp.SUCCESS,
-            id="a conflict beside a term without names",
+            id="a conflict and a term without names",
         ),
         pytest.param(
             requiring(term(fields=[named("n1"), named("n2")]), term(fields=[named("n3")])),
             mp.only_nodes({"n3"}),
-            id="a conflict beside a name",
+            id="a conflict and a name",
         ),
         pytest.param(
             requiring(term(need("foo", "In", "bar"), fields=[named("n1")])),
@@ -226,7 +230,7 @@ def test_pre_filter(pod, answer):
     assert pre_filter(pod) == answer
 
 
-def test_a_narrowed_search_still_asks_the_filter():
+def test_the_filter_runs_for_the_node_set_of_pre_filter():
     pod = requiring(term(need("foo", "In", "bar"), fields=[named("n1")]))
     table = make_table([make_node(name, labels={"foo": "bar"}) for name in ("n1", "n2")])
     state = make_state(pod, table)

@@ -86,7 +86,7 @@ def test_cpu_and_memory(pod, allocatable, used, score):
             {GPU: 1}, amounts(3500, 40000, 8), amounts(3000, 5000, 0), 76, id="a little better"
         ),
         pytest.param(
-            amounts(3000, 5000), amounts(3500, 40000, 8), {}, 56, id="GPUs that nobody wants"
+            amounts(3000, 5000), amounts(3500, 40000, 8), {}, 56, id="GPUs that are not requested"
         ),
         pytest.param(amounts(3000, 5000), amounts(3500, 40000), {}, 56, id="no GPUs there"),
         pytest.param(

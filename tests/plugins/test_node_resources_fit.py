@@ -177,7 +177,7 @@ def test_room(pod, used, status):
             pod_of(container(cpu="1m"), init=[container(cpu="2m", sidecar=True)]),
             None,
             never("cpu"),
-            id="a sidecar runs beside the containers",
+            id="a sidecar runs with the containers",
         ),
         pytest.param({"pods": 9}, make_pod(requests={"cpu": 1}), None, never("cpu"), id="no cpu"),
     ],
@@ -193,10 +193,10 @@ def test_what_a_node_offers(allocatable, pod, used, status):
             [1],
             [(5, False), (1, True), (2, True), (5, False), (3, True)],
             8,
-            id="an init container beside the sidecars before it",
+            id="an init container with the sidecars before it",
         ),
         pytest.param([1], [(5, False), (1, True), (2, True), (3, True)], 7, id="sidecars stay"),
-        pytest.param([100], [(10, True), (200, False)], 210, id="init beside a sidecar"),
+        pytest.param([100], [(10, True), (200, False)], 210, id="an init container with a sidecar"),
     ],
 )
 def test_init_containers_and_sidecars(containers, init, needed):
@@ -219,10 +219,10 @@ def test_pod_level_and_containers_together():
     [
         pytest.param(4, None, 2, None, 4, id="growing"),
         pytest.param(4, None, 2, "Infeasible", 2, id="the node refused to let it grow"),
-        pytest.param(6, 4, 2, "Infeasible", 4, id="refused, but promised more than it has"),
-        pytest.param(30, 20, 10, None, 30, id="what is wanted is the most"),
-        pytest.param(20, 10, 30, None, 30, id="what it has is the most"),
-        pytest.param(10, 30, 20, None, 30, id="what it was promised is the most"),
+        pytest.param(6, 4, 2, "Infeasible", 4, id="infeasible, but allocated more than it uses"),
+        pytest.param(30, 20, 10, None, 30, id="the requested amount is the largest"),
+        pytest.param(20, 10, 30, None, 30, id="the actual amount is the largest"),
+        pytest.param(10, 30, 20, None, 30, id="the allocated amount is the largest"),
     ],
 )
 def test_what_a_resized_pod_holds(spec, allocated, actual, reason, held):

@@ -42,8 +42,15 @@ def test_registered():
         pytest.param(node(memory=4), node(memory=1), False, id="too little memory now"),
         pytest.param(node(memory=1), node(memory=4), True, id="enough memory now"),
         pytest.param(node(memory=1), node(memory=4, ext=0), False, id="but not of the scalar"),
-        pytest.param(node(cpu=1), node(cpu=2), False, id="more of what is not asked for"),
-        pytest.param(node(), node(**{"example.com/none": 5}), False, id="more of what 0 is asked"),
+        pytest.param(
+            node(cpu=1), node(cpu=2), False, id="more of a resource that is not requested"
+        ),
+        pytest.param(
+            node(),
+            node(**{"example.com/none": 5}),
+            False,
+            id="more of a resource with a request of 0",
+        ),
         pytest.param(node(pods=10), node(pods=11), True, id="room for more pods"),
         pytest.param(node(pods=1), node(pods=0, memory=9), False, id="room for no pod at all"),
     ],
@@ -80,7 +87,7 @@ NOMINATED = replace(make_pod("other"), status=PodStatus(nominated_node_name="n")
     ("deleted", "expected"),
     [
         pytest.param(make_pod("other"), False, id="it had no node"),
-        pytest.param(NOMINATED, True, id="it had been promised a node"),
+        pytest.param(NOMINATED, True, id="it had a nominated node"),
         pytest.param(make_pod("other", node="n"), True, id="it was on a node"),
     ],
 )
@@ -111,28 +118,28 @@ def scaled(name, requests, *, on="n"):
             scaled("other", {"cpu": 2}),
             scaled("other", {"cpu": 1}),
             False,
-            id="of what is not asked for",
+            id="a resource that is not requested",
         ),
         pytest.param(
             scaled("other", {"example.com/none": 2}),
             scaled("other", {"example.com/none": 1}),
             False,
-            id="of what 0 is asked for",
+            id="a resource with a request of 0",
         ),
         pytest.param(
             scaled("other", {"memory": 2}),
             scaled("other", {"memory": 1}),
             True,
-            id="of what is asked for",
+            id="a requested resource",
         ),
         pytest.param(
-            scaled("other", {EXT: 2}), scaled("other", {}), True, id="all of what is asked for"
+            scaled("other", {EXT: 2}), scaled("other", {}), True, id="all of a requested resource"
         ),
         pytest.param(
             scaled("other", {"memory": 2, "cpu": 2}),
             scaled("other", {"memory": 3, "cpu": 1}),
             False,
-            id="more of what is asked for",
+            id="more of a requested resource",
         ),
     ],
 )

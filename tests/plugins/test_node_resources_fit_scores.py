@@ -367,7 +367,7 @@ def test_weights_out_of_range(weight):
         NodeResourcesFit(scoring_strategy=least(cpu=1, memory=weight))
 
 
-def test_a_strategy_that_nobody_knows():
+def test_an_unknown_strategy_is_an_error():
     with pytest.raises(ValueError, match='"Fullest" is not supported'):
         NodeResourcesFit(scoring_strategy={"type": "Fullest"})
 

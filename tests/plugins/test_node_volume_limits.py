@@ -302,7 +302,7 @@ class TestClaimsMadeForAPod:
         text = 'looking up PVC default/web-tmp: persistentvolumeclaim "web-tmp" not found'
         assert verdict([limited(0)], [], pod=self.pod) == mp.unresolvable(text)
 
-    def test_of_somebody_else(self):
+    def test_of_another_pod(self):
         text = "PVC default/web-tmp was not created for pod default/web (pod is not owner)"
         assert verdict([self.claim(self.stranger), limited(9)], [], pod=self.pod) == text
         assert verdict([self.claim(self.stranger)], [], pod=self.pod) == text
@@ -312,7 +312,7 @@ class TestClaimsMadeForAPod:
         text = "PVC default/web-tmp was not created for pod default/web (pod is not owner)"
         objects = [self.claim(self.stranger), *bound("a")]
         assert verdict([*objects, limited(9)], [running], "a") == text
-        # Where there is nothing to count nobody reads what the others have.
+        # Without volumes to count, the volumes of other pods are not read.
         assert verdict(objects, [running], "a") == mp.SUCCESS
         assert verdict([*objects, limited(9)], [running], Volume(azure_file=AzureFileSource())) == (
             mp.SUCCESS
@@ -364,7 +364,7 @@ def test_a_node_states_other_limits(old, new, hint):
                 make_pod(volumes=(claimed("a"),)), status=PodStatus(nominated_node_name="node")
             ),
             QUEUE,
-            id="that was promised a node",
+            id="that has a nominated node",
         ),
     ],
 )
@@ -377,7 +377,7 @@ def test_a_deleted_pod(deleted, hint):
     [
         pytest.param(make_claim("data"), QUEUE, id="that it names"),
         pytest.param(make_claim("web-tmp"), QUEUE, id="made for it"),
-        pytest.param(make_claim("other"), QUEUE_SKIP, id="of somebody else"),
+        pytest.param(make_claim("other"), QUEUE_SKIP, id="of another pod"),
         pytest.param(make_claim("data", namespace="x"), QUEUE_SKIP, id="elsewhere"),
     ],
 )

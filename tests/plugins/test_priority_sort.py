@@ -12,7 +12,7 @@ def key(priority, queued_at):
     ("sooner", "later"),
     [
         pytest.param((10, 2.0), (5, 1.0), id="higher priority beats longer waiting"),
-        pytest.param((10, 1.0), (10, 2.0), id="equal priority: who queued first"),
+        pytest.param((10, 1.0), (10, 2.0), id="equal priority: the pod that was queued first"),
         pytest.param((None, 2.0), (-1, 1.0), id="no priority counts as 0, above negative ones"),
         pytest.param((None, 1.0), (0, 2.0), id="no priority and 0 are equal"),
     ],

@@ -59,7 +59,7 @@ def once(name="data", **more):
         pytest.param([rbd("a", "b")], [rbd("c", "d")], mp.SUCCESS, id="21: RBD, other monitors"),
         pytest.param([rbd("a", "b")], [rbd("d", "b")], NO_DISK, id="RBD, a monitor in common"),
         pytest.param([iscsi()], [iscsi(read_only=True)], NO_DISK, id="iSCSI, one of them writes"),
-        pytest.param([SECRET, gce()], [SECRET, gce()], NO_DISK, id="beside volumes of no account"),
+        pytest.param([SECRET, gce()], [SECRET, gce()], NO_DISK, id="with volumes that are ignored"),
         pytest.param([gce()], [ebs(), iscsi()], mp.SUCCESS, id="other disks"),
         pytest.param([gce(), gce()], [], mp.SUCCESS, id="twice in one pod is the pod's own affair"),
     ],
@@ -140,7 +140,7 @@ def test_the_disk_is_named_before_the_claim():
 
 
 class TestWhatIf:
-    """Preemption: the pods that come and go are told to the plugin."""
+    """Preemption calls add_pod and remove_pod."""
 
     pod = make_pod("new", volumes=(claimed("a"), claimed("b")))
 
@@ -207,7 +207,7 @@ def test_a_deleted_pod(deleted, hint):
     ("claim", "hint"),
     [
         pytest.param(make_claim(), QUEUE, id="the pod's own"),
-        pytest.param(make_claim("other"), QUEUE_SKIP, id="somebody else's"),
+        pytest.param(make_claim("other"), QUEUE_SKIP, id="another pod's claim"),
         pytest.param(make_claim(namespace="other"), QUEUE_SKIP, id="a namesake elsewhere"),
         pytest.param(make_claim("pod-tmp"), QUEUE_SKIP, id="one that was made for the pod"),
     ],

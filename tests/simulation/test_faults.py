@@ -40,7 +40,7 @@ def test_the_same_script_without_faults(seed):
         pytest.param({"bind_fails": 0.7}, id="binds fail"),
         pytest.param({"bind_conflicts": 0.7}, id="binds conflict"),
         pytest.param({"bind_unknown": 0.7, "look_up_fails": 0.5}, id="unknown outcomes"),
-        pytest.param({"answer_seconds": 20}, id="slow answers"),
+        pytest.param({"answer_seconds": 20}, id="slow responses"),
         pytest.param({"late_seconds": 20}, id="late observations"),
         pytest.param(
             {"duplicated": 1, "stale": 1, "late_seconds": 2}, id="duplicate and stale observations"

@@ -89,7 +89,7 @@ def test_something_to_do_before_a_bind(seed):
             assert pod.condition("Going") is not None
 
 
-def test_somebody_did_wait():
+def test_some_pods_waited():
     sims = [storm.run(seed, with_plugins("Pairs")) for seed in range(5)]
     assert any(isinstance(fact, Waiting) for sim in sims for fact in sim.journal)
 

@@ -46,7 +46,7 @@ def test_victims_take_their_grace_time():
     assert [victim for victim in sim.placements if "low" in victim] == ["default/low-a-0"]
 
 
-def test_who_was_evicted_by_whom():
+def test_evictions_name_the_victim_and_the_preemptor():
     sim = Simulation([*full("a"), pod("high", "2", 1000)], check=True)
     sim.run()
     assert [(e.pod, e.by, e.node, e.at) for e in sim.evictions] == [
@@ -66,7 +66,7 @@ def test_a_marked_victim_shows_why_it_leaves():
     assert mark["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
 
 
-def test_several_pods_share_the_harm():
+def test_several_preemptors_evict_pods_from_several_nodes():
     highs = [pod(f"high-{i}", "4", 1000) for i in range(3)]
     sim = Simulation([*full("abc"), *highs], check=True)
     sim.run()
@@ -74,7 +74,7 @@ def test_several_pods_share_the_harm():
     assert len(sim.evictions) == 12
 
 
-def test_a_policy_of_never_evicts_nobody():
+def test_a_policy_of_never_evicts_no_pod():
     sim = Simulation([*full("a"), pod("high", "1", 1000, preemptionPolicy="Never")], check=True)
     sim.run()
     assert sim.evictions == []
@@ -83,7 +83,7 @@ def test_a_policy_of_never_evicts_nobody():
     )
 
 
-def test_an_even_more_important_pod_takes_the_room_that_was_promised():
+def test_a_pod_of_higher_priority_takes_the_nominated_node():
     sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
     sim.run(until=5)
     sim.create([pod("top", "4", 2000)])
@@ -104,7 +104,7 @@ def test_the_pod_is_deleted_while_its_victims_leave():
     assert sim.placements == {"default/next": "a"}
 
 
-def test_the_promised_node_vanishes():
+def test_the_nominated_node_is_deleted():
     sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
     sim.run(until=5)
     sim.delete("Node", "", "a")

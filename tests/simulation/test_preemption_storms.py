@@ -144,10 +144,10 @@ def test_storm(seed):
     ],
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_one_trouble_alone(seed, faults):
+def test_a_single_kind_of_fault(seed, faults):
     check(live_through(seed, Faults(until_seconds=40, **faults) if faults else None))
 
 
-def test_somebody_is_evicted():
+def test_the_simulations_evict_pods():
     evicted = [len(live_through(seed, None).evictions) for seed in range(10)]
     assert sum(count > 0 for count in evicted) > 5, "no storm has an eviction"

@@ -1,4 +1,4 @@
-"""What happens in a cluster, one story each, in virtual time."""
+"""Scenarios of a cluster in virtual time."""
 
 import pickle
 
@@ -13,7 +13,7 @@ from moorage.sim.refusals import AlreadyExists, NotFound
 from moorage.sim.run import Simulation
 from moorage.testing.builders import make_node, make_pod
 
-# Preemption adds its own words to a refusal; these stories are about the others.
+# Preemption adds its own text to a rejection message; these scenarios test the other texts.
 PLAIN = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -99,7 +99,7 @@ def test_a_gated_pod_says_which_gates():
     assert sim.pending == {"default/web": "waiting for scheduling gates: [b a]"}
 
 
-def test_a_pod_that_is_somebody_elses():
+def test_a_pod_of_another_scheduler_is_ignored():
     sim = simulate(node(), pod(scheduler_name="other"))
     assert sim.placements == {"default/web": None}
     assert sim.pending == {"default/web": 'no profile for scheduler "other"'}
@@ -130,7 +130,7 @@ def test_a_deleted_pod_makes_room_once_it_has_ended():
     assert sim.now == 10  # a was deleted at 1 and ended at 9; b took a second to start.
 
 
-def test_a_new_node_takes_those_who_wait():
+def test_a_new_node_gets_the_pods_that_wait():
     sim = simulate(node(cpu="1"), pod("a"), pod("b"))
     sim.create([node("n2")])
     sim.run()
@@ -138,7 +138,7 @@ def test_a_new_node_takes_those_who_wait():
     assert sim.pending == {}
 
 
-def test_a_first_node_takes_those_who_found_none():
+def test_the_first_node_gets_the_pods_that_found_no_node():
     sim = simulate(pod())
     sim.create([node()])
     sim.run()

@@ -113,7 +113,7 @@ def test_room_for_a_volume_is_made(cure):
     assert sim.placements["default/second"] == "a"
 
 
-def test_pods_of_one_template_are_told_apart_by_their_claims():
+def test_pods_of_one_template_are_distinguished_by_their_claims():
     """What was found out for a pod with one claim does not count for its equal with another."""
     once = [*bound("kept", "ReadWriteOncePod"), *bound("yielded", "ReadWriteOncePod")]
     users = [pod("king", "kept", on="a", priority=1000), pod("low", "yielded", on="a")]

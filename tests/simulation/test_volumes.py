@@ -177,7 +177,7 @@ def test_a_disk_that_is_made_late():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_disk_that_somebody_else_takes_meanwhile(seed):
+def test_a_disk_is_bound_to_another_claim_meanwhile(seed):
     objects = [LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data"))]
     sim = simulate(*objects, faults=Faults(answer_seconds=20, until_seconds=40), seed=seed)
     sim.run(until=0.001)

@@ -1,4 +1,4 @@
-"""A good plugin passes, and each way to break the contract is told with what to change."""
+"""A correct plugin passes; each contract violation is reported with what to change."""
 
 import math
 
@@ -59,7 +59,7 @@ class CarbonAware:
 @pytest.mark.parametrize(
     ("node", "pod", "status", "score"),
     [
-        pytest.param(120, 200, mp.SUCCESS, 88, id="cleaner than asked"),
+        pytest.param(120, 200, mp.SUCCESS, 88, id="below the limit"),
         pytest.param(201, 200, TOO_DIRTY, 79, id="one gram too many"),
         pytest.param(None, 200, TOO_DIRTY, 0, id="a node that states nothing"),
         pytest.param(900, None, mp.SUCCESS, 10, id="a pod without a ceiling goes anywhere"),
@@ -81,7 +81,7 @@ def test_a_good_plugin_passes_on_given_pods_and_nodes():
 
 
 class Ten:
-    """A ten-line filter, without a whole-cluster form and without promises."""
+    """A ten-line filter, without a whole-cluster form and without declared dependencies."""
 
     name = "Ten"
 
@@ -234,7 +234,7 @@ class Modifies(CarbonAware):
 
 
 class WritesIntoTheTable(CarbonAware):
-    """Both forms go by what the array says, and the array is spoilt for whoever comes next."""
+    """Both forms read the array, and modify it for later callers."""
 
     def score_all(self, state, pod, table):
         scores = super().score_all(state, pod, table)
@@ -392,7 +392,7 @@ class PreparesNothing(Filters):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "complaint"),
+    ("plugin", "message"),
     [
         pytest.param(object(), "needs a class attribute `name`", id="no name"),
         pytest.param(Nameless(), "name must not be empty", id="an empty name"),
@@ -432,13 +432,13 @@ class PreparesNothing(Filters):
         pytest.param(LooksAtNeighbours(), "`depends` is USAGE", id="depends on other nodes"),
         pytest.param(LooksAtTheClock(), "`depends` is PLACEMENTS", id="depends on the time"),
         pytest.param(LooksAtFeasible(), "must not look at `feasible`", id="depends on feasible"),
-        pytest.param(DependsOnAWord(), "must be one of mp.Depends", id="depends on a word"),
+        pytest.param(DependsOnAWord(), "must be one of mp.Depends", id="depends is a string"),
         pytest.param(KeepsALambda(), "cannot be pickled", id="cannot be pickled"),
         pytest.param(LambdaHint(), "the hint .* cannot be pickled", id="a lambda as hint"),
         pytest.param(ShortHint(), r"must take \(pod, old, new\)", id="a hint of two arguments"),
         pytest.param(BooleanHint(), "must return mp.Hint.QUEUE", id="a hint that says True"),
         pytest.param(HintTurnsDownACure(), "would never be tried again", id="turns down a cure"),
-        pytest.param(DeafToNewNodes(), "a new node makes", id="deaf to new nodes"),
+        pytest.param(DeafToNewNodes(), "a new node makes", id="no hint for new nodes"),
         pytest.param(EventsByName(), "must map ClusterEvents", id="events by name"),
         pytest.param(Raises(), "raised (Key|Value)Error", id="raises where a label is missing"),
         pytest.param(ColumnsByName(), "tuple of mp.Column", id="columns by name"),
@@ -452,6 +452,6 @@ class PreparesNothing(Filters):
         pytest.param(SortsApples(), "raised TypeError", id="keys that cannot be compared"),
     ],
 )
-def test_a_broken_plugin_is_told_what_to_change(plugin, complaint):
-    with pytest.raises(AssertionError, match=complaint):
+def test_a_contract_violation_is_reported_with_what_to_change(plugin, message):
+    with pytest.raises(AssertionError, match=message):
         check_plugin(plugin)

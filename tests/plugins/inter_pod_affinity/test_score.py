@@ -31,7 +31,7 @@ def pod(labels=(), *, namespace="default", node=None, **wishes):
 
 
 def scores(asking, nodes, pods, **settings):
-    """Every node's normalised score; None if the plugin has nothing to say."""
+    """Every node's normalized score; None if the plugin skips the pod."""
     names = [f"n{i}" for i in range(1, len(nodes) + 1)]
     made = [make_node(name, labels=labels) for name, labels in zip(names, nodes, strict=True)]
     cluster = Cluster(make_table(made, pods))
@@ -62,21 +62,21 @@ THREE = [CHINA, INDIA, AZ]
             THREE,
             [pod(S1, node="n1"), pod(S2, node="n2"), pod(S1, node="n3")],
             [20, 100, 0],
-            id="weights add up, and a node without the key earns nothing",
+            id="weights are summed, and a node without the key scores 0",
         ),
         pytest.param(
             pod(likes=LIKES_S1),
             THREE,
             [pod(S1, node="n1"), pod(S1, node="n3")],
             [100, 0, 0],
-            id="a pod on a node without the key is not company",
+            id="a matching pod on a node without the key does not count",
         ),
         pytest.param(
             pod(dislikes=[(5, "security=S1@az")]),
             [AZ, CHINA],
             [pod(S1, node="n1"), pod(S1, node="n2")],
             [0, 100],
-            id="disliked company costs",
+            id="preferred anti-affinity lowers the score",
         ),
         pytest.param(
             pod(S1, likes=[(8, "security=S1@region")], dislikes=[(5, "security=S2@az")]),
@@ -88,28 +88,28 @@ THREE = [CHINA, INDIA, AZ]
                 pod(dislikes=[(5, "security=S1@az")], node="n4"),
             ],
             [100, 0, 100, 0],
-            id="others' wishes count like one's own",
+            id="preferred terms of other pods count like the pod's own",
         ),
         pytest.param(
             pod(S1),
             THREE,
             [pod(near=["security=S1@region"], node=node) for node in ("n1", "n2")],
             [100, 100, 0],
-            id="others' required affinity is a wish for company",
+            id="required affinity of other pods counts as a preference",
         ),
         pytest.param(
             pod(S1, namespace="elsewhere"),
             THREE,
             [pod(near=["security=S1@region"], node="n1")],
             None,
-            id="... within the namespaces that it is about",
+            id="... within the namespaces of the term",
         ),
         pytest.param(
             pod(S1, near=["security=S1@region"], away=["security=S1@az"]),
             THREE,
             [pod(S1, node="n1"), pod(away=["security=S1@region"], node="n2")],
             None,
-            id="required terms of one's own, and others' anti-affinity, are not scored",
+            id="the pod's required terms and other pods' anti-affinity are not scored",
         ),
         pytest.param(
             pod(near=[], likes=[(5, IN_TEAM_1)]),
@@ -132,14 +132,14 @@ THREE = [CHINA, INDIA, AZ]
                 pod(S1, namespace="subteam2.team1", node="n2"),
             ],
             [0, 100],
-            id="... for dislikes too",
+            id="... for anti-affinity too",
         ),
         pytest.param(
             pod(S1, namespace="subteam1.team1"),
             THREE,
             [pod(dislikes=[(5, IN_TEAM_1)], node="n1")],
             [0, 100, 100],
-            id="another's namespace selector sees the labels of one's namespace",
+            id="another pod's namespace selector matches labels of this pod's namespace",
         ),
         pytest.param(
             pod(likes=LIKES_S1), [CHINA, CHINA], [pod(S1, node="n1")], [0, 0], id="all equal"
@@ -149,9 +149,9 @@ THREE = [CHINA, INDIA, AZ]
             [CHINA, INDIA],
             [pod(S1, node="n1")],
             [0, 0],
-            id="likes and dislikes that cancel",
+            id="preferences that cancel each other",
         ),
-        pytest.param(pod(likes=LIKES_S1), THREE, [pod(S2, node="n1")], None, id="nobody matches"),
+        pytest.param(pod(likes=LIKES_S1), THREE, [pod(S2, node="n1")], None, id="no pod matches"),
         pytest.param(
             pod(likes=LIKES_S1), THREE, [pod(S1, node="gone")], None, id="whose node is gone"
         ),
@@ -180,7 +180,7 @@ def test_hard_pod_affinity_weight(weight, expected):
     ("asking", "ignores", "expected"),
     [
         pytest.param(pod(S1), False, [0, 100], id="off"),
-        pytest.param(pod(S1), True, None, id="on, for a pod without wishes of its own"),
+        pytest.param(pod(S1), True, None, id="on, for a pod without preferred terms"),
         pytest.param(pod(S1, likes=[(1, "x@az")]), True, [0, 100], id="on, for one that has some"),
     ],
 )

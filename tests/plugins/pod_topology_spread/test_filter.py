@@ -99,7 +99,7 @@ class Asked:
         ),
         pytest.param(
             waiting(make_constraint("@node")), FOUR, crowd(a=2, b=1, y=3), [OK] * 4,
-            id="an empty selector counts nobody",
+            id="an empty selector counts no pod",
         ),
         pytest.param(
             waiting(make_constraint("node")), FOUR, crowd(a=2, b=1, y=3), [OK] * 4,

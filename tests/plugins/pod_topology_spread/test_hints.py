@@ -29,7 +29,7 @@ def other(*, node="n1", namespace="default", **labels):
     return make_pod("other", namespace=namespace, labels=labels, node=node)
 
 
-def promised(**labels):
+def nominated(**labels):
     return replace(other(node=None, **labels), status=PodStatus(nominated_node_name="n1"))
 
 
@@ -41,7 +41,9 @@ def promised(**labels):
         pytest.param(waiting(), other(baz="x"), None, SKIP, id="one that does not match went"),
         pytest.param(waiting(), None, other(foo="x", node=None), SKIP, id="one without a node"),
         pytest.param(waiting(), other(foo="x", node=None), None, SKIP, id="... went"),
-        pytest.param(waiting(), promised(foo="x"), None, QUEUE, id="... that was promised one"),
+        pytest.param(
+            waiting(), nominated(foo="x"), None, QUEUE, id="... that has a nominated node"
+        ),
         pytest.param(
             waiting(), None, other(foo="x", namespace="other"), SKIP, id="of another namespace"
         ),
@@ -75,7 +77,7 @@ def promised(**labels):
             None,
             other(foo="x"),
             SKIP,
-            id="soft constraints refuse nobody",
+            id="soft constraints reject no pod",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def pre_filter(cluster, pod):
 
 
 def reasons(cluster, pod, node="n1"):
-    """Why a pod does not fit a node; both forms are asked."""
+    """Why a pod does not fit a node; both forms are called."""
     state = make_state(pod, cluster)
     assert VolumeBinding().pre_filter(state, pod).is_success
     check_twins(VolumeBinding(), pod, cluster)
@@ -122,7 +122,7 @@ def test_claims(objects, status):
     assert pre_filter(cluster_of(*objects), pod_with()) == status
 
 
-def test_a_class_without_a_binding_mode_is_trouble():
+def test_a_class_without_a_binding_mode_is_an_error():
     cluster = cluster_of(make_class(mode=None), make_waiting_claim())
     with pytest.raises(Exception, match='VolumeBindingMode not set for StorageClass "fast"'):
         pre_filter(cluster, pod_with())
@@ -144,7 +144,7 @@ def test_a_class_without_a_binding_mode_is_trouble():
             mp.unresolvable(
                 "PVC default/pod-scratch was not created for pod default/pod (pod is not owner)"
             ),
-            id="8: somebody else's",
+            id="8: bound to another claim",
         ),
         pytest.param(
             [make_claim("pod-scratch", volume="pv", owner=make_pod())], mp.SUCCESS, id="its own"
@@ -351,7 +351,7 @@ def test_selectors(wanted, does):
     assert reasons(cluster, pod_with()) == ([] if does else [NOT_FOUND])
 
 
-def test_a_selector_that_does_not_parse_is_trouble():
+def test_a_selector_that_does_not_parse_is_an_error():
     wanted = LabelSelector(match_expressions=(BROKEN,))
     pod, cluster = pod_with(), cluster_of(BY_HAND, make_waiting_claim(selector=wanted))
     state = make_state(pod, cluster)
@@ -408,7 +408,7 @@ def topologies(*terms):
     [
         pytest.param(make_class(), [], id="anywhere"),
         pytest.param(BY_HAND, [NOT_FOUND], id="11: by hand only"),
-        pytest.param(make_class(provisioner=""), [NOT_FOUND], id="by nobody"),
+        pytest.param(make_class(provisioner=""), [NOT_FOUND], id="no provisioner"),
         pytest.param(topologies([("zone", ("1", "9"))]), [], id="in this zone"),
         pytest.param(topologies([("zone", ("2",))]), [NOT_FOUND], id="11: in another zone"),
         pytest.param(topologies([("rack", ("1",))]), [NOT_FOUND], id="a label that is not there"),

@@ -27,7 +27,7 @@ POD = make_pod(volumes=(claimed("data"),))
 
 
 def feasible(scheduler):
-    """The nodes that fit, asked through everything that a scheduler keeps."""
+    """The feasible nodes, computed with all caches of a scheduler."""
     profile, template = scheduler.profiles["default-scheduler"], scheduler.templates.of(POD)
     decision = scheduler.cycle.decide(profile, POD, template, 0.0)
     if decision.filtered is None:

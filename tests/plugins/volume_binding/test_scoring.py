@@ -1,4 +1,4 @@
-"""How full a node's storage would be, for those who want to be scored by it."""
+"""Scores by storage utilization, if a shape is configured."""
 
 import pytest
 from tests.storage_builders import (
@@ -85,7 +85,7 @@ def test_a_falling_shape_with_a_bend():
     assert rates == [100, 90, 80, 40]
 
 
-def test_without_a_shape_nobody_is_scored():
+def test_without_a_shape_there_are_no_scores():
     pod, cluster = make_pod(), make_cluster([make_node()])
     state = make_state(pod, cluster)
     assert VolumeBinding().pre_score(state, pod, cluster.table.active) is mp.SKIP
