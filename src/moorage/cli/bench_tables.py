@@ -15,7 +15,10 @@ from moorage.cli.output import ConsolePage
 def show(measured: list[Measured]) -> None:
     """Print the figures, and what they were taken on."""
     page = ConsolePage()
-    page.put(Text(_setting(measured)))
+    first = measured[0]
+    nodes, pods = texts.count(first.nodes, "node"), texts.count(first.initial, "pod")
+    runs = texts.count(len(first.runs), "run")
+    page.put(Text(f"{nodes}, {pods} on them before; the median of {runs}, every node looked at."))
     page.section()
     page.put(_figures(measured))
     for each in measured:
@@ -31,15 +34,6 @@ def show(measured: list[Measured]) -> None:
     page.note(
         f"relative: pods in the CPU time of a fixed loop, {1000 * seconds:.1f} ms here; "
         "for comparing machines"
-    )
-
-
-def _setting(measured: list[Measured]) -> str:
-    first = measured[0]
-    runs = texts.count(len(first.runs), "run")
-    return (
-        f"{texts.count(first.nodes, 'node')}, {texts.count(first.initial, 'pod')} on them before; "
-        f"the median of {runs}, every node looked at."
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
-from moorage.api.pod import Pod
 from moorage.errors import InputError
 from moorage.planning.input_cluster import InputCluster, Objects, belongs_to_node, without_node
 from moorage.sim.run import Simulation
@@ -124,8 +123,8 @@ def compare(
         raise InputError("two configurations at least are needed to compare them")
     loaded = {name: configuration.load(source) for name, source in configs.items()}
     cluster = InputCluster.of(objects)
-    prepared = [_prepared(obj, repack=repack) for obj in cluster.objects]
-    run = _ConfigRun(tuple(prepared), loaded, seed, until)
+    pods = (p if belongs_to_node(p) or not repack else without_node(p) for p in cluster.pods)
+    run = _ConfigRun((*cluster.others, *cluster.nodes, *pods), loaded, seed, until)
     return Comparison(tuple(each(run, list(configs))))
 
 
@@ -134,9 +133,3 @@ def with_plugin(name: str) -> dict[str, Any]:
     enabled = {"multiPoint": {"enabled": [{"name": name}]}}
     header = {"apiVersion": configuration.API_VERSION, "kind": configuration.KIND}
     return {**header, "profiles": [{"plugins": enabled}]}
-
-
-def _prepared(obj: KubeObject, *, repack: bool) -> KubeObject:
-    if repack and isinstance(obj, Pod) and not belongs_to_node(obj):
-        return without_node(obj)
-    return obj

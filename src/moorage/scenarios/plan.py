@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -138,9 +139,7 @@ class ArrivalStream:
         if not self.per_hour:
             return
         at, mean = self.start, 3600 / self.per_hour
-        number = 0
-        while True:
-            number += 1
+        for number in count(1):
             at = at + random.expovariate(1 / mean) if self.poisson else self.start + number * mean
             if at > self.end:
                 return

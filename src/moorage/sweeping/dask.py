@@ -29,7 +29,8 @@ def as_completed(
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"Dask scheduler {address}: {_first_line(error)}") from None
+        first_line = str(error).split("\n")[0] or type(error).__name__
+        raise InputError(f"Dask scheduler {address}: {first_line}") from None
     with client:
         shared = client.scatter(function, broadcast=True, hash=False)
         futures = [client.submit(_call, shared, item, pure=False) for item in items]
@@ -40,7 +41,3 @@ def as_completed(
 
 def _call(function: Callable[[T], R], item: T) -> R:
     return function(item)
-
-
-def _first_line(error: Any) -> str:
-    return str(error).split("\n")[0] or type(error).__name__

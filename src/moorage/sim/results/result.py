@@ -290,6 +290,10 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     given = recorder.given_with_node
     on_node = [pod for pod in pods if pod.node_name]
     evictions, rows = simulation.evictions, recorder.usage.rows
+    preemptions = [
+        Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)
+        for each in evictions
+    ]
     return Result(
         seconds=simulation.now,
         placements=simulation.placements,
@@ -305,7 +309,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         running=recorder.running,
         waits=WaitTimes.of(recorder.waits),
         evictions=evictions,
-        disruptions=_disruptions(evictions, recorder.disruptions),
+        disruptions=sorted([*preemptions, *recorder.disruptions], key=lambda each: each.at),
         # A deleted node that is created again keeps its row.
         nodes=_node_uses(sorted(nodes, key=lambda n: rows[n.name]), on_node, given),
         samples=recorder.until_now(),
@@ -321,17 +325,6 @@ def _node_uses(nodes: Iterable[Node], pods: Iterable[Pod], given: set[str]) -> l
         if pod.node_name in found and not pod.is_terminal:
             found[pod.node_name].add(pod, is_new=pod.key not in given)
     return list(found.values())
-
-
-def _disruptions(
-    evictions: Iterable[PodEviction], others: Iterable[Disruption]
-) -> list[Disruption]:
-    """Preemptions by the schedulers and disruptions by others, oldest first."""
-    found = [
-        Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)
-        for each in evictions
-    ]
-    return sorted([*found, *others], key=lambda each: each.at)
 
 
 def _quantities(amounts: dict[str, int]) -> dict[str, str]:
