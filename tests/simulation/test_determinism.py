@@ -17,6 +17,7 @@ SEEDS = (1, 2, 3, 5, 8)
 # Prints a digest of the trace, the journal and the placements per seed.
 SCRIPT = """
 import hashlib, sys
+sys.path.append("tools")
 from tests import storm
 for seed in map(int, sys.argv[1:]):
     sim = storm.run(seed)
