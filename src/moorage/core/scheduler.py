@@ -34,6 +34,8 @@ from moorage.framework.registry import Registry
 CONFIRM_SECONDS = 30.0
 # How many of the best nodes the journal keeps with their scores.
 BEST_KEPT = 3
+# How many rows' entries are cached: the best rows of a cycle are most often those of the next.
+MOST_CACHED = 64
 
 
 class Scheduler:
@@ -224,6 +226,13 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
     scored = decision.scored
     if scored is None:
         return ()
+    cached, best = scored.parts.derived, []
     names, totals, scores_of = decision.state.table.names, scored.totals, scored.parts.of
-    rows = decision.best_rows(BEST_KEPT)
-    return tuple([ScoredNode(names[row], totals.item(row), scores_of(row)) for row in rows])
+    for row in decision.best_rows(BEST_KEPT):
+        node = cached.get(row)
+        if node is None:
+            if len(cached) >= MOST_CACHED:
+                cached.clear()
+            node = cached[row] = ScoredNode(names[row], totals.item(row), scores_of(row))
+        best.append(node)
+    return tuple(best)

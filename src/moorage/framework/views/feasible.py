@@ -197,7 +197,9 @@ class Filtered:
     @property
     def has_errors(self) -> bool:
         """Whether a filter raised for a node, in this cycle or before."""
-        return self._feasible.has_errors or any(each[1].has_errors for each in self._uncached)
+        if self._feasible.has_errors or not self._uncached:
+            return self._feasible.has_errors
+        return any(statuses.has_errors for _, statuses, _ in self._uncached)
 
     def failure(self, rows: RowArray) -> Status | None:
         """The first error among some rows: a filter raised, and no earlier one rejected."""

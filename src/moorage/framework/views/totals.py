@@ -4,7 +4,7 @@ that are not feasible, and the best of them.
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 # A score plugin's name, its weight, and its scores: one number if all rows have the same.
 Part = tuple[str, int, int | Scores | SparseScores]
-
-# The rows whose scores per plugin are kept ready: the best of one cycle are most often those of
-# the next.
-MOST_ROWS_READY = 64
 
 
 class Parts:
@@ -42,7 +38,8 @@ class Parts:
         self._varying = [part for part in parts if not isinstance(part[2], int)]
         # The same together with parts of other plugins, by their names.
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
-        self._ready: dict[int, dict[str, int]] = {}
+        # What a reader derived from the scores of a row; dropped when they change.
+        self.derived: dict[int, Any] = {}
 
     def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
         order = self._order
@@ -51,18 +48,10 @@ class Parts:
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
-        found = self._ready.get(row)
-        if found is None:
-            if len(self._ready) >= MOST_ROWS_READY:
-                self._ready.clear()
-            found = self._ready[row] = self._constant.copy()
-            for name, weight, scores in self._varying:
-                found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
+        found = self._constant.copy()
+        for name, weight, scores in self._varying:
+            found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
         return found
-
-    def forget(self, row: int) -> None:
-        """The scores of a row changed."""
-        self._ready.pop(row, None)
 
     def with_parts(self, more: Sequence[Part]) -> "Parts":
         """These parts and those of other plugins, which differ between rows."""
@@ -99,7 +88,7 @@ class TotalView(View):
         self.parts = Parts([], order)
 
     def compute_row(self, row: int) -> bool:
-        self.parts.forget(row)
+        self.parts.derived.pop(row, None)
         total = self._constant
         for weight, view in self._varying:
             total += weight * view.values.item(row)
