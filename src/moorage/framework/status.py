@@ -155,13 +155,13 @@ class Verdicts:
         self._count = 0
         if fits is not None and otherwise is not None:
             self._codes = np.logical_not(fits).astype(np.int64)
-            self.status_of: Callable[[int], Status] = Always(otherwise)
+            self.status_of: Callable[[int], Status] = OneStatus(otherwise)
         elif codes is not None and status_of is not None:
             self._codes = codes.astype(np.int64, copy=False)
             self.status_of = _WithErrors(status_of, errors) if errors else status_of
         elif all_fit is not None:
             self._count = all_fit
-            self.status_of = status_of or Always(SUCCESS)
+            self.status_of = status_of or OneStatus(SUCCESS)
         else:
             text = "Verdicts takes fits and otherwise, codes and status_of, or all_fit"
             raise TypeError(text)
@@ -193,7 +193,7 @@ class _WithErrors(Struct, frozen=True):
         return self.status_of(code) if text is None else error(text)
 
 
-class Always(Struct, frozen=True):
+class OneStatus(Struct, frozen=True):
     """The same status for every code that is not 0."""
 
     status: Status
