@@ -1,4 +1,4 @@
-"""Which pod is where, assumed or for certain; numbers are rows of the specification."""
+"""The cache of assumed and confirmed pods. Numbers are rows of the specification."""
 
 import pytest
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ def on(node, pod=POD):
 # The table of states: from unknown, assumed and added.
 
 
-def test_assume_books_the_room_at_once(rig):
+def test_assume_updates_the_nodes_usage_at_once(rig):
     placed = rig.assume()
     assert placed == on("n1")
     assert (rig.state, rig.cpu()) == (("n1", True), {"n1": 1000, "n2": 0})
@@ -88,14 +88,14 @@ def test_a_confirmation_that_changes_nothing_is_no_change(rig):
     assert rig.table.changes.position == position
 
 
-def test_30_the_world_shows_another_node_than_assumed(rig):
+def test_30_a_pod_is_observed_on_another_node_than_assumed(rig):
     rig.assume(node="n1")
     assert rig.cache.add(on("n2")) is False
     assert (rig.state, rig.cpu()) == (("n2", False), {"n1": 0, "n2": 1000})
     assert rig.cache.assumed_count == 0
 
 
-def test_a_pod_of_which_nothing_was_known_is_added(rig):
+def test_an_unknown_pod_is_added(rig):
     assert rig.cache.add(on("n1")) is False
     assert (rig.state, rig.cpu()) == (("n1", False), {"n1": 1000, "n2": 0})
 
@@ -157,7 +157,7 @@ SIDECAR = make_pod("p", init_containers=(Container(name="c0", restart_policy="Al
         pytest.param(SIDECAR, {"init_container_statuses": (resized("3"),)}, id="a sidecar"),
     ],
 )
-def test_what_is_held_while_resized_counts(rig, pod, status):
+def test_allocated_resources_count_during_a_resize(rig, pod, status):
     rig.cache.add(on("n1", pod))
     rig.cache.update(on("n1", replace(pod, status=replace(pod.status, **status))))
     assert rig.cpu()["n1"] == 3000
@@ -165,7 +165,7 @@ def test_what_is_held_while_resized_counts(rig, pod, status):
     assert rig.cpu()["n1"] == (1000 if pod is POD else 0)
 
 
-def test_a_pod_as_a_whole_holds_what_it_was_given(rig):
+def test_pod_level_allocated_resources_count(rig):
     asked = ResourceRequirements(requests={"cpu": "1"})
     pod = make_pod("p", resources=asked)
     rig.cache.add(on("n1", pod))
@@ -186,7 +186,7 @@ def test_32_an_unconfirmed_pod_stays_assumed(rig):
     assert rig.state == ("n1", True)
 
 
-def test_bindings_that_were_reported_done_are_dated(rig):
+def test_finished_bindings_have_a_timestamp(rig):
     second = make_pod("q")
     rig.assume()
     rig.assume(second, "n2")
@@ -206,7 +206,7 @@ def test_bindings_that_were_reported_done_are_dated(rig):
         pytest.param(lambda cache: cache.remove(POD.uid), id="removed"),
     ],
 )
-def test_who_is_settled_is_not_late(rig, end):
+def test_a_confirmed_or_removed_pod_is_not_late(rig, end):
     rig.assume()
     rig.cache.finish_binding(POD.uid, 10.0)
     end(rig.cache)

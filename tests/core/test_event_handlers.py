@@ -1,4 +1,4 @@
-"""What an observation does to cache and queue, late, doubled and stale ones included."""
+"""Effects of observations on cache and queue, including late, repeated and stale ones."""
 
 import pytest
 from msgspec.structs import replace
@@ -51,7 +51,7 @@ class Waits:
 
 
 def waiting_for(machine, *events, priority=0, **options):
-    """A machine in which one pod rests until one of these events comes."""
+    """A machine with one unschedulable pod that waits for one of these events."""
     plugin = type("Waits", (Waits,), {"events": events})
     run = machine(plugin, **options)
     pod = make_pod("waits", uid="uid-w", priority=priority)
@@ -123,7 +123,7 @@ def test_stale_observations_are_dropped(machine, version):
     assert (run.where(POD), run.cached(POD)) == (None, "n1")
 
 
-def test_a_deleted_pod_does_not_come_back_to_life(machine):
+def test_a_late_update_does_not_add_a_deleted_pod_again(machine):
     run = machine()
     run.add(versioned(POD, 5))
     run.delete(versioned(POD, 7))
@@ -138,8 +138,8 @@ def test_a_pod_is_deleted_before_it_was_seen(machine):
     assert run.where(POD) is None
 
 
-def test_a_pod_that_was_thought_gone_and_changes_is_alive(machine):
-    """A list from a server that is behind may miss a pod; its next version sets that right."""
+def test_an_update_of_a_pod_that_a_list_missed_adds_it_again(machine):
+    """A list from a server that lags may miss a pod; the next update adds it again."""
     run = machine()
     run.add(versioned(POD, 5))
     run._collect(run.scheduler.observe(Listed(Pod, ()), 0.0))
@@ -148,7 +148,7 @@ def test_a_pod_that_was_thought_gone_and_changes_is_alive(machine):
     assert run.where(POD) == "active"
 
 
-def test_the_memory_for_deleted_pods_is_limited(machine, monkeypatch):
+def test_the_number_of_remembered_deleted_pods_is_limited(machine, monkeypatch):
     monkeypatch.setattr(event_handlers, "MOST_GONE", 2)
     run = machine()
     pods = [versioned(make_pod(f"p{i}"), 5) for i in range(3)]
@@ -171,7 +171,7 @@ def test_a_recreated_pod_replaces_the_old_one(machine):
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.parametrize("placed", [True, False], ids=["on a node", "without a node"])
-def test_a_pod_that_has_ended_is_gone(machine, phase, placed):
+def test_a_pod_that_has_ended_is_removed(machine, phase, placed):
     run = machine()
     pod = on(POD, "n1") if placed else POD
     run.add(pod)
@@ -203,7 +203,7 @@ def test_a_placed_pod_that_changes(machine):
     assert run.requested("n1") == 2000
 
 
-# Who is woken
+# Requeued pods
 
 
 @pytest.mark.parametrize(
@@ -372,10 +372,10 @@ def test_other_objects_are_kept_for_plugins(machine):
     assert list(cluster.all(PersistentVolumeClaim)) == []
 
 
-# The full truth
+# Lists
 
 
-def test_what_a_list_does_not_contain_is_gone(machine):
+def test_objects_missing_from_a_list_are_deleted(machine):
     run = machine(nodes=["n1", "n2"])
     waiting, placed = make_pod("a"), on(make_pod("b", requests={"cpu": "1"}), "n1")
     run.add(waiting, placed, claim())

@@ -81,7 +81,7 @@ def gate(run, pod):
 
 
 def answer(run, kind, name, outcome=None):
-    """Answer the request of a kind that is about the pod of a name."""
+    """Complete the request of a kind for the named pod."""
     of_name = [e for e in run.effects if e.request.pod.name == name]
     effect = next(e for e in of_name if isinstance(e.request, kind))
     run.effects.remove(effect)
@@ -126,7 +126,7 @@ def r_is_refusal(request):
     )
 
 
-def test_the_pod_takes_the_room_when_its_victim_is_gone(run):
+def test_the_pod_is_scheduled_when_its_victim_is_deleted(run):
     victim, pod = low("victim", "3"), high()
     it = run(victim)
     it.schedule(pod)
@@ -151,7 +151,7 @@ def test_44_a_victim_that_is_marked_is_only_deleted(run):
 
 
 @pytest.mark.parametrize("at", [PatchPodStatus, DeletePod])
-def test_45_a_victim_that_is_not_there_is_done_with(run, at):
+def test_45_a_victim_that_is_not_found_counts_as_evicted(run, at):
     victim, pod = low("victim", "3"), high()
     it = run(victim)
     it.schedule(pod)
@@ -165,7 +165,7 @@ def test_45_a_victim_that_is_not_there_is_done_with(run, at):
 
 @pytest.mark.parametrize("at", [PatchPodStatus, DeletePod])
 @pytest.mark.parametrize("outcome", [Failed("no"), Unknown("connection reset")])
-def test_46_a_victim_that_will_not_leave(run, at, outcome):
+def test_46_the_eviction_of_a_victim_fails(run, at, outcome):
     victim, pod = low("victim", "3"), high()
     it = run(victim)
     it.schedule(pod)
@@ -176,11 +176,11 @@ def test_46_a_victim_that_will_not_leave(run, at, outcome):
     assert len(it.scheduler.preemptions) == 0
     it.advance(20)
     again = it.schedule_one()
-    # It is tried again from the start, with what is known by now.
+    # It is retried from the start, with the current state.
     assert marked(again) == ["victim"]
 
 
-def test_47_a_victim_that_is_leaving_already(run):
+def test_47_a_victim_that_is_already_terminating(run):
     victim, pod = leaving(low("victim", "3")), high()
     it = run(victim)
     asked = it.schedule(pod)
@@ -191,7 +191,7 @@ def test_47_a_victim_that_is_leaving_already(run):
     assert it.where(pod) in IN_LINE
 
 
-def test_a_victim_that_goes_by_itself_before_it_is_deleted(run):
+def test_a_victim_is_deleted_by_another_client_first(run):
     victim = low("victim", "3")
     it = run(victim)
     it.schedule(high())
@@ -214,7 +214,7 @@ def three(run):
 
 
 @pytest.mark.parametrize("failing", ["a", "b"])
-def test_48_the_last_is_spared_if_another_will_not_leave(run, failing):
+def test_48_the_last_victim_is_not_evicted_if_another_eviction_fails(run, failing):
     it = three(run)
     for name in ("a", "b"):
         answer(it, PatchPodStatus, name)
@@ -225,7 +225,7 @@ def test_48_the_last_is_spared_if_another_will_not_leave(run, failing):
     assert it.where(high()) == "active"
 
 
-def test_49_the_last_will_not_leave(run):
+def test_49_the_eviction_of_the_last_victim_fails(run):
     it = three(run)
     for name in ("a", "b"):
         answer(it, PatchPodStatus, name)
@@ -248,7 +248,7 @@ def test_no_further_victim_is_evicted_for_a_pod_that_is_gone(run):
     assert len(it.scheduler.preemptions) == 0
 
 
-def test_52_53_the_pod_is_held_until_all_are_seen_to_leave(run):
+def test_52_53_the_pod_is_gated_until_all_victims_are_observed_terminating(run):
     it, pod = three(run), high()
     for name in ("a", "b"):
         answer(it, PatchPodStatus, name)
@@ -283,11 +283,11 @@ def test_a_victim_of_two_pods_is_evicted_once(run):
     assert len(it.scheduler.preemptions) == 0
 
 
-# Victims on their way ---------------------------------------------------------------------------
+# Victims being bound ----------------------------------------------------------------------------
 
 
 class Gatekeeper:
-    """Lets unimportant pods wait at the door."""
+    """Makes pods of low priority wait on permit."""
 
     name = "Gatekeeper"
 
@@ -311,7 +311,7 @@ def test_50_a_victim_that_waits_on_permit(run):
 
 
 class Preparing:
-    """Has something to do before unimportant pods are bound."""
+    """Makes a request before pods of low priority are bound."""
 
     name = "Preparing"
 
@@ -319,7 +319,7 @@ class Preparing:
         return (LookUpPod(PodRef.of(pod)),) if pod.priority == 0 else SUCCESS
 
 
-def test_51_a_victim_that_is_being_prepared(run):
+def test_51_a_victim_in_pre_bind(run):
     victim, pod = low("victim", "3", node=None), high()
     it = run(plugins=[Preparing])
     it.schedule(victim)
@@ -341,7 +341,7 @@ def test_a_victim_that_is_being_bound_is_deleted(run):
     assert marked(it.schedule(high())) == ["victim"]
 
 
-# Promises to others -----------------------------------------------------------------------------
+# Other nominations ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -372,17 +372,17 @@ def test_54_a_nomination_that_cannot_be_cleared(run):
     it.scheduler.nominator.follow(other)
     it.schedule(pod)
     answer(it, PatchPodStatus, "other", Failed("no"))
-    # The victim leaves all the same; then the pod is tried again.
+    # The victim is evicted anyway; then the pod is retried.
     answer(it, PatchPodStatus, "victim")
     answer(it, DeletePod, "victim")
     it.update(leaving(victim))
     assert it.where(pod) == "active"
 
 
-# A node that vanishes ---------------------------------------------------------------------------
+# A deleted node ---------------------------------------------------------------------------------
 
 
-def test_the_nominated_node_is_gone(run):
+def test_the_nominated_node_is_deleted(run):
     victim, pod = low("victim", "3"), high()
     it = run(victim, low("other", "3", node="n2"), nodes=("n1",))
     it.schedule(pod)
@@ -401,7 +401,7 @@ def test_the_nominated_node_is_gone(run):
 # A nomination that the status does not show -------------------------------------------------------
 
 
-def test_a_lost_nomination_counts_all_the_same(run):
+def test_a_nomination_missing_from_the_status_still_counts(run):
     victim, pod = low("victim", "3"), high()
     it = run(victim, low("other", "3", node="n2", priority=5), nodes=("n1", "n2"))
     it.schedule(pod)

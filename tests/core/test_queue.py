@@ -35,7 +35,7 @@ class Says:
 
 
 class Profile:
-    """Plugins as far as the queue sees them: hints, and gates that hold pods by name."""
+    """The part of a profile that the queue uses: hints, and pre_enqueue results by pod name."""
 
     def __init__(self, registered):
         self.hints = HintMap(registered)
@@ -52,7 +52,7 @@ class Profile:
 
 
 class Rig:
-    """A queue with one profile, and shorthands for what tests do to it."""
+    """A queue with one profile, and shorthands for its operations."""
 
     def __init__(self, registered, **options):
         self.profile = Profile(registered)
@@ -68,7 +68,7 @@ class Rig:
         return entry
 
     def rest(self, pod, now=0.0, *plugins, pending=()):
-        """Let a pod fail once, so that it is in the pool."""
+        """Reject a pod once, so that it is unschedulable."""
         entry = self.fly(pod, now)
         entry.rejected_by(plugins, pending)
         self.queue.return_unschedulable(entry, now)
@@ -102,7 +102,7 @@ def rig(hint=Hint.QUEUE, **options):
     return Rig({"A": {X: Says(hint)}, "B": {Y: None}}, **options)
 
 
-# Changes that a pod in flight missed.
+# Cluster events while a pod is in flight.
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_1_a_change_while_in_flight_without_back_off():
     assert r.where(pod) == "active"
 
 
-def test_2_a_change_before_the_pop_is_history():
+def test_2_a_change_before_the_pop_is_ignored():
     r, pod = rig(), make_pod()
     r.queue.add(pod, 0.0)
     r.queue.move_all(X, None, None, 0.1)
@@ -144,7 +144,7 @@ def test_2_a_change_before_the_pop_is_history():
     assert r.where(pod) == "unschedulable"
 
 
-def test_2_an_unregistered_event_is_not_kept():
+def test_2_an_unregistered_event_is_not_recorded():
     r = rig()
     entry = r.fly(make_pod())
     r.queue.move_all(ClusterEvent.NODE_DELETE, None, None, 0.1)
@@ -162,7 +162,7 @@ def test_5_an_error_leads_to_the_error_backoff():
     assert r.queue.pop(0.5) is None
 
 
-def test_a_refusal_ends_a_row_of_errors():
+def test_a_rejection_resets_the_error_count():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     r.queue.return_unschedulable(entry, 0.0)
@@ -173,7 +173,7 @@ def test_a_refusal_ends_a_row_of_errors():
     assert (entry.consecutive_errors, entry.unschedulable_count, entry.attempts) == (0, 1, 2)
 
 
-def test_a_pod_that_was_done_comes_back_after_its_back_off():
+def test_a_pod_that_was_done_returns_after_its_backoff():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     r.queue.done(pod.uid)
@@ -193,7 +193,7 @@ def test_a_pod_that_is_queued_already_is_left_alone(version):
     assert r.queue.pop(3.0).attempts == 1
 
 
-# What a change does to a pod in the pool.
+# Cluster events for unschedulable pods.
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_gated_pods(event, asked, state, runs):
     r.profile.holds = {"p1": "Gate"}
     r.queue.add(pod, 0.0)
     assert r.where(pod) == "gated"
-    # Another plugin refused it before; while it is gated, that one is not listened to.
+    # Another plugin rejected it before; while the pod is gated, its hint is not called.
     r.queue.dump()["gated"][0].unschedulable_plugins.add("Other")
     r.profile.holds = {}
     r.queue.move_all(event, None, None, 0.1)
@@ -271,7 +271,7 @@ def test_gated_pods(event, asked, state, runs):
     assert len(list(r.journal)) == 1 + runs
 
 
-def test_a_gate_that_still_holds_keeps_the_pod():
+def test_a_pod_stays_gated_while_pre_enqueue_rejects_it():
     r, pod = Rig({"Gate": {X: None}}), make_pod()
     r.profile.holds = {"p1": "Gate"}
     r.queue.add(pod, 0.0)
@@ -298,7 +298,7 @@ def test_a_gated_pod_is_flushed(holds, state):
     assert entry.flushed_at == 301.0
 
 
-def test_10_a_gated_pod_that_backs_off_is_flushed_into_the_back_off():
+def test_10_a_gated_pod_in_its_backoff_period_is_flushed_into_backoff():
     r = Rig({"Gate": {}, "A": {}}, initial_backoff_seconds=600, max_backoff_seconds=600)
     pod = make_pod()
     r.rest(pod, 0.0, "A")
@@ -310,7 +310,7 @@ def test_10_a_gated_pod_that_backs_off_is_flushed_into_the_back_off():
     assert r.where(pod) == "backoff"
 
 
-def test_11_a_flushed_gated_pod_rests_again():
+def test_11_a_flushed_gated_pod_is_gated_again():
     r, pod = Rig({"Gate": {}}), make_pod()
     r.profile.holds = {"p1": "Gate"}
     r.queue.add(pod, 0.0)
@@ -328,7 +328,7 @@ def test_11_a_flushed_gated_pod_rests_again():
         pytest.param(330.0, "active", id="the next tick"),
     ],
 )
-def test_leftovers_are_flushed_on_the_grid(now, state):
+def test_old_unschedulable_pods_are_flushed_at_fixed_intervals(now, state):
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     assert r.queue.deadline(1.0) == 330.0
@@ -344,7 +344,7 @@ def test_a_flush_without_pods_is_no_event():
     assert r.queue.timeline() == [entry]
 
 
-def test_a_failure_ends_the_memory_of_a_flush():
+def test_a_failure_clears_the_record_of_a_flush():
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     r.queue.advance(330.0)
@@ -374,7 +374,7 @@ def test_an_unregistered_event_visits_no_pod():
     assert seen == []
 
 
-def test_pods_without_a_profile_listen_to_everything():
+def test_pods_without_a_profile_are_requeued_by_any_event():
     r = rig()
     pod = Pod(metadata=ObjectMeta(name="p", uid="u"), spec=PodSpec(scheduler_name="other"))
     r.rest(pod, 0.0, "Unknown")
@@ -390,7 +390,7 @@ def test_pods_of_one_move_leave_in_the_order_in_which_they_came():
     assert [r.queue.pop(1.0).pod.name for _ in range(3)] == ["p3", "p1", "p2"]
 
 
-def test_pods_that_stay_in_the_pool_keep_their_place():
+def test_pods_that_stay_unschedulable_keep_their_order():
     r = rig(max_backoff_seconds=0)
     first, second = make_pod("p1"), make_pod("p2")
     r.rest(first, 0.0, "A")
@@ -411,7 +411,7 @@ def test_pods_are_popped_by_priority_then_age():
     assert r.queue.pop(4.0) is None
 
 
-def test_17_the_refused_are_popped_early_the_failed_are_not():
+def test_17_rejected_pods_are_popped_before_their_backoff_ends_failed_ones_are_not():
     r = rig()
     failed = r.fly(make_pod("failed", priority=9))
     r.queue.return_unschedulable(failed, 0.0)
@@ -454,7 +454,7 @@ def test_18_pre_enqueue_runs_when_a_pod_leaves_unschedulable():
     assert r.journal.last(Queued, pod.uid).queue == "gated"
 
 
-def test_activating_a_pod_in_the_pool_ignores_its_back_off():
+def test_activating_an_unschedulable_pod_ignores_its_backoff():
     r, pod = rig(), make_pod()
     r.rest(pod, 0.0, "A")
     r.queue.activate([pod], 0.1)
@@ -505,7 +505,7 @@ def test_24_a_pod_in_flight_is_not_queued_a_second_time():
 # Updates.
 
 
-def test_20_an_update_in_flight_is_a_change_that_was_missed():
+def test_20_an_update_in_flight_counts_as_a_cluster_event():
     r, pod = rig(), make_pod()
     r.fly(pod)
     r.queue.update(pod, make_pod(labels={"a": "b"}), 0.1)
@@ -522,7 +522,7 @@ def test_20_an_update_in_flight_is_a_change_that_was_missed():
         pytest.param(Hint.QUEUE, 2.0, "active", id="21: it helps, and the back-off is over"),
     ],
 )
-def test_an_update_in_the_pool(hint, now, state):
+def test_an_update_of_an_unschedulable_pod(hint, now, state):
     r = Rig({"A": {ClusterEvent.UPDATE_POD_LABEL: Says(hint)}})
     pod, newer = make_pod(), make_pod(labels={"a": "b"})
     r.rest(pod, 0.0, "A")
@@ -543,7 +543,7 @@ def test_an_update_ends_with_the_first_change_that_helps():
     assert (says.asked, len(r.journal)) == (1, 2)
 
 
-def test_22_an_update_of_a_stranger():
+def test_22_an_update_of_an_unknown_pod_adds_it():
     r, pod = rig(), make_pod(version="2")
     r.queue.update(make_pod(), pod, 0.0)
     assert r.where(pod) == "active"
@@ -619,7 +619,7 @@ def test_a_pod_recreated_under_its_name_starts_afresh(start, tell):
     assert r.queue.pop(6.0).queued_at == 5.0
 
 
-def test_a_gated_namesake_replaces_an_active_pod():
+def test_a_gated_pod_replaces_an_active_pod_of_the_same_name():
     r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two", gates=("g",))
     r.queue.add(first, 0.0)
     r.queue.add(second, 1.0)
@@ -627,7 +627,7 @@ def test_a_gated_namesake_replaces_an_active_pod():
     assert r.queue.where("one") is None
 
 
-def test_a_namesake_in_flight_is_no_obstacle():
+def test_a_pod_is_queued_while_one_of_the_same_name_is_in_flight():
     r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two")
     entry = r.fly(first)
     r.queue.delete(first)
@@ -677,7 +677,7 @@ def test_where(name):
     assert r.queue.where(name) is None
 
 
-def test_a_late_delete_of_a_namesake_is_not_ours():
+def test_a_late_deletion_of_another_pod_with_the_same_name_is_ignored():
     r, first, second = rig(), make_pod(uid="one"), make_pod(uid="two")
     r.queue.add(second, 0.0)
     r.queue.delete(first)
@@ -751,7 +751,7 @@ def test_29_updates_keep_a_nomination_that_is_not_written_yet():
     assert nominator.node_of(pod.uid) == "n1"
 
 
-# Time, facts, and what must hold.
+# Time, facts and invariants.
 
 
 def test_the_deadline_is_when_something_can_be_done():
@@ -771,7 +771,7 @@ def test_the_deadline_is_when_something_can_be_done():
     assert r.queue.deadline(12.0) is None
 
 
-def test_the_story_of_a_pod():
+def test_the_facts_of_a_pod():
     r, pod = rig(), make_pod()
     entry = r.fly(pod, 1.0)
     entry.rejected_by(["A"])
@@ -811,7 +811,7 @@ def test_the_labels_of_time_and_force():
     assert labels[2::2] == ["BackoffComplete", "ForceActivate", "UnschedulableTimeout"]
 
 
-def test_a_pickled_queue_goes_on_as_the_first():
+def test_a_pickled_queue_continues_like_the_original():
     r = Rig({"A": {X: None}})
     for name in ("p1", "p2"):
         r.rest(make_pod(name), 0.0, "A")
@@ -824,7 +824,7 @@ def test_a_pickled_queue_goes_on_as_the_first():
         assert queue.counts()["in_flight"] == 2
 
 
-def test_check_notices_a_pod_in_two_places():
+def test_check_finds_a_pod_in_two_queue_states():
     r, pod = rig(), make_pod()
     entry = r.rest(pod, 0.0, "A")
     r.queue._queues.active.push(entry.key, entry, (0, 0.0))
@@ -842,7 +842,7 @@ def test_an_update_lists_a_pod_under_the_plugins_of_its_present_scheduler():
     r.queue.check()
 
 
-def test_check_notices_a_stale_list():
+def test_check_finds_a_stale_list():
     r, pod = rig(), make_pod()
     entry = r.rest(pod, 0.0, "A")
     entry.unschedulable_plugins.add("B")
@@ -850,7 +850,7 @@ def test_check_notices_a_stale_list():
         r.queue.check()
 
 
-def test_check_notices_a_pod_in_flight_and_queued():
+def test_check_finds_a_pod_in_flight_and_queued():
     r, pod = rig(), make_pod()
     entry = r.fly(pod)
     r.queue._queues.enter_active(entry, "NodeAdd", 0.0)

@@ -1,4 +1,4 @@
-"""The machine as a whole: one attempt, its binding, its failure; numbers are rows of the spec."""
+"""The whole scheduler: one attempt, its binding, its failure. Numbers are specification rows."""
 
 import pickle
 from random import Random
@@ -65,7 +65,7 @@ def patches(requests):
     return found
 
 
-# A pod that goes well
+# A successful attempt
 
 
 def test_a_pod_is_bound_and_confirmed(machine):
@@ -90,7 +90,7 @@ def test_a_pod_is_bound_and_confirmed(machine):
     assert not run.scheduler.has_work
 
 
-def test_the_next_pod_sees_that_the_room_is_gone(machine):
+def test_the_next_pod_sees_the_reduced_capacity(machine):
     def roomy(state, pod, node):
         return NO if node.requested("cpu") else SUCCESS
 
@@ -109,7 +109,7 @@ def test_a_confirmation_before_the_binding_is_reported_done(machine):
     assert (run.scheduler.deadline, run.requested("n1")) == (None, 1000)
 
 
-def test_a_pod_that_turns_up_elsewhere(machine):
+def test_a_pod_is_observed_on_another_node_than_assumed(machine):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     run.add(make_node("n2"))
@@ -132,7 +132,7 @@ def test_pods_of_other_schedulers_are_left_alone(machine):
     assert run.cached(foreign) == "n1"
 
 
-def test_profiles_go_by_scheduler_name(machine):
+def test_profiles_are_found_by_scheduler_name(machine):
     def profile(name, plugin):
         return {"schedulerName": name, "plugins": {"multiPoint": {"enabled": [{"name": plugin}]}}}
 
@@ -160,7 +160,7 @@ def test_a_deleted_pod_is_skipped(machine):
     assert run.where(POD) is None
 
 
-# A pod that fits nowhere
+# A pod without a feasible node
 
 
 def test_a_rejection_is_reported(machine):
@@ -194,7 +194,7 @@ def test_a_plugin_that_waits_for_something_outside(machine):
     assert (entry.unschedulable_plugins, entry.pending_plugins) == ({"A"}, {"A"})
 
 
-def test_no_nodes_at_all_is_tried_again_by_and_by(machine):
+def test_a_pod_is_retried_after_an_attempt_without_nodes(machine):
     run = machine(nodes=())
     requests = run.schedule(POD)
     assert patches(requests) == [("Unschedulable", "no nodes available to schedule pods")]
@@ -210,7 +210,7 @@ BESIDE = {"pre_score": "score", "normalize_score": "score", "pre_bind_pre_flight
 
 
 def shaky(point):
-    """A plugin that raises at one point over the pod `p`, and is content with everything else."""
+    """A plugin that raises at one point for the pod `p`, and succeeds otherwise."""
     content = CONTENT.get(point, lambda *args: SUCCESS)
 
     def method(*args):
@@ -230,7 +230,7 @@ def shaky(point):
         *("pre_bind_pre_flight", "pre_bind", "bind"),
     ],
 )
-def test_a_plugin_that_raises_costs_its_own_pod_only(machine, point):
+def test_an_exception_fails_only_the_pod_it_was_raised_for(machine, point):
     run = machine(shaky(point))
     requests = run.schedule(POD)
     ((reason, message),) = [found for found in patches(requests) if found[0] != "nominated"]
@@ -243,7 +243,7 @@ def test_a_plugin_that_raises_costs_its_own_pod_only(machine, point):
     assert run.cached(OTHER) is not None
 
 
-def test_a_gate_that_raises_holds_its_own_pod_only(machine):
+def test_an_exception_in_pre_enqueue_gates_only_its_own_pod(machine):
     run = machine(shaky("pre_enqueue"))
     run.schedule(POD, OTHER)
     assert (run.where(POD), run.entry(POD).gating_plugin) == ("gated", "Shaky")
@@ -359,14 +359,14 @@ def test_57_the_condition_is_there_and_the_nomination_is_new(machine):
     ],
 )
 def test_57_the_time_of_transition_moves_with_the_status_only(machine, condition, since):
-    """None stands for the time at which the patch is carried out."""
+    """None stands for the time of the patch."""
     run = machine(make("A", filter=NO))
     conditions = () if condition is None else (condition,)
     (patch,) = of(PatchPodStatus, run.schedule(with_status(POD, conditions=conditions)))
     assert patch.condition.last_transition_time == since
 
 
-def test_60_an_event_is_cut_and_the_condition_is_not(machine):
+def test_60_the_event_message_is_truncated_and_the_condition_is_not(machine):
     long = "x" * 2000
     run = machine(make("A", filter=unschedulable(long)))
     requests = run.schedule(POD)
@@ -379,7 +379,7 @@ def test_60_an_event_is_cut_and_the_condition_is_not(machine):
 # Reserve and permit
 
 
-def test_51_reserve_is_unwound_in_reverse_order(machine):
+def test_51_unreserve_runs_in_reverse_order(machine):
     calls = []
 
     def noting(name, answer=SUCCESS):
@@ -424,7 +424,7 @@ def test_51_reserve_is_unwound_in_reverse_order(machine):
         ),
     ],
 )
-def test_51_refused_and_failed_at_the_last_moment(machine, methods, where, reason, message):
+def test_51_rejections_and_errors_in_reserve_and_permit(machine, methods, where, reason, message):
     run = machine(make("A", **methods), nodes=["n1"])
     requests = run.schedule(with_status(POD, nominated_node_name="n1"))
     assert patches(requests) == [(reason, message), ("nominated", "")]
@@ -470,7 +470,7 @@ def test_a_pod_waits_on_permit_and_is_allowed(machine):
 
 
 def test_a_pod_is_allowed_within_the_same_step(machine):
-    """One pod's permit may open the gate for another: a gang is complete."""
+    """One pod's permit may allow another pod: a gang is complete."""
 
     def gang(state, pod, node):
         waiting = state.cluster.waiting
@@ -538,7 +538,7 @@ def test_a_waiting_pod_is_preempted(machine):
     assert run.where(POD) == "backoff"
 
 
-def test_a_rejection_wakes_others_but_not_the_pod_itself(machine):
+def test_a_rejection_requeues_others_but_not_the_pod_itself(machine):
     run = machine(Full, make("A", permit=wait(10), events_to_register=lambda: WOKEN))
     run.schedule(POD)
     run.schedule(OTHER)
@@ -551,8 +551,8 @@ def test_a_rejection_wakes_others_but_not_the_pod_itself(machine):
 WOKEN = {ClusterEvent.POD_DELETE: None}
 
 
-def test_signals_that_follow_from_signals_are_followed_up_at_once(machine):
-    """A gang falls apart: the first that is sent back takes the others along, while it unwinds."""
+def test_signals_sent_during_unreserve_are_handled_in_the_same_step(machine):
+    """A gang is rejected: unreserve of the first pod rejects the others."""
 
     def disband(state, pod, node):
         for other in state.cluster.waiting.values():
@@ -590,7 +590,7 @@ def test_38_a_pod_is_deleted_while_it_is_being_bound(machine, how):
     run.schedule(OTHER)
     run.schedule(POD)
     assert (run.update(terminating(POD)) if how == "terminating" else run.delete(POD)) == []
-    assert (run.cached(POD), undone) == (None, [])  # Its binding goes on, and will fail.
+    assert (run.cached(POD), undone) == (None, [])  # Its binding continues, and will fail.
     assert run.where(OTHER) == "backoff"
     requests = run.fail(BindPod, "is being deleted")
     assert undone == ["Keeper"]
@@ -638,14 +638,14 @@ def test_a_request_of_pre_bind_fails(machine):
     run = machine(keeper, make("A", pre_bind=(DeletePod(REF), DeletePod(PodRef.of(OTHER)))))
     run.schedule(POD)
     assert run.fail(DeletePod, "conflict") == []
-    assert (run.cached(POD)[-1], undone) == ("?", [])  # The other is under way still.
+    assert (run.cached(POD)[-1], undone) == ("?", [])  # The other request is still in progress.
     requests = run.answer(DeletePod)
     assert patches(requests)[0] == ("SchedulerError", 'running PreBind plugin "A": conflict')
     assert (run.where(POD), run.cached(POD), undone) == ("backoff", None, ["Keeper"])
 
 
 def test_54_pre_bind_refuses(machine):
-    """Too late for a refusal to wait for a cure: it is tried again by and by."""
+    """A rejection at this stage does not wait for a cluster event: the pod is retried."""
     run = machine(make("A", pre_bind=NO))
     requests = run.schedule(POD)
     assert [found for found in patches(requests) if found[0] != "nominated"] == [
@@ -682,7 +682,7 @@ def test_all_bind_plugins_skip(machine):
     assert run.cached(POD) is None
 
 
-def test_a_bind_plugin_of_ones_own_needs_no_request(machine):
+def test_a_bind_plugin_may_succeed_without_a_request(machine):
     run = machine(make("A", bind=SUCCESS))
     assert kinds(run.schedule(POD)) == ["EmitEvent"]
     assert run.facts(POD, Bound)
@@ -697,14 +697,14 @@ def test_post_bind_is_called(machine):
     assert called == [("p", run.facts(POD, Bound)[0].node)]
 
 
-# Nobody knows whether it was bound
+# Unknown outcomes of bindings
 
 
-def test_an_unknown_outcome_turns_out_well(machine):
+def test_an_unknown_outcome_of_a_binding_that_succeeded(machine):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     assert run.lose(BindPod) == []
-    assert run.cached(POD) == "n1?"  # The room is not given away before that is known.
+    assert run.cached(POD) == "n1?"  # The capacity stays reserved until the outcome is known.
     assert run.scheduler.deadline == 0.0
     assert run.advance() == [LookUpPod(REF)]
     assert kinds(run.answer(LookUpPod, Done(on(POD, "n1")))) == ["EmitEvent"]
@@ -721,7 +721,7 @@ def test_an_unknown_outcome_turns_out_well(machine):
         pytest.param(make_pod("p", uid="new"), "the pod is gone", id="recreated"),
     ],
 )
-def test_an_unknown_outcome_turns_out_badly(machine, found, reason):
+def test_an_unknown_outcome_of_a_binding_that_failed(machine, found, reason):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     run.lose(BindPod)
@@ -733,7 +733,7 @@ def test_an_unknown_outcome_turns_out_badly(machine, found, reason):
     assert (run.cached(POD), run.where(POD), run.requested("n1")) == (None, "backoff", 0)
 
 
-def test_an_unknown_outcome_and_another_was_faster(machine):
+def test_an_unknown_outcome_and_another_scheduler_bound_the_pod(machine):
     run = machine(nodes=["n1", "n2"])
     run.schedule(POD)
     asked = run.cached(POD).rstrip("?")
@@ -745,7 +745,7 @@ def test_an_unknown_outcome_and_another_was_faster(machine):
     assert (run.requested(asked), run.requested(elsewhere)) == (0, 1000)
 
 
-def test_an_unknown_outcome_that_the_watch_cleared_up(machine):
+def test_an_unknown_outcome_is_resolved_by_the_watch(machine):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     run.lose(BindPod)
@@ -774,7 +774,7 @@ def test_a_look_up_that_fails_is_tried_again(machine, outcome):
 @pytest.mark.parametrize("moment", ["before the answer", "before the look-up", "meanwhile"])
 @pytest.mark.parametrize("how", ["terminating", "deleted"])
 def test_an_unknown_outcome_of_a_pod_that_is_deleted(machine, how, moment):
-    """What was reserved for it is given back, whatever comes first."""
+    """Unreserve runs, whatever comes first."""
     undone = []
     keeper = make("Keeper", reserve=SUCCESS, unreserve=lambda *_: undone.append("Keeper"))
     run = machine(keeper, nodes=["n1"])
@@ -811,7 +811,7 @@ def test_a_look_up_that_fails_after_the_pod_was_deleted(machine):
     assert (undone, len(run.scheduler.bindings)) == (["Keeper"], 0)
 
 
-# Nobody confirms
+# Bindings that are not confirmed
 
 
 def test_a_binding_that_is_never_confirmed_is_looked_up(machine):
@@ -821,12 +821,12 @@ def test_a_binding_that_is_never_confirmed_is_looked_up(machine):
     assert run.scheduler.deadline == 30.0
     assert run.advance(29.0) == []
     assert run.advance(1.0) == [LookUpPod(REF)]
-    assert run.scheduler.deadline is None  # It is under way.
+    assert run.scheduler.deadline is None  # The lookup is in progress.
     assert run.answer(LookUpPod, Done(on(POD, "n1"))) == []
     assert (run.cached(POD), run.scheduler.deadline) == ("n1", None)
 
 
-def test_a_binding_that_is_not_there_expires_and_the_pod_is_tried_again(machine):
+def test_a_missing_binding_expires_and_the_pod_is_retried(machine):
     run = machine(Full, nodes=["n1"])
     run.schedule(OTHER)
     run.schedule(POD)
@@ -858,7 +858,7 @@ def test_outcomes_of_requests_without_consequence_are_ignored(machine):
     assert run._collect(run.scheduler.complete(999, Failed("what?"), 0.0)) == []
 
 
-# Meanwhile
+# Changes during an attempt
 
 
 @pytest.mark.parametrize(
@@ -871,7 +871,7 @@ def test_outcomes_of_requests_without_consequence_are_ignored(machine):
         pytest.param(lambda run: run.confirm(POD, "n9"), id="bound elsewhere"),
     ],
 )
-def test_56_nothing_is_put_back_or_reported(machine, meanwhile):
+def test_56_a_pod_that_changed_meanwhile_is_neither_requeued_nor_reported(machine, meanwhile):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     meanwhile(run)
@@ -881,7 +881,7 @@ def test_56_nothing_is_put_back_or_reported(machine, meanwhile):
     assert run.scheduler.queue.counts()["in_flight"] == 0
 
 
-def test_a_recreated_pod_is_tried_in_its_own_right(machine):
+def test_a_recreated_pod_gets_its_own_attempt(machine):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     new = make_pod("p", uid="new")
@@ -892,7 +892,7 @@ def test_a_recreated_pod_is_tried_in_its_own_right(machine):
     assert run.cached(new) == "n1?"
 
 
-def test_a_failed_pod_comes_back_as_the_world_has_it_now(machine):
+def test_a_failed_pod_is_requeued_in_its_observed_version(machine):
     run = machine(nodes=["n1"])
     run.schedule(POD)
     newer = replace(POD, metadata=replace(POD.metadata, labels={"a": "b"}))
@@ -902,7 +902,7 @@ def test_a_failed_pod_comes_back_as_the_world_has_it_now(machine):
 
 
 def test_pods_to_activate(machine):
-    """A plugin may ask for other pods to be tried again once this one is through."""
+    """A plugin may activate other pods after this one is scheduled."""
     hidden = {ClusterEvent.UPDATE_POD_LABEL: lambda *_: Hint.QUEUE_SKIP}
 
     def stash(state, pod, node):
@@ -946,15 +946,15 @@ def test_pods_to_activate_after_the_binding(machine):
     assert run.where(OTHER) == "active"
 
 
-# Trouble at start-up
+# Errors at startup
 
 
-def test_a_plugin_that_cannot_work_is_refused_at_start_up(machine):
+def test_an_invalid_plugin_is_refused_at_startup(machine):
     with pytest.raises(ConfigError, match="it has no method of any extension point"):
         machine(make("Idle"))
 
 
-# The same every time
+# Determinism
 
 
 class Fickle:
@@ -976,7 +976,7 @@ class Fickle:
 
 
 def life(run, steps=range(60)):
-    """A life with everything in it, decided by the step alone."""
+    """A run that uses all operations; each step depends on its number only."""
     for step in steps:
         pod = make_pod(f"p{step}", requests={"cpu": "100m"}, priority=step % 3)
         run.now += 0.5
@@ -1006,7 +1006,7 @@ def test_the_same_seed_gives_the_same_journal(machine):
     assert first != other
 
 
-def test_everything_pickles_and_goes_on_as_if_nothing_had_happened(machine):
+def test_a_pickled_scheduler_continues_like_the_original(machine):
     run = machine(Fickle, nodes=nodes(), seed=3)
     life(run, range(30))
     fork = pickle.loads(pickle.dumps(run))
@@ -1021,7 +1021,7 @@ def ordinary_life(scheduler, rng, steps):
         now = float(step)
         scheduler.observe(Updated(strategies.random_node(rng, f"n{rng.randrange(6)}")), now)
         pod = strategies.random_pod(rng, f"p{step}")
-        if step % 2:  # Random pods are hard to please.
+        if step % 2:  # Random pods rarely fit.
             pod = make_pod(f"p{step}", labels=pod.labels, tolerations=pod.spec.tolerations)
         scheduler.observe(Added(pod), now)
         for effect in [*scheduler.schedule_one(now), *scheduler.advance(now)]:
@@ -1031,7 +1031,7 @@ def ordinary_life(scheduler, rng, steps):
         scheduler.check_invariants()
 
 
-def test_our_own_plugins_pickle_with_all_they_keep():
+def test_built_in_plugins_pickle_with_their_caches():
     scheduler, rng = Scheduler(seed=5), Random(5)
     ordinary_life(scheduler, rng, range(40))
     fork, same_dice = pickle.loads(pickle.dumps((scheduler, rng)))
