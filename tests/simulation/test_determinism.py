@@ -32,11 +32,11 @@ def record(sim: Simulation) -> str:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_same_seed_same_story(seed):
+def test_the_same_seed_gives_the_same_run(seed):
     assert record(storm.run(seed)) == record(storm.run(seed))
 
 
-def test_another_seed_another_story():
+def test_another_seed_gives_another_run():
     assert record(storm.run(1)) != record(storm.run(2))
 
 

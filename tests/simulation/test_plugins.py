@@ -59,7 +59,7 @@ class Pairs:
 
 
 class Announces:
-    """Has something to do for every pod before it is bound."""
+    """Makes a request for every pod before it is bound."""
 
     name = "Announces"
 
@@ -80,7 +80,7 @@ def test_pods_that_wait_for_each_other(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_something_to_do_before_a_bind(seed):
+def test_requests_before_a_binding(seed):
     sim = storm.run(seed, with_plugins("Ledger", "Announces"))
     assert complaints(sim) == []
     for fact in sim.journal:

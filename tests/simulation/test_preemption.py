@@ -1,4 +1,4 @@
-"""More important pods take the place of others, in virtual time."""
+"""Preemption in virtual time."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def full(names="ab", per_node=4, **fields):
     return [*(node(name) for name in names), *pods]
 
 
-def test_victims_take_their_grace_time():
+def test_victims_terminate_after_their_grace_period():
     sim = Simulation([*full("a"), pod("high", "3", 1000)], check=True)
     sim.run(until=4.9)
     assert sim.placements["default/high"] is None
@@ -57,7 +57,7 @@ def test_evictions_name_the_victim_and_the_preemptor():
     assert evicted == ["low-a-2", "low-a-3"]
 
 
-def test_a_marked_victim_shows_why_it_leaves():
+def test_a_victims_condition_shows_the_reason():
     sim = Simulation([*full("a"), pod("high", "1", 1000)], check=True)
     sim.run(until=1)
     conditions = sim.read("Pod", "default", "low-a-3")["status"]["conditions"]
@@ -95,7 +95,7 @@ def test_a_pod_of_higher_priority_takes_the_nominated_node():
     assert "nominatedNodeName" not in sim.read("Pod", "default", "high")["status"]
 
 
-def test_the_pod_is_deleted_while_its_victims_leave():
+def test_the_pod_is_deleted_while_its_victims_terminate():
     sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
     sim.run(until=5)
     sim.delete("Pod", "default", "high")
@@ -113,7 +113,7 @@ def test_the_nominated_node_is_deleted():
     assert sim.placements["default/high"] == "b"
 
 
-def test_a_budget_is_spared_if_there_is_another_way():
+def test_a_node_without_budget_violations_is_preferred():
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -137,9 +137,9 @@ def test_a_budget_is_spared_if_there_is_another_way():
         pytest.param(Faults(patch_fails=1, until_seconds=4), id="nothing can be written"),
     ],
 )
-def test_what_fails_is_tried_again(faults):
+def test_failed_evictions_are_retried(faults):
     sim = Simulation([*full("ab"), pod("high", "4", 1000)], faults=faults, check=True)
     sim.run()
     assert sim.placements["default/high"] in ("a", "b")
-    # Nobody on the other node had to leave for it.
+    # No pod on the other node was evicted for it.
     assert len({each.node for each in sim.evictions}) == 1

@@ -23,7 +23,7 @@ FLUSHED_SECONDS = 700.0
 
 
 class PriorityCluster:
-    """A small cluster full of unimportant pods, and what happens to it."""
+    """A small cluster full of pods of low priority, and a random script of changes."""
 
     def __init__(self, seed):
         self.draw = Random(f"preemption {seed}")

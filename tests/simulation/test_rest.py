@@ -1,4 +1,4 @@
-"""When a simulation has nothing left to do, and how it gets there."""
+"""When a simulation ends because no work is left."""
 
 import pytest
 
@@ -49,21 +49,21 @@ def tries(sim: Simulation) -> int:
         pytest.param([small(), job("a", 1000), pod(gates=["g"])], 1, id="a gated pod does not"),
     ],
 )
-def test_where_time_ends(objects, ends_at):
+def test_the_time_at_which_a_run_ends(objects, ends_at):
     sim = Simulation(objects)
     sim.run()
     assert sim.now == ends_at
 
 
-def test_retries_that_lead_nowhere_are_given_up():
-    sim = Simulation([pod()])  # Without any node a pod is tried again and again, as after an error.
+def test_retries_that_cannot_succeed_end_the_run():
+    sim = Simulation([pod()])  # Without nodes a pod is retried as after an error.
     sim.run()
     assert sim.pending == {"default/web": "no nodes available to schedule pods"}
     assert 10 < sim.now < 30
     assert tries(sim) < 10
 
 
-def test_and_do_not_fill_the_time_up_to_the_end_of_a_job():
+def test_such_retries_do_not_fill_the_time_until_a_job_ends():
     sim = Simulation([job("a", 10_000_000), small(), pod()])
     sim.run(until=10)
     sim.delete("Node", "", "n1")  # Now the pod meets no nodes at all, and goes into back-off.
@@ -71,7 +71,7 @@ def test_and_do_not_fill_the_time_up_to_the_end_of_a_job():
     assert tries(sim) < 30
 
 
-def test_a_retry_that_may_succeed_by_luck_is_waited_for():
+def test_a_run_continues_for_a_retry_that_may_succeed_at_random():
     sim = Simulation([small(), pod()], faults=Faults(bind_fails=0.9), seed=4)
     sim.run()
     assert sim.placements == {"default/web": "n1"}
@@ -95,15 +95,15 @@ def test_until_is_a_time_that_is_reached():
     assert sim.read("Pod", "", "web")["status"]["phase"] == "Running"
 
 
-def test_until_lets_the_flush_of_leftovers_happen():
+def test_until_includes_the_flush_of_unschedulable_pods():
     sim = Simulation([small(), pod(cpu="9")])
     sim.run(until=1000)
     assert tries(sim) == 4  # At 0, and at each multiple of 30 s that is over five minutes later.
 
 
-def test_a_gap_in_the_hints_is_mended_by_the_retry_after_five_minutes():
-    # Nothing tells a pod without terms of its own that a new node is out of reach for a pod that
-    # wants to be alone: in Kubernetes, too, it rests until it is tried again by and by.
+def test_a_pod_without_a_matching_hint_is_retried_after_five_minutes():
+    # No hint requeues a pod without terms when a new node is infeasible for a pod with
+    # anti-affinity. As in Kubernetes, it stays unschedulable until the flush.
     loner = manifest(
         "loner", labels={"app": "loner"}, spec={"affinity": {"podAntiAffinity": ALONE}}
     )
@@ -119,7 +119,7 @@ def test_a_gap_in_the_hints_is_mended_by_the_retry_after_five_minutes():
     assert sim.now - before < 340
 
 
-def test_pods_that_rest_are_tried_once_more_after_a_relief_and_not_for_ever():
+def test_unschedulable_pods_are_retried_once_after_capacity_is_freed():
     sim = Simulation([small(), pod(cpu="9")])
     sim.run()
     assert (sim.now, tries(sim)) == (0, 1)
@@ -148,7 +148,7 @@ def manifest(name: str, *, labels, spec=None):
 
 
 class Grudge:
-    """Refuses at permit whatever it sees, and any change makes it think again."""
+    """Rejects every pod at permit, and registers for all events."""
 
     name = "Grudge"
 
@@ -156,7 +156,7 @@ class Grudge:
         return mp.unschedulable("never")
 
 
-def test_pods_that_wake_each_other_for_ever_do_not_stop_the_clock():
+def test_pods_that_requeue_each_other_do_not_stop_the_clock():
     plugins = {"multiPoint": {"enabled": [{"name": f"{__name__}:Grudge"}]}}
     config = CONFIG | {"profiles": [{"plugins": plugins}]}
     sim = Simulation([small(), pod("a"), pod("b")], config)

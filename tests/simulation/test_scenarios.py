@@ -35,7 +35,7 @@ def simulate(*objects, **options) -> Simulation:
     return sim
 
 
-# Where pods go
+# Placements
 
 
 def test_ordinary_dicts_in_placements_out():
@@ -53,30 +53,30 @@ def test_ordinary_dicts_in_placements_out():
     assert sim.pending == {"default/web-1": "0/1 nodes are available: 1 Insufficient cpu."}
 
 
-def test_pods_are_taken_in_the_order_in_which_they_came():
+def test_pods_are_scheduled_in_order_of_arrival():
     sim = simulate(node(cpu="2"), *[pod(name) for name in ("c", "a", "b")])
     assert [key for key, where in sim.placements.items() if where] == ["default/c", "default/a"]
 
 
-def test_priority_goes_first():
+def test_pods_of_higher_priority_are_scheduled_first():
     classes = PriorityClass(metadata=ObjectMeta(name="high"), value=100)
     late = pod("late", priority_class_name="high")
     sim = simulate(node(cpu="1"), classes, pod("early"), late)
     assert sim.placements == {"default/early": None, "default/late": "n1"}
 
 
-def test_what_is_bound_from_the_start_takes_room_and_is_listed():
+def test_pods_that_are_bound_at_the_start_use_capacity_and_are_listed():
     sim = simulate(node(cpu="2"), pod("old", node="n1"), pod("a"), pod("b"))
     assert sim.placements == {"default/old": "n1", "default/a": "n1", "default/b": None}
 
 
-def test_a_running_twin_does_not_tell_a_waiting_pod_where_to_go():
-    # Pods of one template share what is remembered about it; where one of them runs is not part.
+def test_a_running_pod_of_the_same_template_does_not_affect_the_choice():
+    # Pods of one template share cached results; the node of one of them is no part of these.
     sim = simulate(node("full", cpu="1"), node("free"), pod("a", node="full"), pod("b"))
     assert sim.placements["default/b"] == "free"
 
 
-# Why pods wait
+# Pending pods
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_pod_of_another_scheduler_is_ignored():
     assert sim.pending == {"default/web": 'no profile for scheduler "other"'}
 
 
-def test_before_anything_was_tried():
+def test_pending_before_the_first_attempt():
     assert Simulation([node(), pod()]).pending == {"default/web": "not tried yet"}
 
 
@@ -117,7 +117,7 @@ def test_operators_can_read_it():
     ]
 
 
-# What wakes them
+# Requeueing
 
 
 def test_a_deleted_pod_makes_room_once_it_has_ended():
@@ -145,7 +145,7 @@ def test_the_first_node_gets_the_pods_that_found_no_node():
     assert sim.placements == {"default/web": "n1"}
 
 
-def test_a_node_that_grows_or_opens():
+def test_a_node_with_more_capacity_or_without_a_cordon_gets_waiting_pods():
     sim = simulate(node(cpu="500m"), node("n2", unschedulable=True), pod("a", cpu="2"))
     sim.update(node("n2", unschedulable=False))
     sim.run()
@@ -174,7 +174,7 @@ def test_a_pod_that_ends_makes_room():
     assert sim.now == 62  # The job starts at 1 and ends at 61, when the next one gets its room.
 
 
-def test_a_namesake_is_another_pod():
+def test_a_recreated_pod_of_the_same_name_is_another_pod():
     sim = simulate(node(), pod())
     sim.delete("Pod", "default", "web")
     sim.run()
@@ -183,14 +183,14 @@ def test_a_namesake_is_another_pod():
     assert sim.pending == {"default/web": "0/1 nodes are available: 1 Insufficient cpu."}
 
 
-def test_the_pods_of_a_removed_node_are_gone_after_a_while():
+def test_the_pods_of_a_removed_node_are_deleted_later():
     sim = simulate(node(), pod())
     sim.delete("Node", "", "n1")
     sim.run()
     assert sim.placements == {}
 
 
-def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
+def test_a_pod_of_higher_priority_preempts_one_of_lower_priority():
     important = PriorityClass(metadata=ObjectMeta(name="high"), value=100)
     sim = Simulation([node(cpu="1"), important, pod("low", termination_grace_period_seconds=5)])
     sim.run()
@@ -200,7 +200,7 @@ def test_a_more_important_pod_takes_the_place_of_a_lesser_one():
     assert sim.read("Pod", "", "high")["status"]["nominatedNodeName"] == "n1"
     sim.run()
     assert sim.placements == {"default/high": "n1"}
-    assert sim.now == 7  # Asked to leave at 1, low ended at 6; high took a second to start.
+    assert sim.now == 7  # low was evicted at 1 and ended at 6; high took a second to start.
 
 
 # FaultPlan
@@ -227,7 +227,7 @@ def test_a_restart_half_way_loses_nothing():
     sim = simulate(node("n1"), node("n2"), *pods, faults=faults)
     assert all(sim.placements.values())
     decided = sum(isinstance(fact, Decided) for fact in sim.journal)
-    assert decided < 20  # The last scheduler did not begin from the beginning.
+    assert decided < 20  # The last scheduler did not start over.
 
 
 def test_two_leaders_bind_every_pod_once():
@@ -239,7 +239,7 @@ def test_two_leaders_bind_every_pod_once():
     assert all(sim.placements.values())
 
 
-def test_a_lost_watch_is_made_good_by_a_listing():
+def test_a_list_recovers_from_a_lost_watch():
     faults = Faults(watch_lost=0.5, relist_seconds=3, until_seconds=20)
     sim = Simulation([node(cpu="1"), pod("a")], PLAIN, faults=faults, check=True)
     sim.run()
@@ -248,10 +248,10 @@ def test_a_lost_watch_is_made_good_by_a_listing():
     assert all(sim.placements.values())
 
 
-# The thing itself
+# The Simulation object
 
 
-def test_a_copy_goes_on_like_the_original():
+def test_a_copy_continues_like_the_original():
     sim = simulate(node(), pod("a"), pod("b"), pod("c"))
     copy = pickle.loads(pickle.dumps(sim))
     for each in (sim, copy):
@@ -285,11 +285,11 @@ def test_read_gives_what_update_takes():
         pytest.param(lambda s: s.delete("Car", "", "x"), InputError, 'kind "Car"', id="no kind"),
     ],
 )
-def test_mistakes_of_the_caller(act, error, text):
+def test_invalid_calls_are_errors(act, error, text):
     with pytest.raises(error, match=text):
         act(simulate(node(), pod()))
 
 
-def test_a_configuration_that_does_not_hold():
+def test_an_invalid_configuration_is_an_error():
     with pytest.raises(ConfigError, match="percentageOfNodesToScore"):
         Simulation([], PLAIN | {"percentageOfNodesToScore": 140})

@@ -1,4 +1,4 @@
-"""Volumes that are few: pods wait for them, take them from others, and get them when free."""
+"""Limited volumes: pods wait for them, preempt their users, and get them when free."""
 
 import pytest
 from tests.storage_manifests import DRIVER, claimed, csi_node
@@ -56,17 +56,17 @@ def bound(name, mode="ReadWriteOnce"):
     return [claim, volume]
 
 
-def test_a_claim_for_one_pod_is_taken_from_a_lesser_one():
+def test_a_read_write_once_pod_claim_is_preempted_by_higher_priority():
     objects = [node("a"), node("b"), *bound("data", "ReadWriteOncePod")]
     low, high = pod("low", "data", on="a"), pod("high", "data", priority=100)
     sim = Simulation([*objects, low, high], check=True)
     sim.run()
-    # Only on its user's node does its leaving help.
+    # Eviction of its user helps only on the user's node.
     assert [(e.pod, e.by, e.node) for e in sim.evictions] == [("default/low", "default/high", "a")]
     assert sim.placements == {"default/high": "a"}
 
 
-def test_a_claim_for_one_pod_is_waited_for_by_its_equals():
+def test_a_pod_of_equal_priority_waits_for_a_read_write_once_pod_claim():
     objects = [node("a"), *bound("data", "ReadWriteOncePod")]
     sim = Simulation([*objects, pod("one", "data", on="a"), pod("two", "data")], check=True)
     sim.run()
@@ -76,7 +76,7 @@ def test_a_claim_for_one_pod_is_waited_for_by_its_equals():
     assert sim.placements["default/two"] == "a"
 
 
-def test_a_disk_is_taken_from_a_lesser_pod():
+def test_a_disk_is_preempted_from_a_pod_of_lower_priority():
     low, high = pod("low", disk("d"), on="a"), pod("high", disk("d"), priority=100)
     sim = Simulation([node("a"), low, high], check=True)
     sim.run()
@@ -114,7 +114,7 @@ def test_room_for_a_volume_is_made(cure):
 
 
 def test_pods_of_one_template_are_distinguished_by_their_claims():
-    """What was found out for a pod with one claim does not count for its equal with another."""
+    """Results for a pod with one claim are not reused for a pod with another claim."""
     once = [*bound("kept", "ReadWriteOncePod"), *bound("yielded", "ReadWriteOncePod")]
     users = [pod("king", "kept", on="a", priority=1000), pod("low", "yielded", on="a")]
     equals = [pod("first", "kept", priority=100), pod("second", "yielded", priority=100)]

@@ -73,10 +73,10 @@ def assumed(sim):
     return list(sim._replicas.leader.scheduler.cluster.assumed)
 
 
-# How it should be
+# Without failures
 
 
-def test_a_disk_that_is_there():
+def test_an_existing_disk_is_bound():
     sim = simulate(LOCAL, disk("far", "c"), disk("near", "b"), claim("data", "local"))
     sim.create([pod("p", claimed("data"))])
     sim.run()
@@ -95,7 +95,7 @@ def test_two_pods_do_not_get_one_disk():
     assert sorted(sim.placements.values()) == ["a", "b"]
 
 
-def test_a_disk_is_made_where_the_pod_goes():
+def test_a_disk_is_provisioned_on_the_selected_node():
     zones = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
     sim = simulate(storage_class("made", allowedTopologies=zones), claim("data", "made"))
     sim.create([pod("p", claimed("data"))])
@@ -106,7 +106,7 @@ def test_a_disk_is_made_where_the_pod_goes():
     assert 2.0 < sim.now < 10.0
 
 
-def test_a_claim_that_need_not_wait_has_its_disk_before_any_pod():
+def test_an_immediate_claim_is_bound_before_any_pod():
     sim = simulate(storage_class("now", mode="Immediate"), claim("data", "now"))
     sim.run()
     assert claim_of(sim)["status"]["phase"] == "Bound"
@@ -115,7 +115,7 @@ def test_a_claim_that_need_not_wait_has_its_disk_before_any_pod():
     assert sim.pending == {}
 
 
-def test_a_claim_that_is_made_for_a_pod_goes_with_it():
+def test_an_ephemeral_volumes_claim_is_deleted_with_its_pod():
     template = {"volumeClaimTemplate": {"spec": claim_spec("made")}}
     sim = simulate(MADE, pod("p", {"name": "scratch", "ephemeral": template}))
     sim.run()
@@ -136,10 +136,10 @@ def test_a_disk_by_hand_is_not_given_to_the_next_claim():
     assert sim.read("PersistentVolume", "", "one")["status"]["phase"] == "Released"
 
 
-# How it may go wrong
+# With failures
 
 
-def test_a_disk_that_cannot_be_made():
+def test_a_disk_that_cannot_be_provisioned():
     faults = Faults(provision_fails=1.0, until_seconds=20)
     sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run(until=5)
@@ -149,7 +149,7 @@ def test_a_disk_that_cannot_be_made():
     assert (assumed(sim), sim.pending) == ([], {})
 
 
-def test_a_disk_that_is_never_made():
+def test_a_disk_that_is_never_provisioned():
     faults = Faults(provision_hangs=1.0)
     sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run(until=599)
@@ -159,7 +159,7 @@ def test_a_disk_that_is_never_made():
     late = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
     assert notes(sim) == [late]
     assert assumed(sim) == []
-    # The claim is pinned, so the pod is tried again, and waits again, where it was.
+    # The claim has a selected node, so the pod is retried and waits on the same node.
     sim.run(until=620)
     assert sim._replicas.leader.scheduler.cache.is_assumed(
         sim.read("Pod", "", "p")["metadata"]["uid"]
@@ -168,7 +168,7 @@ def test_a_disk_that_is_never_made():
     assert "default/p" in sim.pending
 
 
-def test_a_disk_that_is_made_late():
+def test_a_disk_that_is_provisioned_late():
     faults = Faults(provision_hangs=1.0, until_seconds=700)
     sim = simulate(MADE, claim("data", "made"), pod("p", claimed("data")), faults=faults)
     sim.run()
