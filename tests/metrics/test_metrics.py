@@ -23,7 +23,7 @@ HUGE = make_pod("huge", uid="huge", requests={"cpu": "99"})
 
 
 class Ticking:
-    """A clock that goes on by a millisecond whenever it is looked at."""
+    """A clock that advances by a millisecond on every reading."""
 
     def __init__(self):
         self.now = 0.0
@@ -110,7 +110,7 @@ def test_a_pod_that_is_scheduled():
     assert got["scheduler_preemption_attempts_total",] == 0
 
 
-def test_a_pod_that_fits_nowhere():
+def test_a_pod_without_a_feasible_node():
     got = Measured().schedule(HUGE).values
     assert got["scheduler_schedule_attempts_total", DEFAULT, "unschedulable"] == 1
     assert got["scheduler_scheduling_attempt_duration_seconds_count", DEFAULT, "unschedulable"] == 1
@@ -183,13 +183,13 @@ def test_every_point_is_timed(point):
     assert got[name, point, DEFAULT, "Success"] == 1
 
 
-def test_a_point_without_plugins_is_not():
+def test_a_point_without_plugins_is_not_timed():
     got = Measured().schedule(POD).values
     name = "scheduler_framework_extension_point_duration_seconds_count"
     assert (name, "PostBind", DEFAULT, "Success") not in got
 
 
-def test_a_refusal_shows_in_the_status_of_its_point():
+def test_a_rejection_is_the_status_label_of_its_point():
     got = Measured().schedule(HUGE).values
     name = "scheduler_framework_extension_point_duration_seconds_count"
     assert got[name, "Filter", DEFAULT, "Unschedulable"] == 1
@@ -227,7 +227,7 @@ def test_measuring_changes_no_decision():
     assert list(measured.meter.journal.lines()) == list(plain.scheduler.journal.lines())
 
 
-def test_nothing_is_remembered_of_pods_that_are_done_with():
+def test_finished_pods_leave_no_state():
     made = Measured().schedule(POD, HUGE)
     bound_elsewhere = make_pod("huge", uid="huge", requests={"cpu": "99"}, node="n1")
     assert len(made.meter.tracks) == 1
@@ -268,7 +268,7 @@ def test_calls_of_the_core():
     assert made.values["moorage_core_duration_seconds_count", "observe"] == 0
 
 
-def test_who_leads():
+def test_leader_election():
     made = Measured()
     made.meter.election = lambda: ("kube-scheduler", True)
     assert made.values["leader_election_master_status", "kube-scheduler"] == 1

@@ -32,9 +32,13 @@ def selects(selector, labels):
     return mp.selectors.compile_label_selector(selector).matches(labels)
 
 
-def placed(world, pods):
+def placed(random_cluster, pods):
     """The pods that are on a node, each with it; those whose node is gone are not seen."""
-    return [(pod, world.nodes[pod.node_name]) for pod in pods if pod.node_name in world.nodes]
+    return [
+        (pod, random_cluster.nodes[pod.node_name])
+        for pod in pods
+        if pod.node_name in random_cluster.nodes
+    ]
 
 
 # InterPodAffinity, naively
@@ -61,10 +65,14 @@ def speaks_of(owner, term, pod, namespace_labels, *, names=()):
 class NaiveAffinity:
     """What InterPodAffinity has to say of a pod."""
 
-    def __init__(self, world, pod, pods, *, hard_weight=1, ignores_others=False):
-        self.world, self.pod, self.placed = world, pod, placed(world, pods)
+    def __init__(self, random_cluster, pod, pods, *, hard_weight=1, ignores_others=False):
+        self.random_cluster, self.pod, self.placed = (
+            random_cluster,
+            pod,
+            placed(random_cluster, pods),
+        )
         self.hard_weight, self.ignores_others = hard_weight, ignores_others
-        found = world.namespaces.get(pod.namespace)
+        found = random_cluster.namespaces.get(pod.namespace)
         self.namespace_labels = found.labels if found else {}
         self.affinity = stated(pod, "pod_affinity", "required")
         self.anti = stated(pod, "pod_anti_affinity", "required")
@@ -74,7 +82,7 @@ class NaiveAffinity:
         """Whether a term of the incoming pod speaks of another pod."""
         names = []
         if term.namespace_selector is not None and term.namespace_selector != mp.LabelSelector():
-            spaces = self.world.namespaces.values()
+            spaces = self.random_cluster.namespaces.values()
             names = [each.name for each in spaces if selects(term.namespace_selector, each.labels)]
         return speaks_of(self.pod, term, other, {}, names=names)
 
@@ -160,8 +168,12 @@ def at(term, node):
 class NaiveSpread:
     """What PodTopologySpread has to say of a pod."""
 
-    def __init__(self, world, pod, pods, defaults=None):
-        self.world, self.pod, self.placed = world, pod, placed(world, pods)
+    def __init__(self, random_cluster, pod, pods, defaults=None):
+        self.random_cluster, self.pod, self.placed = (
+            random_cluster,
+            pod,
+            placed(random_cluster, pods),
+        )
         self.system = defaults is None
         self.defaults = defaults
         self.hard = self.constraints("DoNotSchedule")
@@ -169,7 +181,7 @@ class NaiveSpread:
         self.domains = [Counter() for _ in self.hard]
         self.eligible = [set() for _ in self.hard]
         for i, (constraint, selector) in enumerate(self.hard):
-            for node in world.nodes.values():
+            for node in random_cluster.nodes.values():
                 if self.has_all(node, self.hard) and self.includes(constraint, node):
                     value = node.labels[constraint.topology_key]
                     self.eligible[i].add(value)
@@ -199,7 +211,7 @@ class NaiveSpread:
         )
 
     def default_selector(self):
-        labels, cluster = {}, self.world.cluster
+        labels, cluster = {}, self.random_cluster.cluster
         for service in cluster.all(mp.Service):
             chosen = service.spec.selector
             if service.namespace != self.pod.namespace or chosen is None:
@@ -301,7 +313,7 @@ class NaiveSpread:
             return self.on_node(node, selector)
         return sum(
             self.on_node(each, selector)
-            for each in self.world.nodes.values()
+            for each in self.random_cluster.nodes.values()
             if each.labels.get(key, "") == node.labels[key]
             and (not require_all or self.has_all(each, self.soft))
             and self.includes(constraint, each)
@@ -324,88 +336,90 @@ def reason(status):
     return status.message
 
 
-def check_filter(plugin, world, pod, state, naive):
+def check_filter(plugin, random_cluster, pod, state, naive):
     """Both forms of the filter say what the naive one says, node by node."""
-    rows = [world.table.row_of[name] for name in world.nodes]
-    verdicts = plugin.filter_all(state, pod, world.table)
-    some = world.table.slice(verdicts.codes.argsort()[: len(rows)])
+    rows = [random_cluster.table.row_of[name] for name in random_cluster.nodes]
+    verdicts = plugin.filter_all(state, pod, random_cluster.table)
+    some = random_cluster.table.slice(verdicts.codes.argsort()[: len(rows)])
     sliced = plugin.filter_all(state, pod, some)
     assert sliced.codes.tolist() == verdicts.codes[some.rows].tolist()
-    for name, row in zip(world.nodes, rows, strict=True):
-        one = plugin.filter(state, pod, world.table.info(row))
+    for name, row in zip(random_cluster.nodes, rows, strict=True):
+        one = plugin.filter(state, pod, random_cluster.table.info(row))
         code = int(verdicts.codes[row])
         together = verdicts.status_of(code) if code else mp.SUCCESS
         assert one == together
-        assert reason(one) == naive.filter(world.nodes[name])
+        assert reason(one) == naive.filter(random_cluster.nodes[name])
 
 
-def what_if(world, rng, state):
+def what_if(random_cluster, rng, state):
     """A copy of state and node, with pods to be added to it or taken away."""
-    row = world.table.row_of[rng.choice(list(world.nodes))]
-    node = world.table.info(row).copy()
+    row = random_cluster.table.row_of[rng.choice(list(random_cluster.nodes))]
+    node = random_cluster.table.info(row).copy()
     there = list(node.placed().values())
     gone = rng.sample(there, rng.randrange(len(there) + 1))
-    coming = [world.random_pod(node=node.name) for _ in range(rng.randrange(3))]
+    coming = [random_cluster.random_pod(node=node.name) for _ in range(rng.randrange(3))]
     return state.clone(), node, gone, [mp.Placed(pod, Usage.of(pod)) for pod in coming]
 
 
-def check_affinity(world, rng, pod, pods):
+def check_affinity(random_cluster, rng, pod, pods):
     plugin = InterPodAffinity(
         hard_pod_affinity_weight=(hard_weight := rng.choice((0, 1, 7))),
         ignore_preferred_terms_of_existing_pods=(ignores := rng.choice((False, False, True))),
     )
-    naive = NaiveAffinity(world, pod, pods, hard_weight=hard_weight, ignores_others=ignores)
-    state = world.state(pod)
+    naive = NaiveAffinity(
+        random_cluster, pod, pods, hard_weight=hard_weight, ignores_others=ignores
+    )
+    state = random_cluster.state(pod)
     assert plugin.pre_filter(state, pod).is_skip == naive.skips_filter
     if not naive.skips_filter:
-        check_filter(plugin, world, pod, state, naive)
-        copy, node, gone, coming = what_if(world, rng, state)
+        check_filter(plugin, random_cluster, pod, state, naive)
+        copy, node, gone, coming = what_if(random_cluster, rng, state)
         for each in gone:
             plugin.remove_pod(copy, pod, each, node)
         for each in coming:
             plugin.add_pod(copy, pod, each, node)
         left = [each for each in pods if each.uid not in {p.pod.uid for p in gone}]
         after = [*left, *(each.pod for each in coming)]
-        check_filter(plugin, world, pod, copy, NaiveAffinity(world, pod, after))
-        check_filter(plugin, world, pod, state, naive)
-    check_affinity_scores(plugin, world, rng, pod, state, naive)
+        check_filter(plugin, random_cluster, pod, copy, NaiveAffinity(random_cluster, pod, after))
+        check_filter(plugin, random_cluster, pod, state, naive)
+    check_affinity_scores(plugin, random_cluster, rng, pod, state, naive)
 
 
-def check_affinity_scores(plugin, world, rng, pod, state, naive):
+def check_affinity_scores(plugin, random_cluster, rng, pod, state, naive):
     points = naive.points()
-    feasible, nodes = some_nodes(world, rng)
+    feasible, nodes = some_nodes(random_cluster, rng)
     assert plugin.pre_score(state, pod, feasible).is_skip == (points is None)
     if points is not None:
         raw = [naive.score(points, node) for node in nodes]
-        check_scores(plugin, world, pod, state, nodes, raw, naive.normalized(raw))
+        check_scores(plugin, random_cluster, pod, state, nodes, raw, naive.normalized(raw))
 
 
-def check_spread(world, rng, pod, pods):
-    defaults = rng.choice((None, None, [], [world.random_constraint() for _ in range(3)]))
+def check_spread(random_cluster, rng, pod, pods):
+    defaults = rng.choice((None, None, [], [random_cluster.random_constraint() for _ in range(3)]))
     if defaults:
         defaults = [mp.TopologySpreadConstraint(**as_default(each)) for each in defaults]
     settings = {} if defaults is None else {"defaulting_type": "List"}
     plugin = PodTopologySpread(default_constraints=defaults or (), **settings)
-    naive = NaiveSpread(world, pod, pods, defaults)
-    state = world.state(pod)
+    naive = NaiveSpread(random_cluster, pod, pods, defaults)
+    state = random_cluster.state(pod)
     assert plugin.pre_filter(state, pod).is_skip == (not naive.hard)
     if naive.hard:
-        check_filter(plugin, world, pod, state, naive)
-        copy, node, gone, coming = what_if(world, rng, state)
-        after = NaiveSpread(world, pod, pods, defaults)
+        check_filter(plugin, random_cluster, pod, state, naive)
+        copy, node, gone, coming = what_if(random_cluster, rng, state)
+        after = NaiveSpread(random_cluster, pod, pods, defaults)
         for each in gone:
             plugin.remove_pod(copy, pod, each, node)
             after.change(each.pod, node.node, -1)
         for each in coming:
             plugin.add_pod(copy, pod, each, node)
             after.change(each.pod, node.node, 1)
-        check_filter(plugin, world, pod, copy, after)
-        check_filter(plugin, world, pod, state, naive)
-    feasible, nodes = some_nodes(world, rng)
+        check_filter(plugin, random_cluster, pod, copy, after)
+        check_filter(plugin, random_cluster, pod, state, naive)
+    feasible, nodes = some_nodes(random_cluster, rng)
     assert plugin.pre_score(state, pod, feasible).is_skip == (not naive.soft)
     if naive.soft:
         raw, scores = zip(*naive.score_all(nodes), strict=True)
-        check_scores(plugin, world, pod, state, nodes, list(raw), list(scores))
+        check_scores(plugin, random_cluster, pod, state, nodes, list(raw), list(scores))
 
 
 def as_default(constraint):
@@ -414,21 +428,23 @@ def as_default(constraint):
     return {name: getattr(constraint, name) for name in (*fields, *policies)}
 
 
-def some_nodes(world, rng):
-    nodes = rng.sample(list(world.nodes.values()), rng.randrange(1, len(world.nodes) + 1))
-    feasible = world.table.active_rows.copy()
+def some_nodes(random_cluster, rng):
+    nodes = rng.sample(
+        list(random_cluster.nodes.values()), rng.randrange(1, len(random_cluster.nodes) + 1)
+    )
+    feasible = random_cluster.table.active_rows.copy()
     feasible[:] = False
-    feasible[[world.table.row_of[node.name] for node in nodes]] = True
+    feasible[[random_cluster.table.row_of[node.name] for node in nodes]] = True
     return feasible, nodes
 
 
-def check_scores(plugin, world, pod, state, nodes, raw, normalized):
+def check_scores(plugin, random_cluster, pod, state, nodes, raw, normalized):
     """Both forms of the score, and the normalizer in both of its ways."""
-    rows = [world.table.row_of[node.name] for node in nodes]
-    together = plugin.score_all(state, pod, world.table)[rows]
+    rows = [random_cluster.table.row_of[node.name] for node in nodes]
+    together = plugin.score_all(state, pod, random_cluster.table)[rows]
     assert together.tolist() == raw
-    assert [plugin.score(state, pod, world.table.info(row)) for row in rows] == raw
-    sliced = world.table.slice(np.array(rows, dtype=np.intp))
+    assert [plugin.score(state, pod, random_cluster.table.info(row)) for row in rows] == raw
+    sliced = random_cluster.table.slice(np.array(rows, dtype=np.intp))
     assert plugin.score_all(state, pod, sliced).tolist() == raw
     summary = plugin.normalizer.summarize(together)
     assert plugin.normalizer.apply(together, summary).tolist() == normalized
@@ -459,27 +475,32 @@ def test_views_that_are_dropped_do_not_matter(seed, steps):
 
 def run(seed, steps, check):
     rng = Random(seed)
-    world = RandomCluster(rng)
+    random_cluster = RandomCluster(rng)
     # The same few pods come back, so that what is kept with their templates has to keep up.
-    waiting = [world.incoming() for _ in range(3)]
+    waiting = [random_cluster.incoming() for _ in range(3)]
     for _ in range(steps):
-        world.step()
-        if world.nodes:
-            check(world, rng, rng.choice((*waiting, world.incoming())), list(world.pods.values()))
+        random_cluster.step()
+        if random_cluster.nodes:
+            check(
+                random_cluster,
+                rng,
+                rng.choice((*waiting, random_cluster.incoming())),
+                list(random_cluster.pods.values()),
+            )
 
 
 @given(SEEDS)
 @settings(max_examples=settings.default.max_examples // 4)
 def test_terms_that_do_not_parse_are_no_terms(seed):
     rng = Random(seed)
-    world = RandomCluster(rng, broken=True)
+    random_cluster = RandomCluster(rng, broken=True)
     for _ in range(40):
-        world.step()
-    pod = world.incoming()
-    if world.nodes:
-        state = world.state(pod)
+        random_cluster.step()
+    pod = random_cluster.incoming()
+    if random_cluster.nodes:
+        state = random_cluster.state(pod)
         found = InterPodAffinity().pre_filter(state, pod)
         if found.code is mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             assert "Invalid value" in found.message
         else:
-            check_affinity(world, rng, pod, list(world.pods.values()))
+            check_affinity(random_cluster, rng, pod, list(random_cluster.pods.values()))

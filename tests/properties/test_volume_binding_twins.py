@@ -1,7 +1,7 @@
 """VolumeBinding's two forms agree while volumes, claims, classes, capacities and nodes change.
 
 The per-node form looks at the objects as they are now; the whole-cluster form works from counts
-that were kept along. A scheduler's answers go stale if either overlooks a change.
+that are updated incrementally. Cached results are stale if either form misses a change.
 """
 
 from contextlib import suppress
@@ -48,7 +48,7 @@ SIZES = ("1Gi", "2Gi", "3Gi")
 CLASSES = ("fast", "slow")
 
 
-class World:
+class ChangingStorage:
     """A small cluster in which storage changes at random."""
 
     def __init__(self, seed):
@@ -100,7 +100,7 @@ class World:
         if isinstance(obj, PersistentVolume):
             taken = replace(obj.spec, claim_ref=self.reference())
             with suppress(AssumeError):
-                self.cluster.assume(replace(obj, spec=taken), "somebody")
+                self.cluster.assume(replace(obj, spec=taken), "holder")
 
     def restore_something(self):
         self.cluster.restore(self.rng.choice(sorted(self.objects.items(), key=str))[1])
@@ -178,7 +178,7 @@ class World:
         return make_pod(volumes=tuple(claimed(name) for name in names))
 
     def afresh(self):
-        """A cluster that has never seen anything else."""
+        """A new cluster with the same objects."""
         cluster = Cluster(NodeTable())
         for node in filter(None, self.cluster.table.nodes):
             cluster.table.set_node(node)
@@ -197,39 +197,39 @@ def answers(cluster, pod):
     return {name: int(problems[row]) for name, row in cluster.table.row_of.items()}
 
 
-def compare(world):
-    pod = world.pod()
-    found = answers(world.cluster, pod)
-    assert found == answers(world.afresh(), pod)
+def compare(storage):
+    pod = storage.pod()
+    found = answers(storage.cluster, pod)
+    assert found == answers(storage.afresh(), pod)
     if found:
-        check_twins(VolumeBinding(), pod, world.cluster)
+        check_twins(VolumeBinding(), pod, storage.cluster)
     return found.values()
 
 
 @given(st.integers(min_value=0, max_value=10_000))
 def test_twins_agree_whatever_changes(seed):
-    world = World(seed)
+    storage = ChangingStorage(seed)
     for _ in range(15):
-        world.step()
-        compare(world)
+        storage.step()
+        compare(storage)
 
 
-def test_the_worlds_have_something_to_disagree_about():
+def test_the_random_clusters_cause_all_rejections():
     problems = set()
     for seed in range(40):
-        world = World(seed)
+        storage = ChangingStorage(seed)
         for _ in range(15):
-            world.step()
-            problems.update(compare(world))
+            storage.step()
+            problems.update(compare(storage))
     bits = (finding.FAR, finding.NOT_FOUND, finding.NO_ROOM, finding.LOST)
     assert 0 in problems
     assert all(any(bit & found for found in problems) for bit in bits)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_they_agree_when_the_logs_are_too_short_to_remember(seed, monkeypatch):
+def test_twins_agree_when_change_logs_are_truncated(seed, monkeypatch):
     monkeypatch.setattr(changes, "LONGEST", 4)
-    world = World(seed)
+    storage = ChangingStorage(seed)
     for _ in range(40):
-        world.step()
-        compare(world)
+        storage.step()
+        compare(storage)

@@ -1,7 +1,7 @@
 """VolumeRestrictions, NodeVolumeLimits and VolumeZone: their two forms agree, whatever happened.
 
 The per-node form reads the pods of one node and the objects as they are now; the whole-cluster
-form works from what was kept along. They are compared while pods, nodes, claims, volumes, classes,
+form uses incremental counts. They are compared while pods, nodes, claims, volumes, classes,
 CSINodes and attachments come, change and go.
 """
 
@@ -53,7 +53,7 @@ PROVISIONERS = ("x", "kubernetes.io/aws-ebs", "kubernetes.io/vsphere-volume")
 PLUGINS = [VolumeRestrictions(), NodeVolumeLimits(), VolumeZone()]
 
 
-class StorageWorld:
+class StorageCluster:
     """A small cluster in which storage changes at random."""
 
     def __init__(self, seed):
@@ -73,8 +73,8 @@ class StorageWorld:
         weights |= {self.put_something: 6, self.drop_something: 2}
         self.rng.choices(list(weights), list(weights.values()))[0]()
 
-    def seen_anew(self):
-        """The cluster as somebody sees it who was not there before."""
+    def rebuilt(self):
+        """A new cluster with the same objects."""
         cluster = Cluster(self.table)
         for obj in self.objects.values():
             cluster.put(obj)
@@ -188,21 +188,21 @@ class StorageWorld:
         return make_class(pick(("fast", "slow")), provisioner=pick(PROVISIONERS), mode=mode)
 
 
-def compare(world, plugin):
+def compare(cluster, plugin):
     """Both forms, for a pod that waits; returns the codes and reasons that came up."""
-    pod = world.random_pod()
-    state = CycleState(world.cluster, world.templates.of(pod), 0.0)
+    pod = cluster.random_pod()
+    state = CycleState(cluster.cluster, cluster.templates.of(pod), 0.0)
     if not plugin.pre_filter(state, pod).is_success:
         return set()
-    rows = np.flatnonzero(world.table.active_rows)
+    rows = np.flatnonzero(cluster.table.active_rows)
     method = PluginMethod(plugin, "filter")
-    alone = [filter_one(method, state, pod, world.table.info(row)) for row in rows.tolist()]
-    for asked in (world.table, world.table.slice(rows), world.table.slice(rows[::-1])):
+    alone = [filter_one(method, state, pod, cluster.table.info(row)) for row in rows.tolist()]
+    for asked in (cluster.table, cluster.table.slice(rows), cluster.table.slice(rows[::-1])):
         verdicts = plugin.filter_all(state, pod, asked)
         assert len(verdicts.codes) == len(asked)
-        codes = verdicts.codes[rows] if asked is world.table else verdicts.codes
+        codes = verdicts.codes[rows] if asked is cluster.table else verdicts.codes
         said = [verdicts.status_of(code) if code else mp.SUCCESS for code in codes.tolist()]
-        wanted = alone if asked is world.table or asked.rows[0] == rows[0] else alone[::-1]
+        wanted = alone if asked is cluster.table or asked.rows[0] == rows[0] else alone[::-1]
         plain = [(status.code, status.reasons) for status in said]
         assert plain == [(status.code, status.reasons) for status in wanted]
     return {(status.code, status.reasons) for status in alone}
@@ -211,12 +211,12 @@ def compare(world, plugin):
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_twins_agree(plugin, seed):
-    world = StorageWorld(seed)
+    cluster = StorageCluster(seed)
     for _ in range(40):
-        for _ in range(world.rng.choice((0, 1, 1, 5))):
-            world.step()
-        if world.table.node_count:
-            compare(world, plugin)
+        for _ in range(cluster.rng.choice((0, 1, 1, 5))):
+            cluster.step()
+        if cluster.table.node_count:
+            compare(cluster, plugin)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_twins_agree(plugin, seed):
         pytest.param(VolumeZone(), [ELSEWHERE], id="VolumeZone"),
     ],
 )
-def test_such_worlds_make_them_say_all_they_can(plugin, statuses):
-    world, said = StorageWorld(1), set()
+def test_the_random_clusters_cause_all_rejections(plugin, statuses):
+    cluster, said = StorageCluster(1), set()
     for _ in range(600):
-        world.step()
-        said |= compare(world, plugin) if world.table.node_count else set()
+        cluster.step()
+        said |= compare(cluster, plugin) if cluster.table.node_count else set()
     assert said >= {(status.code, status.reasons) for status in [mp.SUCCESS, *statuses]}
     if plugin.name == "NodeVolumeLimits":
         assert any(code is mp.Code.ERROR for code, _ in said)
@@ -239,22 +239,22 @@ def test_such_worlds_make_them_say_all_they_can(plugin, statuses):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_what_is_kept_about_attached_volumes_equals_a_recount(seed):
-    world = StorageWorld(seed)
-    kept = AttachLimits(world.cluster)
+def test_attach_counts_equal_a_recount(seed):
+    cluster = StorageCluster(seed)
+    kept = AttachLimits(cluster.cluster)
     for _ in range(40):
-        world.step()
-        assert counts(kept, world) == counts(AttachLimits(world.seen_anew()), world)
+        cluster.step()
+        assert counts(kept, cluster) == counts(AttachLimits(cluster.rebuilt()), cluster)
 
 
-def counts(attached, world):
+def counts(attached, cluster):
     """All that it says of rows with a node."""
     attached.refresh()
-    rows = np.flatnonzero(world.table.active_rows)
-    unlimited = np.full(world.table.capacity, UNLIMITED)
+    rows = np.flatnonzero(cluster.table.active_rows)
+    unlimited = np.full(cluster.table.capacity, UNLIMITED)
     free = {driver: attached.free(driver) for driver in (*DRIVERS, *PROVISIONERS)}
     names = [f"{driver}/{handle}" for driver in DRIVERS for handle in ("vol-1", "vol-2", "h")]
-    more = {name: attached.more([name]) + np.zeros(world.table.capacity) for name in names}
+    more = {name: attached.more([name]) + np.zeros(cluster.table.capacity) for name in names}
     return (
         {driver: (unlimited if f is None else f)[rows].tolist() for driver, f in free.items()},
         {name: needed[rows].tolist() for name, needed in more.items()},
@@ -263,11 +263,11 @@ def counts(attached, world):
     )
 
 
-def test_twins_agree_after_logs_were_cut_short(monkeypatch):
+def test_twins_agree_when_change_logs_are_truncated(monkeypatch):
     monkeypatch.setattr(changes, "LONGEST", 4)
-    world = StorageWorld(2)
+    cluster = StorageCluster(2)
     for _ in range(150):
-        for _ in range(world.rng.choice((1, 3, 9))):
-            world.step()
-        for plugin in PLUGINS if world.table.node_count else ():
-            compare(world, plugin)
+        for _ in range(cluster.rng.choice((1, 3, 9))):
+            cluster.step()
+        for plugin in PLUGINS if cluster.table.node_count else ():
+            compare(cluster, plugin)
