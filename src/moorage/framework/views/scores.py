@@ -79,9 +79,12 @@ class ScoreView(PluginView):
         if raw == self.values.item(row):
             return False
         self.values[row] = raw
-        self.uniform = None
         if not 0 <= raw <= 100:
             self.in_range = False
+        if self.uniform is not None:
+            # Readers took the score as a number so far, and have to read all rows now.
+            self.uniform = None
+            self.log.forget()
         return True
 
     def compute_all(self) -> None:

@@ -81,6 +81,7 @@ class TotalView(View):
         # The columns that differ between rows, and the sum of the others.
         self._varying: list[tuple[int, ScoreView | NormalizedView]] = []
         self._constant = 0
+        self._checked: list[tuple[int, ScoreView | NormalizedView]] = []
         # Half as wide is half the work; wide enough for all weights that people use.
         is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
         self._dtype = np.int64 if is_wide else np.int32
@@ -120,12 +121,15 @@ class TotalView(View):
         else:
             totals += self._constant
         self.values = totals
+        # A uniform column changes only together with all others.
+        suspects = [each for each in self.columns if each[1].errors or not each[1].in_range]
+        self._checked = [*self._varying, *[each for each in suspects if each not in self._varying]]
         self.parts = Parts(parts, self._order)
         self._split([view for _, view in self.columns])
 
     def check(self, fits: Mask) -> None:
         """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
-        for _, view in self.columns:
+        for _, view in self._checked:
             if view.errors or not view.in_range:
                 for row in sorted(view.errors):
                     if fits[row]:

@@ -58,14 +58,17 @@ class View:
             self._node_position = position
         for view in self._inputs:
             view.refresh(state, pod)
-        rows: Changed = ()
-        behind: tuple[Cursor[int], ...] = ()
+        rows: Changed = None
+        behind: list[Cursor[int]] = []
         for cursor in self._cursors:
             # As Cursor.is_current, without the call: this runs for every view and pod.
             if cursor.position != cursor.log.position:
                 changed = cursor.changed()
-                rows = rows_of_both(rows, changed) if behind else changed
-                behind = (*behind, cursor)
+                if not behind:
+                    rows = changed
+                elif rows != changed:
+                    rows = rows_of_both(rows, changed)
+                behind.append(cursor)
         if behind:
             self.update(rows)
             for cursor in behind:
@@ -98,14 +101,20 @@ class View:
 
     def update(self, rows: Changed) -> None:
         """Recompute rows one by one if they are few, else all rows together."""
-        count = -1 if rows is None else len(rows)
-        if rows is None or (count > FEW_ROWS and count > self.most_rows):
-            self.compute_all()
-            self.log.forget()
-            return
-        for row in rows if count == 1 else dict.fromkeys(rows):
-            if self.compute_row(row):
-                self.log.add(row)
+        if rows is not None:
+            count = len(rows)
+            if count == 1:
+                # The usual case: one pod was placed since the last cycle.
+                if self.compute_row(rows[0]):
+                    self.log.add(rows[0])
+                return
+            if count <= FEW_ROWS or count <= self.most_rows:
+                for row in dict.fromkeys(rows):
+                    if self.compute_row(row):
+                        self.log.add(row)
+                return
+        self.compute_all()
+        self.log.forget()
 
     @property
     def most_rows(self) -> int:
