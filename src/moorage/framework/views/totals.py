@@ -10,6 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from moorage.api.pod import Pod
+from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores, SparseScores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import View
@@ -220,6 +222,18 @@ class RankedView(View):
         self._feasible = feasible
         self.values = NO_SCORES
         self.best = BestRows()
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        # As View.refresh, for one input and one log.
+        self.total.refresh(state, pod)
+        by_total, by_feasible = self._cursors
+        if by_feasible.position == by_feasible.log.position:
+            if by_total.position != by_total.log.position:
+                self.update(by_total.changed())
+                by_total.commit()
+            return
+        self.update(self.read_cursors())
+        self.commit()
 
     def compute_row(self, row: int) -> bool:
         total = self.total.values.item(row) if self._feasible.fits.item(row) else -1
