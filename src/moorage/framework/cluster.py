@@ -106,11 +106,11 @@ class Cluster:
     nomination_changes: RowLog = field(default_factory=RowLog)
     _objects: dict[type[KubeObject], dict[str, KubeObject]] = field(default_factory=dict)
     _versions: dict[type[KubeObject], int] = field(default_factory=dict)
-    # Keys of objects that came, went or changed, for the kinds that somebody keeps track of.
+    # Keys of objects that came, went or changed, for the kinds that are tracked.
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _derived: dict[Any, Any] = field(default_factory=dict)
     _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
-    # By namespace, for the kinds that somebody asked for in this way.
+    # By namespace, for the kinds that were read in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
     )
@@ -150,7 +150,7 @@ class Cluster:
         return log
 
     def derived(self, make: Callable[["Cluster"], D]) -> D:
-        """What somebody works out from the cluster and brings up to date by himself; made once."""
+        """A structure derived from the cluster, which keeps itself up to date; made once."""
         found: D | None = self._derived.get(make)
         if found is None:
             found = self._derived[make] = make(self)
@@ -204,7 +204,7 @@ class Cluster:
         kind = type(obj)
         objects = self._objects.setdefault(kind, {})
         ended = None
-        # Without versions an update cannot be told from a repetition.
+        # Without versions an update looks the same as a repetition.
         if self._assumption(obj) is None or not _version(obj):
             ended = self._assumed.pop((kind, obj.key), None)
         if ended is not None or not _is_same(objects.get(obj.key), obj):
@@ -235,7 +235,7 @@ def _version(obj: KubeObject) -> str:
 
 
 def _is_same(old: KubeObject | None, new: KubeObject) -> bool:
-    """Whether nothing changed but what a mere write changes, to fields that nobody here reads."""
+    """Whether nothing changed but what a mere write changes, to fields that are not read here."""
     if old is None:
         return False
     before = structs.replace(

@@ -109,7 +109,6 @@ METHODS: dict[str, Method] = {}
 
 SUCCESS_OR_SKIP = (Code.SUCCESS, Code.SKIP)
 SUCCESS_OR_REJECTED = (Code.SUCCESS, *REJECTED)
-PRE_FILTER_CODES = (*SUCCESS_OR_SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 FILTER_ERROR = 'running "{plugin}" filter plugin: {reason}'
 SCORE_ERROR = 'running Score plugins: plugin "{plugin}" failed with: {reason}'

@@ -1,7 +1,7 @@
 """Code, Status, and Verdicts: a Status for every row at once.
 
 What can be expected is a value. A plugin returns one of the constants or makers below and never
-ERROR: trouble is raised, and the framework names the plugin and fails that one pod.
+ERROR: a failure is raised, and the framework names the plugin and fails that one pod.
 """
 
 from collections import Counter
@@ -131,7 +131,7 @@ def only_nodes(names: Sequence[str] | frozenset[str] | set[str]) -> Narrowed:
 
 
 class Verdicts:
-    """A Status for every row, as codes: 0 fits, any other is looked up when somebody asks.
+    """A Status for every row, as codes: 0 fits, any other is looked up when it is read.
 
     `Verdicts(fits=mask, otherwise=status)` is the short form for one reason. Codes among `errors`
     stand for rows over which the per-node form would raise, and say with which words.

@@ -2,7 +2,7 @@
 
 A `Column` is read off the node object. The table builds it at the first access and reads a row
 again only when that row's node object changes. Reading runs plugin code, which may raise: the
-error is raised again for whoever reads that row, and for no other row.
+error is raised again when that row is read, and for no other row.
 
 A `UsageColumn` follows from the node and its pods, so it also changes when pods come and go.
 """
