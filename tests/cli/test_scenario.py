@@ -51,6 +51,29 @@ def test_tables_fit(run, small, monkeypatch, columns):
     assert all(len(line) <= int(columns) for line in got.stdout.splitlines())
 
 
+@pytest.mark.parametrize("start", ["0s", "2m"])
+def test_mean_and_peak_of_short_pods(run, write, start):
+    arrivals = {
+        "name": "short",
+        "start": start,
+        "rate": {"perHour": 12, "distribution": "constant"},
+        "lifetime": {"fixed": "10s"},
+        "template": {
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "12"}}}]}
+        },
+    }
+    spec = {"duration": "24h", "arrivals": [arrivals]}
+    scenario = {"apiVersion": "moorage.dev/v1", "kind": "Scenario", "spec": spec}
+    pool = POOL.replace('"4"', '"12"').replace("count: 3", "count: 1")
+    file = write("short.yaml", scenario | {"metadata": {"name": "short"}}, pool)
+    got = json.loads(run("simulate", "scenario", file, "-o", "json").stdout)
+    # A pod occupies the node for 11 s, of which it needs one to start, every 5 minutes.
+    cpu = got["summary"]["utilisation"]["cpu"]
+    assert cpu["mean"] == pytest.approx(11 / 300, abs=0.0005)
+    assert cpu["peak"] == 1
+    assert "3.7%" in run("simulate", "scenario", file).stdout
+
+
 def test_for_programs(run, small):
     def told(*more):
         return run("simulate", "scenario", small, "-o", "json", *more).stdout

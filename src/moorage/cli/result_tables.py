@@ -1,6 +1,5 @@
 """Results on a terminal: of `simulate`, and of a scenario or trace."""
 
-from bisect import bisect_right
 from collections import Counter
 from enum import Enum
 
@@ -228,19 +227,15 @@ def _utilisation(page: ConsolePage, result: Result) -> Table:
 
 
 def _percent(part: float) -> str:
-    return f"{100 * part:.0f}%"
+    """A share in percent; a small one with a decimal, so that 0.4 % does not read as none."""
+    return f"{100 * part:.1f}%" if 0 < part < 0.0995 else f"{100 * part:.0f}%"
 
 
 def _spark(result: Result, resource: str, *, plain: bool) -> str:
-    """A share over time, in one line; full height is 100 %."""
-    blocks = PLAIN_BLOCKS if plain else BLOCKS
-    found = ""
-    for column in range(SPARK):
-        moment = (column + 0.5) * result.seconds / SPARK
-        index = bisect_right(result.samples, moment, lo=1, key=lambda sample: sample.at) - 1
-        part = result.samples[index].share(resource)
-        found += blocks[min(len(blocks) - 1, int(part * len(blocks)))]
-    return found
+    """The mean share of each part of the time, in one line; full height is 100 %."""
+    blocks, step = PLAIN_BLOCKS if plain else BLOCKS, result.seconds / SPARK
+    parts = (result.mean_share(resource, i * step, (i + 1) * step) for i in range(SPARK))
+    return "".join(blocks[min(len(blocks) - 1, int(part * len(blocks)))] for part in parts)
 
 
 def _waits(result: Result) -> Table:

@@ -74,9 +74,9 @@ def _resources(result: Result) -> list[str]:
 def _over_time(result: Result) -> Iterator[str]:
     samples, names = result.samples, _resources(result)
     times = [sample.at for sample in samples]
-    used = [Series(n, [100 * sample.share(n) for sample in samples]) for n in names]
+    used = [Series(n, [100 * share for share in result.mean_shares(n)]) for n in names]
     if used:
-        caption = "Requested, of what all nodes offer together."
+        caption = "Requested share of what all nodes offer; the mean since the point before."
         yield charts.over_time("Utilisation", caption, times, used, "%")
     queues = [Series(name, [getattr(s, name) for s in samples]) for name in QUEUES]
     kept = [each for each in queues if any(each.values)] or queues[:1]

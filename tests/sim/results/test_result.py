@@ -44,6 +44,35 @@ def test_a_small_course():
     assert result.samples[-1].at == 200
 
 
+@pytest.mark.parametrize("interval", [7.0, 50.0, 100.0, None])
+def test_utilisation_does_not_depend_on_the_samples(interval):
+    # A pod requests the whole node for 11 s of every 50 s, from 5 s on; samples at multiples of 50
+    # see an idle node only.
+    sim = Simulation([node("n")])
+    if interval is not None:
+        sim.sample_every(interval)
+    for start in range(5, 500, 50):
+        sim.at(start, lambda start=start: sim.create([pod(f"p{start}", "4", seconds=10)]))
+    sim.run(until=500)
+    result = sim.result
+    assert result.utilisation()["cpu"] == pytest.approx((11 / 50, 1.0, 0.0))
+    halves = [result.mean_share("cpu", start, start + 250) for start in (0, 250)]
+    if interval == 50:
+        assert halves == pytest.approx([11 / 50, 11 / 50])
+        assert result.mean_shares("cpu")[1:] == pytest.approx([11 / 50] * 10)
+
+
+def test_times_in_tables_keep_their_precision():
+    sim = Simulation([node("n"), pod("a", "4", priority=0)])
+    sim.run(until=1234567.125)
+    sim.create([pod("b", "4", priority=1)])
+    sim.run(until=1234568.25)
+    [row] = csv.DictReader(io.StringIO(tables(sim.result)["disruptions"]))
+    assert row["seconds"] == "1234567.125"
+    samples = list(csv.DictReader(io.StringIO(tables(sim.result)["samples"])))
+    assert {"1234567.125", "1234568.25"} <= {each["seconds"] for each in samples}
+
+
 def test_figures_equal_a_recount():
     random_source = random.Random(5)
     objects = [node(f"n{i}", str(2 + i % 3)) for i in range(6)]
@@ -57,6 +86,9 @@ def test_figures_equal_a_recount():
     result = sim.result
     pods = sim.cluster.active(Pod)
     there = {each.name for each in sim.cluster.all(Node)}
+    assert sim._recorder.usage.total_offered["cpu"] == sum(
+        requests.allocatable(each)["cpu"] for each in sim.cluster.all(Node)
+    )
     used = sum(requests.requested(p)["cpu"] for p in pods if p.node_name in there)
     assert result.samples[-1].requested["cpu"] == used
     assert result.samples[-1].offered["cpu"] == sum(

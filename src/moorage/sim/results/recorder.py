@@ -53,6 +53,10 @@ class Recorder:
         self._clock = clock
         self._depths = depths
         self._pods: dict[str, RecordedPod] = {}
+        # Of each resource: the integral of its requested share over time, and the highest share.
+        self._share_seconds: dict[str, float] = {}
+        self._peaks: dict[str, float] = {}
+        self._integrated_to = 0.0
         # The sum of the requests of all pods, for the average pod.
         self._requested: dict[str, int] = {}
         cluster.watch(self._changed)
@@ -63,9 +67,31 @@ class Recorder:
         return len(self._pods) - self.running
 
     def passing(self, to: float) -> None:
-        """Take the samples that are due before time passes to `to`."""
+        """Take the samples that are due before time passes to `to`, and integrate up to it."""
         for at in self.samples.due(self._clock.now, to):
+            self._integrate(at)
             self.samples.add(self.sample(at))
+        self._integrate(to)
+
+    def _integrate(self, to: float) -> None:
+        """Count the current shares for the time up to `to`, in which nothing changes."""
+        seconds, self._integrated_to = to - self._integrated_to, to
+        if not seconds:
+            return
+        requested, integrals, peaks = self.usage.total_requested, self._share_seconds, self._peaks
+        for name, offered in self.usage.total_offered.items():
+            if offered:
+                share = requested[name] / offered
+                integrals[name] = integrals.get(name, 0.0) + share * seconds
+                if share > peaks.get(name, 0.0):
+                    peaks[name] = share
+
+    def peak(self, resource: str) -> float:
+        """The highest share of a resource that was ever requested."""
+        usage = self.usage
+        offered = usage.total_offered.get(resource, 0)
+        now = usage.total_requested[resource] / offered if offered else 0.0
+        return max(now, self._peaks.get(resource, 0.0))
 
     def until_now(self) -> list[Sample]:
         """All samples, and one of the current time."""
@@ -87,8 +113,9 @@ class Recorder:
             running=self.running,
             pending=self.pending,
             bound=len(self.waits),
-            offered={name: int(usage.offered[name].sum()) for name in resources},
-            requested={name: int(usage.requested[name][existing].sum()) for name in resources},
+            offered={name: usage.total_offered[name] for name in resources},
+            requested={name: usage.total_requested[name] for name in resources},
+            share_seconds=dict(self._share_seconds),
             fragmentation={name: self._stranded(name, existing, fits) for name in resources},
             imbalance={name: _deviation(column) for name, column in shares.items()},
             packing=percents[: len(usage.names)],

@@ -183,6 +183,8 @@ class Result:
     disruptions: list[Disruption]
     nodes: list[NodeUse]
     samples: list[Sample]
+    # The highest requested share of each resource at any time, between samples too.
+    peaks: Mapping[str, float]
     # The node names for the rows of each sample's `packing`.
     rows: list[str]
     _pods: list[Pod]
@@ -212,11 +214,36 @@ class Result:
         return {name: self._utilisation(name) for name in self.resources}
 
     def _utilisation(self, resource: str) -> Utilisation:
-        shares = [sample.share(resource) for sample in self.samples]
-        spans = [later.at - sample.at for sample, later in pairwise(self.samples)]
-        weighted = sum(s * span for s, span in zip(shares, spans, strict=False))
-        mean = weighted / sum(spans) if sum(spans) > 0 else shares[-1]
-        return Utilisation(round(mean, 6), max(shares), shares[-1])
+        last = self.samples[-1]
+        share = last.share(resource)
+        mean = self.mean_share(resource, 0.0, last.at) if last.at else share
+        return Utilisation(round(mean, 6), round(self.peaks[resource], 6), share)
+
+    def mean_share(self, resource: str, start: float, end: float) -> float:
+        """The mean requested share of a resource between two moments.
+
+        Exact where both are moments of samples, because samples carry integrals.
+        """
+        first, last = (self._share_seconds(resource, at) for at in (start, end))
+        return (last - first) / (end - start)
+
+    def _share_seconds(self, resource: str, at: float) -> float:
+        index = bisect_left(self.samples, at, key=lambda sample: sample.at)
+        later = self.samples[min(index, len(self.samples) - 1)]
+        found = later.share_seconds.get(resource, 0.0)
+        if index == 0 or at >= later.at:
+            return found
+        earlier = self.samples[index - 1]
+        start = earlier.share_seconds.get(resource, 0.0)
+        return start + (found - start) * (at - earlier.at) / (later.at - earlier.at)
+
+    def mean_shares(self, resource: str) -> list[float]:
+        """For each sample, the mean requested share since the sample before; the first: its own."""
+        means = [self.samples[0].share(resource)]
+        for earlier, later in pairwise(self.samples):
+            grown = later.share_seconds.get(resource, 0.0) - earlier.share_seconds.get(resource, 0)
+            means.append(round(grown / (later.at - earlier.at), 6))
+        return means
 
     def causes(self) -> list[tuple[str, str, int]]:
         """How many disruptions each pod or node caused, the most first: (cause, by, count)."""
@@ -281,6 +308,7 @@ class Result:
                 resource: [getattr(sample, name).get(resource, 0) for sample in self.samples]
                 for resource in self.resources
             }
+        found["meanShare"] = {name: self.mean_shares(name) for name in self.resources}
         return found
 
 
@@ -312,7 +340,8 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         disruptions=sorted([*preemptions, *recorder.disruptions], key=lambda each: each.at),
         # A deleted node that is created again keeps its row.
         nodes=_node_uses(sorted(nodes, key=lambda n: rows[n.name]), on_node, given),
-        samples=recorder.until_now(),
+        samples=(samples := recorder.until_now()),
+        peaks={name: recorder.peak(name) for sample in samples for name in sample.offered},
         rows=list(recorder.usage.names),
         _pods=pods,
         _nodes=nodes,

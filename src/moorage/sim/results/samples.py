@@ -33,6 +33,8 @@ class Sample:
     bound: int
     offered: dict[str, int]
     requested: dict[str, int]
+    # The integral of the requested share over the time from 0 to this moment.
+    share_seconds: dict[str, float]
     # The share of the free amount that is on nodes where a typical pod does not fit.
     fragmentation: dict[str, float]
     # The standard deviation of the nodes' shares.

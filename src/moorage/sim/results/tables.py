@@ -42,16 +42,23 @@ def text(rows: Iterable[Cells]) -> str:
 
 def _samples(result: Result) -> Iterator[Cells]:
     resources = result.resources
-    measures = ("offered", "requested", "share", "fragmentation", "imbalance")
+    measures = ("offered", "requested", "share", "mean share", "fragmentation", "imbalance")
+    means = {name: result.mean_shares(name) for name in resources}
     counts = ["nodes", "running", "pending", *QUEUES, "bound"]
     yield ["seconds", *counts, *(f"{name} {what}" for name in resources for what in measures)]
-    for sample in result.samples:
-        row: Cells = [f"{sample.at:g}", *(getattr(sample, name) for name in counts)]
+    for index, sample in enumerate(result.samples):
+        row: Cells = [_seconds(sample.at), *(getattr(sample, name) for name in counts)]
         for name in resources:
             row += [sample.offered.get(name, 0), sample.requested.get(name, 0)]
-            row += [sample.share(name), sample.fragmentation.get(name, 0.0)]
-            row.append(sample.imbalance.get(name, 0.0))
+            row += [sample.share(name), means[name][index]]
+            row += [sample.fragmentation.get(name, 0.0), sample.imbalance.get(name, 0.0)]
         yield row
+
+
+def _seconds(at: float) -> float | int:
+    """A moment to the microsecond; a whole number of seconds without a fraction."""
+    rounded = round(at, 6)
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _nodes(result: Result) -> Iterator[Cells]:
@@ -73,7 +80,7 @@ def _pending(result: Result) -> Iterator[Cells]:
 def _disruptions(result: Result) -> Iterator[Cells]:
     yield ["pod", "node", "seconds", "cause", "by"]
     for each in result.disruptions:
-        yield [each.pod, each.node, f"{each.at:g}", each.cause, each.by]
+        yield [each.pod, each.node, _seconds(each.at), each.cause, each.by]
 
 
 def _spread(result: Result) -> Iterator[Cells]:

@@ -22,6 +22,9 @@ class UsageTable:
         self.offered: dict[str, Column] = {CPU: _column(), MEMORY: _column(), PODS: _column()}
         self.requested: dict[str, Column] = {name: _column() for name in self.offered}
         self.count = 0
+        # Sums over the rows whose node exists, kept up to date with every change.
+        self.total_offered: dict[str, int] = dict.fromkeys(self.offered, 0)
+        self.total_requested: dict[str, int] = dict.fromkeys(self.offered, 0)
         self._exists: list[bool] = []
 
     def put_node(self, name: str, offered: Amounts) -> None:
@@ -32,17 +35,22 @@ class UsageTable:
         if not self._exists[row]:
             self._exists[row] = True
             self.count += 1
+            self._count_requests(row, 1)
         for resource in offered.keys() - self.offered.keys():
             self._new_resource(resource)
         for resource, column in self.offered.items():
-            column[row] = offered.get(resource, 0)
+            amount = offered.get(resource, 0)
+            self.total_offered[resource] += amount - int(column[row])
+            column[row] = amount
 
     def drop_node(self, name: str) -> None:
         """Remove a node; the requests of its pods stay counted until the pods are deleted."""
         row = self.rows[name]
         self._exists[row] = False
         self.count -= 1
-        for column in self.offered.values():
+        self._count_requests(row, -1)
+        for resource, column in self.offered.items():
+            self.total_offered[resource] -= int(column[row])
             column[row] = 0
 
     def add_requests(self, node: str, amounts: Amounts, sign: int = 1) -> None:
@@ -55,6 +63,10 @@ class UsageTable:
                 self._new_resource(resource)
             self.requested[resource][row] += sign * amount
         self.requested[PODS][row] += sign
+        if self._exists[row]:
+            for resource, amount in amounts.items():
+                self.total_requested[resource] += sign * amount
+            self.total_requested[PODS] += sign
 
     def resources(self) -> list[str]:
         """The resources that any node offers: cpu, memory, pods, then the others by name."""
@@ -80,6 +92,11 @@ class UsageTable:
         columns = [self.shares(name) for name in resources if name != PODS]
         return np.maximum.reduce(columns) if columns else np.zeros(len(self.offered[CPU]))
 
+    def _count_requests(self, row: int, sign: int) -> None:
+        """Count the requests of a row in the totals when its node appears or disappears."""
+        for resource, column in self.requested.items():
+            self.total_requested[resource] += sign * int(column[row])
+
     def _new_row(self, name: str) -> int:
         row = len(self.names)
         self.names.append(name)
@@ -95,6 +112,7 @@ class UsageTable:
         size = len(self.offered[CPU])
         self.offered[resource] = _column(size)
         self.requested[resource] = _column(size)
+        self.total_offered[resource] = self.total_requested[resource] = 0
 
 
 def _column(size: int = FIRST_ROWS) -> Column:
