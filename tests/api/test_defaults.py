@@ -11,6 +11,7 @@ from moorage.api.policy import PriorityClass
 from moorage.errors import ManifestError
 
 NO_CLASSES = PriorityClasses()
+DEVICES = "resource.k8s.io/v1"
 
 
 def make_pod(labels=None, meta=None, status=None, **spec):
@@ -462,3 +463,26 @@ def test_budgets_stay_as_they_are():
     budget = only(make("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "50%"}))
     assert budget.status.disruptions_allowed == 0
     assert budget.spec.min_available == "50%"
+
+
+def test_device_requests_ask_for_one_device():
+    requests = [
+        {"name": "a", "exactly": {"deviceClassName": "gpu", "tolerations": [{"key": "k"}]}},
+        {"name": "b", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}},
+        {"name": "c", "firstAvailable": [{"name": "x"}, {"name": "y", "count": 2}]},
+    ]
+    made = make("ResourceClaim", DEVICES, spec={"devices": {"requests": requests}})
+    [claim] = defaults.complete([made])
+    first, every, either = claim.spec.devices.requests
+    assert (first.exactly.allocation_mode, first.exactly.count) == ("ExactCount", 1)
+    assert first.exactly.tolerations[0].operator == "Equal"
+    assert (every.exactly.allocation_mode, every.exactly.count) == ("All", 0)
+    assert [sub.count for sub in either.first_available] == [1, 2]
+    assert claim.namespace == "default"
+    assert defaults.complete([claim]) == [claim]
+
+
+def test_claims_of_a_template_get_the_same_defaults():
+    spec = {"spec": {"devices": {"requests": [{"name": "a", "exactly": {}}]}}}
+    [template] = defaults.complete([make("ResourceClaimTemplate", DEVICES, spec=spec)])
+    assert template.spec.spec.devices.requests[0].exactly.count == 1

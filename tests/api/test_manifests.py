@@ -548,6 +548,27 @@ def test_complaints_about_fields(load, fields, text, suffix):
             id="a word in a template",
         ),
         pytest.param(
+            {
+                "kind": "ResourceSlice",
+                "apiVersion": "resource.k8s.io/v1",
+                "spec": {"devices": [{"name": "a", "capacity": {"memory": {"value": "4x"}}}]},
+            },
+            'ResourceSlice x, spec.devices[0].capacity.memory: "4x" is not a quantity',
+            id="a capacity of a device",
+        ),
+        pytest.param(
+            {
+                "kind": "ResourceClaim",
+                "apiVersion": "resource.k8s.io/v1",
+                "spec": {
+                    "devices": {"requests": [{"name": "a", "exactly": {"allocationMode": "all"}}]}
+                },
+            },
+            "ResourceClaim default/x, spec.devices.requests[0].exactly.allocationMode: "
+            'must be ExactCount or All, is "all"',
+            id="an allocation mode",
+        ),
+        pytest.param(
             {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"replicas": -1}},
             "StatefulSet default/x, spec.replicas: must be 0 or more, is -1",
             id="fewer replicas than none",

@@ -14,6 +14,18 @@ from msgspec import Struct, structs
 
 from moorage.api import admission, claims, quantity, requests
 from moorage.api.admission import PriorityClasses
+from moorage.api.devices import (
+    ALL,
+    EXACT_COUNT,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
 from moorage.api.kinds import READ
 from moorage.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
 from moorage.api.node import Node
@@ -36,6 +48,7 @@ from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeCla
 
 S = TypeVar("S", bound=Struct)
 K = TypeVar("K", bound=KubeObject)
+Requested = TypeVar("Requested", ExactDeviceRequest, DeviceSubRequest)
 
 IS_DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",
@@ -79,6 +92,10 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
             capacity = bool(spec.storage_capacity)
             spec = _with(spec, attach_required=attach, storage_capacity=capacity)
             return _with(identity(obj), spec=spec)
+        case ResourceClaim():
+            return _with(identity(obj), spec=_device_claim(obj.spec))
+        case ResourceClaimTemplate(spec=template):
+            return _with(identity(obj), spec=_with(template, spec=_device_claim(template.spec)))
     return identity(obj)
 
 
@@ -179,6 +196,34 @@ def volume(obj: PersistentVolume) -> PersistentVolume:
             capacity=_whole_millis(spec.capacity),
         ),
         status=_with(status, phase=status.phase or phase),
+    )
+
+
+def _device_claim(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    """The spec of a device claim: one device per request, unless it says otherwise."""
+
+    def request(each: DeviceRequest) -> DeviceRequest:
+        return _with(
+            each,
+            exactly=each.exactly and _requested_devices(each.exactly),
+            first_available=_each(each.first_available, _requested_devices),
+        )
+
+    devices: DeviceClaim = spec.devices
+    requested = None if devices.requests is None else _each(devices.requests, request)
+    return _with(spec, devices=_with(devices, requests=requested))
+
+
+def _requested_devices(request: Requested) -> Requested:
+    def toleration(each: DeviceToleration) -> DeviceToleration:
+        return _with(each, operator=each.operator or "Equal")
+
+    mode = request.allocation_mode or EXACT_COUNT
+    return _with(
+        request,
+        allocation_mode=mode,
+        count=request.count or (0 if mode == ALL else 1),
+        tolerations=_each(request.tolerations, toleration),
     )
 
 

@@ -5,7 +5,7 @@ In the order in which a starting scheduler should observe them: referenced objec
 
 from typing import NamedTuple
 
-from moorage.api import policy, storage, workloads
+from moorage.api import devices, policy, storage, workloads
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
@@ -46,6 +46,15 @@ KINDS: dict[str, Kind] = {
         Kind(storage.CSINode, "storage.k8s.io", "csinodes", namespaced=False),
         Kind(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
         Kind(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments", namespaced=False),
+        Kind(devices.DeviceClass, "resource.k8s.io", "deviceclasses", namespaced=False),
+        Kind(devices.ResourceSlice, "resource.k8s.io", "resourceslices", namespaced=False),
+        Kind(
+            devices.ResourceClaimTemplate,
+            "resource.k8s.io",
+            "resourceclaimtemplates",
+            namespaced=True,
+        ),
+        Kind(devices.ResourceClaim, "resource.k8s.io", "resourceclaims", namespaced=True),
         Kind(Node, "", "nodes", namespaced=False),
         Kind(Pod, "", "pods", namespaced=True),
     )

@@ -275,6 +275,21 @@ class PodResourceClaimStatus(Data):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(Data):
+    """The request of a special claim that serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Data):
+    """The special claim that serves extended resources of the pod with devices."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(Data):
     """The observed state of a pod."""
 
@@ -287,6 +302,7 @@ class PodStatus(Data):
     resources: ResourceRequirements | None = None
     allocated_resources: Resources = {}
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
     message: str = ""
     reason: str = ""
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from moorage.api import quantity, selectors, storage, workloads
+from moorage.api import device_fields, quantity, selectors, storage, workloads
+from moorage.api.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from moorage.api.meta import KubeObject, LabelSelector, NodeSelectorTerm
 from moorage.api.node import Node, NodePool, Taint
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodSpec, ResourceRequirements, Toleration
@@ -102,6 +103,8 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
                 ("spec.template.status.allocatable", 0, status.allocatable),
                 ("spec.template.status.capacity", 0, status.capacity),
             ]
+        case ResourceSlice() | ResourceClaim() | ResourceClaimTemplate():
+            return list(device_fields.amounts(obj))
     if (found := _pod_spec(obj)) is None:
         return []
     prefix = found[0].removesuffix("spec")
@@ -173,6 +176,8 @@ def _enum_fields(obj: KubeObject) -> Iterable[EnumField]:
         case storage.StorageClass():
             modes = ("Immediate", "WaitForFirstConsumer")
             return [("volumeBindingMode", obj.volume_binding_mode, modes)]
+        case ResourceSlice() | ResourceClaim() | ResourceClaimTemplate():
+            return device_fields.enumerated(obj)
     if (found := _pod_spec(obj)) is None:
         return ()
     path, spec = found

@@ -5,6 +5,7 @@ from typing import NewType
 
 from msgspec import Struct
 
+from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.framework.effects import EmitEvent, PodRef, Request
 
@@ -19,9 +20,14 @@ class Effect(Struct, frozen=True, gc=False):
 
 
 class Done(Struct, frozen=True, gc=False, tag=True):
-    """It was carried out; a lookup returns the pod, or None if no pod has that UID."""
+    """It was carried out.
+
+    A lookup returns the pod, or None if no pod has that UID; a request that creates or changes a
+    device claim returns the claim as it is afterwards.
+    """
 
     pod: Pod | None = None
+    claim: ResourceClaim | None = None
 
 
 class Failed(Struct, frozen=True, gc=False, tag=True):

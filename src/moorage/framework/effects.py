@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
+from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.api.meta import Condition, KubeObject, NodeName
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodExtendedResourceClaimStatus
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
 
 
@@ -40,10 +41,11 @@ class BindPod(PodRequest, frozen=True):
 
 
 class PatchPodStatus(PodRequest, frozen=True):
-    """Set a condition of a pod, its nominated node (empty clears it), or both."""
+    """Set a condition of a pod, its nominated node (empty clears it), or its special claim."""
 
     condition: Condition | None = None
     nominated_node_name: str | UnsetType = UNSET
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class EmitEvent(PodRequest, frozen=True):
@@ -103,7 +105,76 @@ class PatchClaim(PodRequest, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-Request = BindPod | PatchPodStatus | EmitEvent | DeletePod | LookUpPod | PatchVolume | PatchClaim
+class CreateResourceClaim(PodRequest, frozen=True):
+    """Create the claim for extended resources of a pod; the outcome has it as created.
+
+    A claim of that name that the pod owns counts as created: the response to an earlier try was
+    lost.
+    """
+
+    claim: ResourceClaim
+
+
+class ResourceClaimRequest(PodRequest, frozen=True):
+    """A change of an existing claim: of its newest version, read before the change.
+
+    `api.resource_claims` has the changes. If the claim is modified in between, the performer reads
+    it again, up to `CLAIM_TRIES` times. The outcome has the claim as it is afterwards.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ReserveResourceClaim(ResourceClaimRequest, frozen=True):
+    """Reserve a claim for the pod (`resource_claims.reserved`).
+
+    With an allocation: first add the finalizer, if it is missing, then write the status.
+    """
+
+    allocation: AllocationResult | None = None
+
+
+class ReleaseResourceClaim(ResourceClaimRequest, frozen=True):
+    """Remove the reservation for the pod, if there is one (`resource_claims.released`)."""
+
+
+class DeallocateResourceClaim(ResourceClaimRequest, frozen=True):
+    """Clear the status of a claim, if its version is unchanged (`resource_claims.deallocated`)."""
+
+    version: str
+
+
+class DeleteResourceClaim(ResourceClaimRequest, frozen=True):
+    """Remove the scheduler's finalizer from a claim, and delete it."""
+
+
+# How often a performer tries to change a claim that others modify meanwhile, and the pause between.
+CLAIM_TRIES = 5
+CLAIM_RETRY_SECONDS = 0.01
+
+ClaimRequest = (
+    CreateResourceClaim
+    | ReserveResourceClaim
+    | ReleaseResourceClaim
+    | DeallocateResourceClaim
+    | DeleteResourceClaim
+)
+Request = (
+    BindPod
+    | PatchPodStatus
+    | EmitEvent
+    | DeletePod
+    | LookUpPod
+    | PatchVolume
+    | PatchClaim
+    | ClaimRequest
+)
 
 
 class Awaiting(Struct, frozen=True, kw_only=True):

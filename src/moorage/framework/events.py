@@ -46,6 +46,9 @@ CSI_NODE = "storage.k8s.io/CSINode"
 CSI_DRIVER = "storage.k8s.io/CSIDriver"
 CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
 VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 WILDCARD = "*"
 
 
@@ -77,6 +80,14 @@ class ClusterEvent(Struct, frozen=True):
     CSI_STORAGE_CAPACITY_ADD: ClassVar["ClusterEvent"]
     CSI_STORAGE_CAPACITY_UPDATE: ClassVar["ClusterEvent"]
     VOLUME_ATTACHMENT_DELETE: ClassVar["ClusterEvent"]
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM: ClassVar["ClusterEvent"]
+    RESOURCE_CLAIM_ADD: ClassVar["ClusterEvent"]
+    RESOURCE_CLAIM_UPDATE: ClassVar["ClusterEvent"]
+    RESOURCE_CLAIM_DELETE: ClassVar["ClusterEvent"]
+    RESOURCE_SLICE_ADD: ClassVar["ClusterEvent"]
+    RESOURCE_SLICE_UPDATE: ClassVar["ClusterEvent"]
+    DEVICE_CLASS_ADD: ClassVar["ClusterEvent"]
+    DEVICE_CLASS_UPDATE: ClassVar["ClusterEvent"]
 
     resource: str
     action: Action
@@ -137,6 +148,16 @@ ClusterEvent.CSI_DRIVER_UPDATE = ClusterEvent(CSI_DRIVER, Action.UPDATE)
 ClusterEvent.CSI_STORAGE_CAPACITY_ADD = ClusterEvent(CSI_STORAGE_CAPACITY, Action.ADD)
 ClusterEvent.CSI_STORAGE_CAPACITY_UPDATE = ClusterEvent(CSI_STORAGE_CAPACITY, Action.UPDATE)
 ClusterEvent.VOLUME_ATTACHMENT_DELETE = ClusterEvent(VOLUME_ATTACHMENT, Action.DELETE)
+ClusterEvent.UPDATE_POD_GENERATED_RESOURCE_CLAIM = ClusterEvent(
+    POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+)
+ClusterEvent.RESOURCE_CLAIM_ADD = ClusterEvent(RESOURCE_CLAIM, Action.ADD)
+ClusterEvent.RESOURCE_CLAIM_UPDATE = ClusterEvent(RESOURCE_CLAIM, Action.UPDATE)
+ClusterEvent.RESOURCE_CLAIM_DELETE = ClusterEvent(RESOURCE_CLAIM, Action.DELETE)
+ClusterEvent.RESOURCE_SLICE_ADD = ClusterEvent(RESOURCE_SLICE, Action.ADD)
+ClusterEvent.RESOURCE_SLICE_UPDATE = ClusterEvent(RESOURCE_SLICE, Action.UPDATE)
+ClusterEvent.DEVICE_CLASS_ADD = ClusterEvent(DEVICE_CLASS, Action.ADD)
+ClusterEvent.DEVICE_CLASS_UPDATE = ClusterEvent(DEVICE_CLASS, Action.UPDATE)
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
@@ -233,7 +254,7 @@ EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     for resource in (
         *(POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM),
         *(CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY, STORAGE_CLASS),
-        *("resource.k8s.io/ResourceClaim", "resource.k8s.io/DeviceClass"),
+        *(RESOURCE_CLAIM, DEVICE_CLASS),
     )
 }
 

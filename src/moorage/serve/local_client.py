@@ -10,6 +10,7 @@ from moorage.api.pod import Pod
 from moorage.core.effects import Done
 from moorage.framework.effects import (
     BindPod,
+    ClaimRequest,
     DeletePod,
     EmitEvent,
     LookUpPod,
@@ -82,6 +83,8 @@ class LocalClient:
                 self._patch_storage(PERSISTENT_VOLUMES, "", request, claimRef=claim)
             case PatchClaim(namespace=namespace):
                 self._patch_storage(PERSISTENT_VOLUME_CLAIMS, namespace, request)
+            case _ if isinstance(request, ClaimRequest):
+                raise AssertionError("device claims are not served, so no request can name one")
             case _:
                 assert_never(request)
         return Done()

@@ -122,6 +122,11 @@ class MemoryCluster:
         new = replace(new, metadata=meta)
         return new if new == old else self._store(old, new)
 
+    def write(self, obj: T) -> T:
+        """Replace an object as a whole, with its status; an equal one is not written."""
+        old = self._objects[type(obj)][obj.key]
+        return obj if obj == old else self._store(old, obj)
+
     def delete(
         self, kind: type[KubeObject], key: str, now: float, grace_seconds: int | None = None
     ) -> None:

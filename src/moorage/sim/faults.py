@@ -31,6 +31,8 @@ class Faults(Struct, frozen=True, kw_only=True):
     look_up_fails: float = 0.0
     volume_write_fails: float = 0.0
     volume_write_unknown: float = 0.0
+    device_write_fails: float = 0.0
+    device_write_unknown: float = 0.0
     # The volume controller
     provision_fails: float = 0.0
     provision_hangs: float = 0.0
@@ -122,6 +124,10 @@ class FaultPlan:
                 if self._happens(faults.volume_write_unknown):
                     return "", LOST
                 fails = faults.volume_write_fails
+            case _:
+                if self._happens(faults.device_write_unknown):
+                    return "", LOST
+                fails = faults.device_write_fails
         return (REFUSED if self._happens(fails) else ""), ""
 
     def provisioning(self, now: float) -> ProvisioningFault:

@@ -4,13 +4,16 @@ from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
+from moorage.api import resource_claims
+from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
 from moorage.framework import effects
+from moorage.sim.clock import timestamp
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultDecision
-from moorage.sim.refusals import NotFound, RequestRefused, WrongUID
+from moorage.sim.refusals import AlreadyExists, Conflict, NotFound, RequestRefused, WrongUID
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -26,15 +29,31 @@ def perform(
     outcome: Outcome = Failed(fault.failed)
     if fault.performed:
         try:
-            outcome = Done(_apply(cluster, request, now, events))
+            if isinstance(request, effects.ClaimRequest):
+                outcome = Done(claim=_change_claim(cluster, request, now))
+            else:
+                outcome = Done(_apply(cluster, request, now, events))
+        except resource_claims.ClaimChangedError as changed:
+            outcome = Failed(str(changed))
         except RequestRefused as refusal:
             # Another UID is another object: the one that was meant does not exist.
             outcome = Failed(str(refusal), missing=isinstance(refusal, NotFound | WrongUID))
     return Unknown(fault.unknown) if fault.unknown else outcome
 
 
+ApiRequest = (
+    effects.BindPod
+    | effects.PatchPodStatus
+    | effects.EmitEvent
+    | effects.DeletePod
+    | effects.LookUpPod
+    | effects.PatchVolume
+    | effects.PatchClaim
+)
+
+
 def _apply(
-    cluster: MemoryCluster, request: effects.Request, now: float, events: list[effects.EmitEvent]
+    cluster: MemoryCluster, request: ApiRequest, now: float, events: list[effects.EmitEvent]
 ) -> Pod | None:
     match request:
         case effects.EmitEvent():
@@ -42,7 +61,10 @@ def _apply(
         case effects.BindPod(pod=ref, node=node):
             cluster.bind(ref.key, ref.uid, node, now)
         case effects.PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
-            cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
+            patched = cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
+            if (special := request.extended_resource_claim_status) is not None:
+                status = replace(patched.status, extended_resource_claim_status=special)
+                cluster.write_status(patched, status)
         case effects.DeletePod(pod=ref):
             cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)
@@ -59,6 +81,40 @@ def _apply(
         case _:
             assert_never(request)
     return None
+
+
+def _change_claim(
+    cluster: MemoryCluster, request: effects.ClaimRequest, now: float
+) -> ResourceClaim | None:
+    """Create or change a device claim; returns it as it is afterwards, None if it was deleted."""
+    ref = request.pod
+    if isinstance(request, effects.CreateResourceClaim):
+        try:
+            return cluster.create(request.claim, now)
+        except AlreadyExists:
+            known = cluster.get(ResourceClaim, request.claim.key)
+            if known is None or (known.controller or ref).uid != ref.uid:
+                raise
+            return known
+    if isinstance(request, effects.ReserveResourceClaim):
+        known = cluster.get(ResourceClaim, request.key)
+        if known is not None and known.uid != request.uid:
+            known = None
+        pod, at = (ref.name, ref.uid), timestamp(now)
+        claim = resource_claims.reserved(known, request.key, pod, request.allocation, at)
+    else:
+        claim = cluster.existing(ResourceClaim, request.key, request.uid)
+    match request:
+        case effects.ReleaseResourceClaim():
+            claim = resource_claims.released(claim, ref.uid)
+        case effects.DeallocateResourceClaim(version=version):
+            if claim.metadata.resource_version != version:
+                raise Conflict(f"claim {request.key}: the object has been modified")
+            claim = resource_claims.deallocated(claim)
+        case effects.DeleteResourceClaim():
+            cluster.delete(ResourceClaim, request.key, now)
+            return None
+    return cluster.write(claim)
 
 
 def _annotated(obj: T, request: effects.PatchVolume | effects.PatchClaim) -> T:
