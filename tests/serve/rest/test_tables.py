@@ -142,6 +142,22 @@ def test_pod_status(pod, status):
             ["Bound", "v", "1Gi", "RWO", "fast", "<unset>", "60m", "Block"],
             id="claim",
         ),
+        pytest.param("ResourceClaim", obj(), ["pending", "60m"], id="device claim, pending"),
+        pytest.param(
+            "ResourceClaim",
+            {
+                "metadata": META | {"deletionTimestamp": "x"},
+                "status": {"allocation": {}, "reservedFor": [{"name": "p"}]},
+            },
+            ["deleted,allocated,reserved", "60m"],
+            id="device claim, in use and deleted",
+        ),
+        pytest.param(
+            "ResourceSlice",
+            obj(spec={"nodeName": "n1", "driver": "gpu.example.com", "pool": {"name": "p"}}),
+            ["n1", "gpu.example.com", "p", "60m"],
+            id="resource slice",
+        ),
         pytest.param(
             "Service",
             obj(

@@ -250,10 +250,32 @@ def _fill_volume(obj: Object) -> None:
     obj.setdefault("status", {}).setdefault("phase", "Bound" if claimed else "Available")
 
 
+def _fill_claim(obj: Object) -> None:
+    _fill_device_requests(obj["spec"])
+
+
+def _fill_claim_template(obj: Object) -> None:
+    obj["spec"].setdefault("metadata", {})
+    _fill_device_requests(obj["spec"].setdefault("spec", {}))
+
+
+def _fill_device_requests(spec: Object) -> None:
+    for request in spec.get("devices", {}).get("requests", ()):
+        exact = [request["exactly"]] if "exactly" in request else []
+        for each in (*exact, *request.get("firstAvailable", ())):
+            each.setdefault("allocationMode", "ExactCount")
+            if each["allocationMode"] == "ExactCount":
+                each.setdefault("count", 1)
+            for toleration in each.get("tolerations", ()):
+                toleration.setdefault("operator", "Equal")
+
+
 _SPECIAL: dict[str, Callable[[Object], None]] = {
     "ReplicationController": _fill_replication_controller,
     "Service": _fill_service,
     "Namespace": _fill_namespace,
     "Node": _fill_node,
     "PersistentVolume": _fill_volume,
+    "ResourceClaim": _fill_claim,
+    "ResourceClaimTemplate": _fill_claim_template,
 }

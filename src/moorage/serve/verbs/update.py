@@ -131,6 +131,9 @@ _IMMUTABLE: dict[str, tuple[str, ...]] = {
     "PriorityClass": ("value", "preemptionPolicy"),
     "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
     "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+    "ResourceClaim": ("spec",),
+    "ResourceClaimTemplate": ("spec",),
+    "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),
 }
 _POD_MAY_CHANGE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

@@ -225,6 +225,23 @@ _ATTRIBUTES_CLASS = _text("VolumeAttributesClass", "spec.volumeAttributesClassNa
 _VOLUME_MODE = _wide(_text("VolumeMode", "spec.volumeMode", UNSET))
 
 
+# Devices ---------------------------------------------------------------------------------------
+
+
+def _claim_state(obj: Object, _now: float) -> str:
+    """The STATE column of a ResourceClaim: `pending`, or `allocated,reserved`."""
+    deleted = value_at(obj, "metadata", "deletionTimestamp") is not None
+    allocated = value_at(obj, "status", "allocation") is not None
+    reserved = allocated and bool(value_at(obj, "status", "reservedFor"))
+    states = {
+        "deleted": deleted,
+        "pending": not deleted and not allocated,
+        "allocated": allocated,
+        "reserved": reserved,
+    }
+    return ",".join(state for state, holds in states.items() if holds)
+
+
 # Other kinds -----------------------------------------------------------------------------------
 
 
@@ -446,6 +463,13 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         _boolean("Global-Default", "globalDefault"),
         AGE,
         _text("PreemptionPolicy", "preemptionPolicy"),
+    ),
+    "ResourceClaim": (TableColumn("State", _claim_state), AGE),
+    "ResourceSlice": (
+        _text("Node", "spec.nodeName"),
+        _text("Driver", "spec.driver"),
+        _text("Pool", "spec.pool.name"),
+        AGE,
     ),
     "CustomResourceDefinition": (
         TableColumn("Created At", _path("metadata.creationTimestamp"), "date"),
