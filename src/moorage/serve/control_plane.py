@@ -16,6 +16,7 @@ import msgspec
 
 from moorage.api.kinds import KINDS, Kind
 from moorage.api.meta import KubeObject
+from moorage.api.resource_claims import ClaimChangedError
 from moorage.core.effects import Effect, Failed, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
@@ -162,6 +163,8 @@ class SchedulerLoop:
                 outcome: Outcome = self._client.perform(effect.request)
             except StatusError as error:
                 outcome = Failed(str(error), missing=error.code == 404)
+            except ClaimChangedError as error:
+                outcome = Failed(str(error))
             self._outcomes.append((effect.ticket, outcome))
 
 

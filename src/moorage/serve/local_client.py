@@ -1,30 +1,45 @@
 """LocalClient: the API for controllers and the scheduler in this process, without HTTP."""
 
+import contextlib
 from typing import Any, assert_never
 
 import msgspec
 from msgspec import UNSET
 
+from moorage.api import resource_claims
+from moorage.api.devices import ResourceClaim
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.core.effects import Done
 from moorage.framework.effects import (
     BindPod,
     ClaimRequest,
+    CreateResourceClaim,
+    DeallocateResourceClaim,
     DeletePod,
+    DeleteResourceClaim,
     EmitEvent,
     LookUpPod,
     PatchClaim,
     PatchPodStatus,
     PatchVolume,
+    ReleaseResourceClaim,
     Request,
+    ReserveResourceClaim,
 )
 from moorage.serve import status_errors
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
 from moorage.serve.event_writer import EventWriter, NewEvent
-from moorage.serve.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, Resource
+from moorage.serve.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESOURCE_CLAIMS,
+    Resource,
+)
+from moorage.serve.status_errors import NotFoundError
 from moorage.serve.store import key_of
 from moorage.serve.verbs.binding import Binding, BindingTarget
 from moorage.serve.verbs.delete import DeleteOptions, Preconditions
@@ -84,10 +99,56 @@ class LocalClient:
             case PatchClaim(namespace=namespace):
                 self._patch_storage(PERSISTENT_VOLUME_CLAIMS, namespace, request)
             case _ if isinstance(request, ClaimRequest):
-                raise AssertionError("device claims are not served, so no request can name one")
+                return Done(claim=self._change_claim(request))
             case _:
                 assert_never(request)
         return Done()
+
+    def _change_claim(self, request: ClaimRequest) -> ResourceClaim | None:
+        """Create, change or delete a device claim; the claim as it is afterwards."""
+        ref = request.pod
+        if isinstance(request, CreateResourceClaim):
+            return self._create_claim(request)
+        stored = self._api.store.find(RESOURCE_CLAIMS, request.namespace, request.name)
+        known = None if stored is None else msgspec.convert(stored, ResourceClaim)
+        if isinstance(request, ReserveResourceClaim):
+            known = known if known is not None and known.uid == request.uid else None
+            pod, now = (ref.name, ref.uid), self._api.store.clock()
+            claim = resource_claims.reserved(known, request.key, pod, request.allocation, now)
+            return self._write_claim(claim)
+        if known is None or known.uid != request.uid:
+            raise status_errors.not_found(RESOURCE_CLAIMS, request.name)
+        match request:
+            case ReleaseResourceClaim():
+                return self._write_claim(resource_claims.released(known, ref.uid))
+            case DeallocateResourceClaim(version=version):
+                if known.metadata.resource_version != version:
+                    raise status_errors.modified(RESOURCE_CLAIMS, request.name)
+                return self._write_claim(resource_claims.deallocated(known))
+            case DeleteResourceClaim():
+                self._write_claim(resource_claims.without_finalizer(known))
+                with contextlib.suppress(NotFoundError):  # It was being deleted already.
+                    self._api.delete(RESOURCE_CLAIMS, request.namespace, request.name)
+                return None
+
+    def _create_claim(self, request: CreateResourceClaim) -> ResourceClaim:
+        new = objects.plain(request.claim)
+        pod = self._object(PODS, request.pod.namespace, request.pod.name, request.pod.uid)
+        new["metadata"]["ownerReferences"] = [objects.controller_reference(pod)]
+        return msgspec.convert(self._api.create(RESOURCE_CLAIMS, new), ResourceClaim)
+
+    def _write_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write finalizers and status of a claim; its other fields stay as they are stored."""
+        stored = self._api.store.get(RESOURCE_CLAIMS, *claim.key.split("/"))
+        new = objects.with_metadata(stored, finalizers=list(claim.metadata.finalizers))
+        allocation, users = claim.status.allocation, claim.status.reserved_for
+        new = objects.with_status(
+            new,
+            allocation=None if allocation is None else objects.plain(allocation),
+            reservedFor=objects.plain(users) or None,
+            devices=objects.status(stored).get("devices") if claim.status.devices else None,
+        )
+        return msgspec.convert(self._api.replace(RESOURCE_CLAIMS, new), ResourceClaim)
 
     def _object(self, resource: Resource, namespace: str, name: str, uid: str) -> Object:
         """The object of that UID; raises NotFoundError if there is another of the same name."""
@@ -105,6 +166,8 @@ class LocalClient:
             pod = objects.with_condition(pod, self._api.store.clock(), **fields)
         if request.nominated_node_name is not UNSET:
             pod = objects.with_status(pod, nominatedNodeName=request.nominated_node_name or None)
+        if (special := request.extended_resource_claim_status) is not None:
+            pod = objects.with_status(pod, extendedResourceClaimStatus=objects.plain(special))
         self._api.replace(PODS, pod)
 
     def _patch_storage(

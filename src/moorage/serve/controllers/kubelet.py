@@ -1,6 +1,6 @@
 """The kubelets of all nodes: pods start, run, succeed and end; nodes register and send heartbeats.
 
-    bound, all volumes bound                Running and Ready after START_SECONDS
+    bound, all claims ready                 Running and Ready after START_SECONDS
     moorage.dev/run-seconds passed          Succeeded, or Failed with moorage.dev/exit-code
     being deleted                           removed after moorage.dev/stop-seconds (default one
                                             second), never later than the grace period
@@ -54,7 +54,7 @@ def kubelet_health(node: Object) -> str:
 
 
 def reconcile_pod(
-    pod: Object, node: Object | None, bound_at: float, now: float, *, volumes_ready: bool
+    pod: Object, node: Object | None, bound_at: float, now: float, *, claims_ready: bool
 ) -> Iterator[Write]:
     """Start, finish or remove a pod; `bound_at` is when its kubelet first saw it."""
     if node is None or kubelet_health(node) == STOPPED:
@@ -64,7 +64,7 @@ def reconcile_pod(
     elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
         return
     elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
-        if volumes_ready:
+        if claims_ready:
             at = bound_at + START_SECONDS
             yield Update(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
     else:

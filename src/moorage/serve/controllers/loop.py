@@ -15,7 +15,7 @@ from moorage.serve.controllers import events, tasks
 from moorage.serve.controllers.index import ObjectIndex, key_of
 from moorage.serve.controllers.objects import Object
 from moorage.serve.controllers.tasks import Reconcilers, Task
-from moorage.serve.controllers.writes import Create, Delete, RequeueAt, Update, Write
+from moorage.serve.controllers.writes import Create, Delete, Report, RequeueAt, Update, Write
 from moorage.serve.event_writer import EventCorrelator, NewEvent
 from moorage.serve.local_client import LocalClient
 from moorage.serve.status_errors import ConflictError, NotFoundError, StatusError
@@ -168,6 +168,8 @@ class ControllerLoop:
                 self._emit(task, write, obj)
             case RequeueAt(at):
                 self._delay(task, at)
+            case Report(obj, reason, message, reporter):
+                self._client.emit(obj, NewEvent("Warning", reason, message, reporter))
             case _:
                 assert_never(write)
 

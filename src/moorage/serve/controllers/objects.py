@@ -133,6 +133,11 @@ def value_at(obj: Any, *path: str) -> Any:
     return obj
 
 
+def plain(value: Any) -> Any:
+    """A struct, or several, as the dicts and lists of the store."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 # Changed copies --------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from moorage.serve.controllers import (
     daemon_set,
     deployment,
+    device_claims,
     disruption_budget,
     garbage_collection,
     job,
@@ -30,6 +31,7 @@ Reconcile = Callable[[Object, ObjectIndex, float], Iterator[Write]]
 WORKLOAD, BUDGET, GARBAGE, NAMESPACE = "workload", "budget", "garbage", "namespace"
 LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS = "lifecycle", "orphaned pod", "volume", "ephemeral claims"
 RELEASE = "release by job"
+POD_DEVICES, DEVICE_CLAIM = "device claims of pod", "device claim"
 KUBELET_POD, KUBELET_NODE = "kubelet of pod", "kubelet of node"
 
 POD_OWNERS: dict[str, Reconcile] = {
@@ -60,6 +62,10 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
             yield BUDGET, key_of(obj)
         case volumes.CLAIM | volumes.VOLUME | volumes.CLASS:
             yield from _for_storage(obj, index)
+        case device_claims.CLAIM:
+            yield from _for_device_claim(obj, index)
+        case device_claims.TEMPLATE:
+            yield from _for_claim_template(obj, index)
 
 
 def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterator[Task]:
@@ -127,8 +133,13 @@ def _for_pod(
             selector = objects.selector(budget)
             if any(v is not None and selector.matches(objects.labels(v)) for v in (old, new)):
                 yield BUDGET, key_of(budget)
+    if device_claims.has_claims(obj):
+        for claim in device_claims.names(obj):
+            yield DEVICE_CLAIM, (device_claims.CLAIM, objects.namespace(obj), claim)
     if new is None:
         return
+    if device_claims.has_claims(new):
+        yield POD_DEVICES, key_of(new)
     if volumes.ephemeral_volumes(new):
         yield CLAIMS, key_of(new)
     if owner is None and job.FINALIZER in objects.finalizers(new):
@@ -190,6 +201,30 @@ def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
             yield VOLUME, key_of(claim)
 
 
+def _for_device_claim(claim: Object, index: ObjectIndex) -> Iterator[Task]:
+    """A claim affects the pod that owns it, and the pods that use it."""
+    yield DEVICE_CLAIM, key_of(claim)
+    owner = index.by_uid(objects.controller_uid(claim))
+    if owner is not None:
+        users = [owner] if objects.kind_of(owner) == "Pod" else []
+    else:
+        users = [
+            pod
+            for pod in index.all("Pod", objects.namespace(claim))
+            if objects.name(claim) in device_claims.entries(pod, "resourceClaimName")
+        ]
+    for pod in users:
+        yield POD_DEVICES, key_of(pod)
+        if pods.node_name(pod):
+            yield KUBELET_POD, key_of(pod)
+
+
+def _for_claim_template(template: Object, index: ObjectIndex) -> Iterator[Task]:
+    for pod in index.all("Pod", objects.namespace(template)):
+        if objects.name(template) in device_claims.entries(pod, "resourceClaimTemplateName"):
+            yield POD_DEVICES, key_of(pod)
+
+
 # The controllers -------------------------------------------------------------------------------
 
 
@@ -207,6 +242,8 @@ class Reconcilers:
             VOLUME: volumes.reconcile,
             CLAIMS: volumes.reconcile_ephemeral_claims,
             RELEASE: job.release,
+            POD_DEVICES: device_claims.reconcile_pod,
+            DEVICE_CLAIM: device_claims.reconcile,
             ORPHANED_POD: self._orphaned_pod,
             KUBELET_POD: self._pod,
             KUBELET_NODE: kubelet.reconcile_node,
@@ -229,7 +266,9 @@ class Reconcilers:
             for name in volumes.claims_of(pod)
         ]
         ready = all(claim is not None and volumes.is_bound(claim) for claim in claims)
-        return kubelet.reconcile_pod(pod, node, since, now, volumes_ready=ready)
+        if ready and device_claims.has_claims(pod):
+            ready = device_claims.are_ready(pod, index)
+        return kubelet.reconcile_pod(pod, node, since, now, claims_ready=ready)
 
     def _orphaned_pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
         key = (ORPHANED_POD, objects.uid(pod))

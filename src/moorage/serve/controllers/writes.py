@@ -38,7 +38,16 @@ class RequeueAt(NamedTuple):
     at: float
 
 
-Write = Create | Update | Delete | RequeueAt
+class Report(NamedTuple):
+    """Emit an Event of type Warning about an object."""
+
+    obj: Object
+    reason: str
+    message: str
+    reporter: str
+
+
+Write = Create | Update | Delete | RequeueAt | Report
 
 
 def update_if_changed(old: Object, new: Object) -> Iterator[Write]:

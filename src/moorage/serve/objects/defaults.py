@@ -251,12 +251,13 @@ def _fill_volume(obj: Object) -> None:
 
 
 def _fill_claim(obj: Object) -> None:
-    _fill_device_requests(obj["spec"])
+    _fill_device_requests(obj.setdefault("spec", {}))
 
 
 def _fill_claim_template(obj: Object) -> None:
-    obj["spec"].setdefault("metadata", {})
-    _fill_device_requests(obj["spec"].setdefault("spec", {}))
+    template = obj.setdefault("spec", {})
+    template.setdefault("metadata", {})
+    _fill_device_requests(template.setdefault("spec", {}))
 
 
 def _fill_device_requests(spec: Object) -> None:
