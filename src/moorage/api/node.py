@@ -9,16 +9,20 @@ spec:
   template:
     metadata: {labels: {disk: ssd}}
     status: {allocatable: {cpu: "8", memory: 32Gi}}
+  devices:
+    - {driver: gpu.example.com, class: gpu, count: 8, attributes: {model: a100}}
 """
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
+from moorage.api.devices import DeviceAttribute, DeviceTaint
 from moorage.api.meta import Condition, Data, Int64, KubeObject, ObjectMeta
 from moorage.api.quantity import Quantity
 
 MAX_POOL_NODES = 1_000_000
+MAX_NODE_DEVICES = 10_000
 
 
 class Taint(Data):
@@ -62,12 +66,35 @@ class NodePoolTemplate(Data):
     status: NodeStatus = NodeStatus()
 
 
+AttributeValue = str | int | bool | DeviceAttribute
+
+
+class PoolDevices(Data, kw_only=True, forbid_unknown_fields=True):
+    """Equal devices on every node of a pool, as the driver on that node publishes them."""
+
+    driver: str
+    count: Annotated[int, Meta(ge=1, le=MAX_NODE_DEVICES)] = 1
+    # The devices are called NAME-0, NAME-1 and so on.
+    name: str = "device"
+    # A DeviceClass of all devices of the driver, which is created if there is none of that name.
+    class_: str = field(name="class", default="")
+    # Plain values, or as in a ResourceSlice: {version: 1.2.3}.
+    attributes: dict[str, AttributeValue] = {}
+    capacity: dict[str, Quantity] = {}
+    taints: tuple[DeviceTaint, ...] = ()
+    # Whether several claims may share a device, each with a part of its capacity.
+    allow_multiple_allocations: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+
+
 class NodePoolSpec(Data, kw_only=True, forbid_unknown_fields=True):
-    """The number of nodes, their template, and the zones that they are spread over in turn."""
+    """The number of nodes, their template and devices, and the zones that they alternate over."""
 
     count: Annotated[int, Meta(ge=0, le=MAX_POOL_NODES)]
     template: NodePoolTemplate
     zones: tuple[str, ...] = ()
+    devices: tuple[PoolDevices, ...] = ()
 
 
 class NodePool(KubeObject, kw_only=True):

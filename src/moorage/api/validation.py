@@ -102,6 +102,10 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
             return [
                 ("spec.template.status.allocatable", 0, status.allocatable),
                 ("spec.template.status.capacity", 0, status.capacity),
+                *(
+                    (f"spec.devices[{i}].capacity", 0, group.capacity)
+                    for i, group in enumerate(obj.spec.devices)
+                ),
             ]
         case ResourceSlice() | ResourceClaim() | ResourceClaimTemplate():
             return list(device_fields.amounts(obj))

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable
 
 from msgspec.structs import replace
 
+from moorage.api.devices import DeviceClass, ResourceSlice
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
@@ -17,6 +18,7 @@ from moorage.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from moorage.controllers import drivers
 from moorage.expansion import daemon_sets, jobs, replica_sets, stateful_sets
 from moorage.expansion.children import Children, ControllerActions, key_of
 from moorage.expansion.templates import NameGenerator
@@ -31,7 +33,7 @@ def expand(
     *,
     in_order: bool = False,
 ) -> list[KubeObject]:
-    """The objects, with nodes of pools, pods of workloads and their claims.
+    """The objects, with nodes and devices of pools, pods of workloads and their claims.
 
     Pods that exist are not created again; owner references say which workload they belong to.
     `known` objects exist as well, but are not returned. Objects that only create others
@@ -56,16 +58,22 @@ def expand(
 def controllers_and_nodes(
     objects: Iterable[KubeObject], known: Iterable[KubeObject] = ()
 ) -> list[KubeObject]:
-    """The nodes of pools, the runs of cron jobs, the replica sets of deployments."""
+    """The nodes of pools with their devices, the runs of cron jobs, the sets of deployments."""
     objects = list(objects)
     everything = [*known, *objects]
     children = Children(everything)
     names = {obj.name for obj in everything if isinstance(obj, Node)}
+    classes = {obj.name for obj in everything if isinstance(obj, DeviceClass)}
     made: list[KubeObject] = []
     for obj in objects:
         match obj:
             case NodePool():
-                made += pool_nodes(obj, names)
+                made += pool_objects(obj, names)
+                new = [
+                    each for each in drivers.classes(obj.spec.devices) if each.name not in classes
+                ]
+                made += new
+                classes.update(each.name for each in new)
             case CronJob() if job := jobs.of_cron_job(obj, children):
                 made.append(job)
             case Deployment() if replica_set := replica_sets.of_deployment(obj, children):
@@ -98,6 +106,17 @@ ZONE = "topology.kubernetes.io/zone"
 POOL = "moorage.dev/pool"
 # A kubelet's default.
 MAX_PODS = "110"
+
+
+def pool_objects(
+    pool: NodePool, taken: Container[str] = (), first: int = 0
+) -> list[Node | ResourceSlice]:
+    """The nodes of a pool, each followed by the slices of its devices."""
+    groups = pool.spec.devices
+    made: list[Node | ResourceSlice] = []
+    for node in pool_nodes(pool, taken, first):
+        made += [node, *drivers.slices(node, groups)] if groups else [node]
+    return made
 
 
 def pool_nodes(pool: NodePool, taken: Container[str] = (), first: int = 0) -> list[Node]:

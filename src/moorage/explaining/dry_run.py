@@ -22,6 +22,7 @@ from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
 from moorage.expansion import expand
+from moorage.expansion.device_claims import with_claims
 from moorage.explaining.explanation import Explanation
 from moorage.framework.cluster import Rejection
 from moorage.framework.profile import Profile
@@ -39,7 +40,7 @@ def explain(
 
     A pod that has a node already is looked at as if it were to be scheduled again.
     """
-    completed = defaults.complete(expand(manifests.read(objects).everything))
+    completed = with_claims(defaults.complete(expand(manifests.read(objects).everything)))
     given = find_pod(completed, pod)
     scheduler = Scheduler(load_config(config), seed=seed)
     unbound = structs.replace(given, spec=structs.replace(given.spec, node_name=""))

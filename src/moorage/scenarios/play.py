@@ -18,7 +18,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.expansion.expand import pool_nodes
+from moorage.expansion.expand import pool_objects
 from moorage.expansion.templates import NameGenerator
 from moorage.scenarios.maintenance import NodeMaintenance
 from moorage.scenarios.plan import (
@@ -169,7 +169,7 @@ class Play:
                 case FailNodes():
                     self._maintenance.fail(event.path, action)
                 case AddNodes(pool=pool):
-                    self.simulation.create(pool_nodes(pool, first=self._first(pool.name)))
+                    self.simulation.create(pool_objects(pool, first=self._first(pool.name)))
                 case ScaleAction(kind=kind, namespace=namespace, name=name, replicas=replicas):
                     self.simulation.scale(kind, namespace, name, replicas)
                 case CreateObjects(objects=objects):

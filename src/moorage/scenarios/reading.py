@@ -222,11 +222,12 @@ class _Reader:
                 f"{path}.template", f'is missing: no NodePool "{spec.pool}" is there to follow'
             )
         zones = spec.zones or (known.spec.zones if known else ())
+        devices = spec.devices or (known.spec.devices if known else ())
         pool = NodePool(
             api_version=API_VERSION,
             kind="NodePool",
             metadata=ObjectMeta(name=spec.pool),
-            spec=NodePoolSpec(count=spec.count, template=template, zones=zones),
+            spec=NodePoolSpec(count=spec.count, template=template, zones=zones, devices=devices),
         )
         if fault := validation.field_error(pool):
             raise self._error(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])

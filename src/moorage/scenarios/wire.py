@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from moorage.api.meta import Data, KubeObject
-from moorage.api.node import MAX_POOL_NODES, NodePoolTemplate
+from moorage.api.node import MAX_POOL_NODES, NodePoolTemplate, PoolDevices
 from moorage.api.workloads import PodTemplateSpec
 
 Duration = str | float
@@ -70,6 +70,7 @@ class AddNodesSpec(StrictData):
     count: Annotated[int, Meta(ge=1, le=MAX_POOL_NODES)]
     template: NodePoolTemplate | None = None
     zones: tuple[str, ...] = ()
+    devices: tuple[PoolDevices, ...] = ()
 
 
 class DeleteAction(StrictData, kw_only=True):

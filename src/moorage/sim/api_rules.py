@@ -9,6 +9,7 @@ from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
+from moorage.api.resource_claims import FINALIZER
 from moorage.sim.clock import timestamp
 from moorage.sim.refusals import Denied, Forbidden
 
@@ -78,14 +79,24 @@ def grace_seconds(pod: Pod, requested: int | None) -> int:
     return next(s for s in (requested, own, DEFAULT_GRACE_SECONDS) if s is not None)
 
 
-def terminating(pod: Pod, seconds: int, now: float) -> Pod:
-    """The pod with its deletion timestamp."""
+def terminating(obj: T, seconds: int, now: float) -> T:
+    """The object with its deletion timestamp."""
     meta = replace(
-        pod.metadata,
+        obj.metadata,
         deletion_timestamp=timestamp(now + seconds),
         deletion_grace_period_seconds=seconds,
     )
-    return replace(pod, metadata=meta)
+    return replace(obj, metadata=meta)
+
+
+def is_protected(obj: KubeObject) -> bool:
+    """Whether a finalizer keeps the object: that of an allocated device claim."""
+    return FINALIZER in obj.metadata.finalizers
+
+
+def is_finished(obj: KubeObject) -> bool:
+    """Whether the object is being deleted, and nothing keeps it any more."""
+    return obj.metadata.deletion_timestamp is not None and not is_protected(obj)
 
 
 def with_condition(

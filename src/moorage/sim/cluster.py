@@ -1,8 +1,8 @@
 """An API server in memory: versions, conflicts, graceful deletion, ordered watches.
 
 Every write takes the next resourceVersion of one counter and calls all watchers in order before it
-returns. Delays and kubelets, which remove terminating pods, are not known here. Finalizers are
-ignored: a simulation has no controllers that remove them.
+returns. Delays and kubelets, which remove terminating pods, are not known here. Of finalizers only
+that of device claims counts: a simulation has no controllers that remove others.
 """
 
 from collections.abc import Callable, Iterable
@@ -123,20 +123,32 @@ class MemoryCluster:
         return new if new == old else self._store(old, new)
 
     def write(self, obj: T) -> T:
-        """Replace an object as a whole, with its status; an equal one is not written."""
+        """Replace an object as a whole, with its status; an equal one is not written.
+
+        An object that is being deleted, and has no finalizer any more, is removed.
+        """
         old = self._objects[type(obj)][obj.key]
+        if api_rules.is_protected(old) and api_rules.is_finished(obj):
+            self.remove(obj)
+            return obj
         return obj if obj == old else self._store(old, obj)
 
     def delete(
         self, kind: type[KubeObject], key: str, now: float, grace_seconds: int | None = None
     ) -> None:
-        """Delete an object; a pod on a node becomes terminating, its kubelet removes it."""
+        """Delete an object; a pod on a node becomes terminating, its kubelet removes it.
+
+        So does an allocated device claim; its controller removes it when no pod uses it.
+        """
         old = self.get(kind, key)
         if old is None:
             raise refusals.not_found(KIND_OF[kind].plural, _name_of(key))
         if isinstance(old, Pod) and (grace := api_rules.grace_seconds(old, grace_seconds)) > 0:
             if not old.is_terminating:
                 self._store(old, api_rules.terminating(old, grace, now))
+        elif api_rules.is_protected(old):
+            if old.metadata.deletion_timestamp is None:
+                self._store(old, api_rules.terminating(old, 0, now))
         else:
             self.remove(old)
 

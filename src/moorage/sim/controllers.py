@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from moorage.api.devices import DeviceClass
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -120,7 +121,13 @@ class Controllers:
 
     def _known(self) -> list[KubeObject]:
         """Objects of the cluster that are, or may become, owners or children."""
-        kinds: tuple[type[KubeObject], ...] = (Pod, Node, ReplicaSet, PersistentVolumeClaim)
+        kinds: tuple[type[KubeObject], ...] = (
+            Pod,
+            Node,
+            ReplicaSet,
+            PersistentVolumeClaim,
+            DeviceClass,
+        )
         return [obj for kind in kinds for obj in self._cluster.all(kind)]
 
     def _changed(self, observation: Observation) -> None:

@@ -37,6 +37,9 @@ class Faults(Struct, frozen=True, kw_only=True):
     provision_fails: float = 0.0
     provision_hangs: float = 0.0
     provision_seconds: float = 0.0
+    # Device drivers that have to meet binding conditions
+    prepare_fails: float = 0.0
+    prepare_seconds: float = 0.0
     answer_seconds: float = 0.0
     # Observations
     late_seconds: float = 0.0
@@ -62,7 +65,7 @@ class FaultDecision(Struct, frozen=True):
 
 
 class ProvisioningFault(Struct, frozen=True):
-    """The additional time to provision a volume (infinite: never), or whether it fails."""
+    """The additional time to provision a volume or prepare a device, or whether it fails."""
 
     seconds: float = 0.0
     fails: bool = False
@@ -139,6 +142,13 @@ class FaultPlan:
             return ProvisioningFault(seconds=max(faults.until_seconds - now, 0.0))
         seconds = self._up_to(faults.provision_seconds)
         return ProvisioningFault(seconds=seconds, fails=self._happens(faults.provision_fails))
+
+    def preparing(self, now: float) -> ProvisioningFault:
+        """How the preparation of devices ends."""
+        if self.is_over(now):
+            return ProvisioningFault()
+        seconds = self._up_to(self.faults.prepare_seconds)
+        return ProvisioningFault(seconds=seconds, fails=self._happens(self.faults.prepare_fails))
 
     def delay(self, now: float) -> float:
         """How long an observation is in transit."""

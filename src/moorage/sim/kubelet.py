@@ -4,7 +4,8 @@ One object simulates the kubelets of all nodes and the garbage collector of pods
 cluster, and schedules actions on the clock.
 
     observed                                 action                            unless meanwhile
-    a pod on a node, not yet running         StartPod after `start_seconds`    terminating, or gone
+    a pod on a node, not yet running         StartPod after `start_seconds`    terminating, or gone,
+                                                                               or claims are missing
     running, with moorage.dev/run-seconds    FinishPod after that time         gone
     a terminating pod                        EndPod after its grace period     gone
     a node deleted, or a pod bound to a      CollectPods after a while         the node is back
@@ -16,8 +17,10 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
+from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.controllers import claims
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.sim.api_rules import DEFAULT_GRACE_SECONDS
@@ -116,6 +119,8 @@ class Kubelet:
             case Deleted(obj=Node() as node):
                 if self._pods.get(node.name):
                     self._clock.in_(COLLECT_SECONDS, CollectPods(node.name))
+            case Updated(obj=ResourceClaim() as claim):
+                self._observe_claim(claim)
 
     def _observe_pod(self, pod: Pod, *, is_new: bool) -> None:
         if not pod.node_name or pod.is_terminal:
@@ -129,6 +134,13 @@ class Kubelet:
             grace = pod.metadata.deletion_grace_period_seconds
             seconds = DEFAULT_GRACE_SECONDS if grace is None else grace
             self._clock.in_(seconds, EndPod(pod.key, pod.uid))
+
+    def _observe_claim(self, claim: ResourceClaim) -> None:
+        """Start the pods that waited for this claim."""
+        for user in claim.status.reserved_for:
+            pod = self._alive(f"{claim.namespace}/{user.name}", user.uid)
+            if pod is not None and pod.node_name and pod.status.phase != "Running":
+                self._clock.in_(self.start_seconds, StartPod(pod.key, pod.uid))
 
     def _adopt(self, pod: Pod, *, is_new: bool) -> None:
         if pod.status.phase == "Running":
@@ -154,11 +166,18 @@ class Kubelet:
         pod = self._alive(what.key, what.uid)
         if pod is None or pod.is_terminating or pod.status.phase == "Running":
             return
-        if self._cluster.get(Node, pod.node_name) is None:
+        if self._cluster.get(Node, pod.node_name) is None or not self._has_claims(pod):
             return
         now = timestamp(self._clock.now)
         running = replace(pod.status, phase="Running", start_time=pod.status.start_time or now)
         self._schedule_finish(self._cluster.write_status(pod, running))
+
+    def _has_claims(self, pod: Pod) -> bool:
+        """Whether all device claims of a pod are allocated and reserved for it."""
+        namespace = pod.namespace
+        return not pod.spec.resource_claims or claims.are_ready(
+            pod, lambda name: self._cluster.get(ResourceClaim, f"{namespace}/{name}")
+        )
 
     def _finish(self, what: FinishPod) -> None:
         self.finite_pods -= 1

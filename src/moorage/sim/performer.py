@@ -112,7 +112,9 @@ def _change_claim(
                 raise Conflict(f"claim {request.key}: the object has been modified")
             claim = resource_claims.deallocated(claim)
         case effects.DeleteResourceClaim():
-            cluster.delete(ResourceClaim, request.key, now)
+            cluster.write(resource_claims.without_finalizer(claim))
+            if cluster.get(ResourceClaim, request.key) is not None:
+                cluster.delete(ResourceClaim, request.key, now)
             return None
     return cluster.write(claim)
 

@@ -28,11 +28,13 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
 from moorage.framework.registry import Registry
-from moorage.sim import api_rules, kubelet, outcomes, refusals, volumes
+from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.controllers import Controllers, Reconcile
+from moorage.sim.device_claims import ClaimController
+from moorage.sim.drivers import DeviceDrivers
 from moorage.sim.faults import FaultPlan, Faults
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.outcomes import PodEviction
@@ -89,6 +91,8 @@ class Simulation:
         self._kubelet = Kubelet(self.cluster, self._clock, start_seconds=start_seconds)
         self._fault_plan = FaultPlan(seed, faults or Faults())
         self._volumes = VolumeController(self.cluster, self._clock, self._fault_plan)
+        self._claims = ClaimController(self.cluster, self._clock)
+        self._drivers = DeviceDrivers(self.cluster, self._clock, self._fault_plan)
         make_scheduler = partial(Scheduler, self.config, registry=Registry(), extenders=extenders)
         self._checks = (
             InvariantChecks(self.cluster, self._clock, self.config, make_scheduler, seed)
@@ -219,6 +223,11 @@ class Simulation:
             self._quiescence.changed(may_help_pods=not isinstance(action, kubelet.StartPod))
         elif isinstance(action, volumes.Action):
             self._volumes.perform(action)
+            self._quiescence.changed(may_help_pods=True)
+        elif isinstance(action, device_claims.Action):
+            self._quiescence.changed(may_help_pods=self._claims.perform(action))
+        elif isinstance(action, drivers.PrepareDevices):
+            self._drivers.perform(action)
             self._quiescence.changed(may_help_pods=True)
         elif isinstance(action, ScheduledCall):
             action.act()

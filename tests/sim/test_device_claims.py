@@ -1,0 +1,150 @@
+"""Device claims, drivers and kubelets of a simulation."""
+
+import pytest
+
+from moorage import Simulation
+from moorage.api import resource_claims
+from moorage.api.devices import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
+
+FREE = {"apiVersion": "resource.k8s.io/v1"}
+REQUESTS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+TEMPLATE = FREE | {
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "one-gpu"},
+    "spec": {"spec": REQUESTS},
+}
+SHARED = FREE | {"kind": "ResourceClaim", "metadata": {"name": "shared"}, "spec": REQUESTS}
+POOL = {
+    "apiVersion": "moorage.dev/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "n"},
+    "spec": {
+        "count": 2,
+        "template": {"status": {"allocatable": {"cpu": "4"}}},
+        "devices": [{"driver": "gpu.example.com", "class": "gpu", "count": 2}],
+    },
+}
+
+
+def pod(name="p", *, claim="", node="n-0", annotations=None, **fields):
+    entry = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": "one-gpu"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations or {}},
+        # With a node of its own, so that no scheduler is needed.
+        "spec": {
+            "containers": [{"name": "c"}],
+            "nodeName": node,
+            "resourceClaims": [{"name": "gpu", **entry}],
+            "terminationGracePeriodSeconds": 1,
+            **fields,
+        },
+    }
+
+
+def claims(sim):
+    return list(sim.cluster.all(ResourceClaim))
+
+
+def allocate(sim, name, *pods, **fields):
+    """Write the allocation as a scheduler does."""
+    result = DeviceRequestAllocationResult(driver="d", pool="n-0", device="device-0", **fields)
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
+    claim = sim.cluster.get(ResourceClaim, f"default/{name}")
+    for each in pods:
+        uid = sim.read("Pod", "default", each)["metadata"]["uid"]
+        claim = resource_claims.reserved(claim, claim.key, (each, uid), allocation, "")
+        allocation = None
+    sim.cluster.write(claim)
+
+
+def phase(sim, name="p"):
+    return sim.read("Pod", "default", name)["status"]["phase"]
+
+
+@pytest.fixture
+def sim():
+    return Simulation([POOL, TEMPLATE, SHARED])
+
+
+def test_pod_runs_when_its_own_claim_is_allocated(sim):
+    sim.create([pod()])
+    sim.run(until=5)
+    assert phase(sim) == "Pending"
+    shared, own = claims(sim)
+    (status,) = sim.read("Pod", "default", "p")["status"]["resourceClaimStatuses"]
+    assert status == {"name": "gpu", "resourceClaimName": own.name}
+    allocate(sim, own.name, "p")
+    sim.run(until=10)
+    assert phase(sim) == "Running"
+    sim.delete("Pod", "default", "p")
+    sim.run(until=20)
+    assert claims(sim) == [shared]
+
+
+def test_late_template(sim):
+    sim = Simulation([POOL, pod()])
+    sim.run(until=5)
+    assert claims(sim) == []
+    sim.create([TEMPLATE])
+    sim.run(until=10)
+    assert [claim.metadata.generate_name for claim in claims(sim)] == ["p-gpu-"]
+
+
+def test_claim_of_an_ended_pod(sim):
+    sim.create([pod(annotations={"moorage.dev/run-seconds": "2"})])
+    sim.run(until=1)
+    _, own = claims(sim)
+    allocate(sim, own.name, "p")
+    sim.run(until=20)
+    assert phase(sim) == "Succeeded"
+    assert len(claims(sim)) == 1
+
+
+def test_shared_claim(sim):
+    sim.create([pod("p", claim="shared"), pod("q", claim="shared")])
+    allocate(sim, "shared", "p")
+    sim.run(until=5)
+    # The controller reserves the claim for a pod that was bound by hand.
+    assert [user.name for user in claims(sim)[0].status.reserved_for] == ["p", "q"]
+    assert (phase(sim, "p"), phase(sim, "q")) == ("Running", "Running")
+    sim.delete("Pod", "default", "p")
+    sim.run(until=10)
+    assert [user.name for user in claims(sim)[0].status.reserved_for] == ["q"]
+    sim.delete("ResourceClaim", "default", "shared")
+    sim.run(until=15)
+    assert claims(sim)[0].metadata.deletion_timestamp is not None
+    sim.delete("Pod", "default", "q")
+    sim.run(until=20)
+    assert claims(sim) == []
+
+
+def test_slices_go_and_come_with_their_node(sim):
+    nodes = lambda: [each.spec.node_name for each in sim.cluster.all(ResourceSlice)]  # noqa: E731
+    assert nodes() == ["n-0", "n-1"]
+    node = sim.read("Node", "", "n-0")
+    sim.delete("Node", "", "n-0")
+    assert nodes() == ["n-1"]
+    del node["metadata"]["resourceVersion"]
+    sim.create([node])
+    assert nodes() == ["n-1", "n-0"]
+
+
+def test_more_pools_of_one_class(sim):
+    sim.create([POOL | {"metadata": {"name": "more"}}])
+    assert len(list(sim.cluster.all(ResourceSlice))) == 4
+
+
+def test_driver_meets_binding_conditions(sim):
+    sim.create([pod(claim="shared")])
+    allocate(sim, "shared", "p", binding_conditions=("Ready",))
+    sim.run(until=5)
+    (device,) = claims(sim)[0].status.devices
+    assert [(each.type, each.status) for each in device.conditions] == [("Ready", "True")]
