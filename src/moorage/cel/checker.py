@@ -1,0 +1,293 @@
+"""The type checker: sets the types of nodes, the slots of variables, the overloads of calls."""
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.cel import syntax
+from moorage.cel.lexer import syntax_error
+from moorage.cel.syntax import Node
+from moorage.cel.types import (
+    ANY,
+    BOOL,
+    BYTES,
+    CLASSES,
+    DOUBLE,
+    DYN,
+    INT,
+    NULL,
+    OVERLOADS,
+    QUANTITY,
+    STRING,
+    UINT,
+    Bindings,
+    Type,
+    is_wildcard,
+)
+from moorage.cel.values import TypeValue, Uint
+
+DEVICE_SLOT = 1  # Slot 0 of a frame has the budget.
+DEVICE_FIELDS = {
+    "driver": STRING,
+    "attributes": Type("map", (STRING, Type("map", (STRING, ANY)))),
+    "capacity": Type("map", (STRING, Type("map", (STRING, QUANTITY)))),
+    "allowMultipleAllocations": BOOL,
+}
+_DEVICE = Type("kubernetes.DRADevice")
+_LITERALS = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES}
+_ORDERED = frozenset(
+    (
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    )
+)
+_NUMERIC = frozenset(("int", "uint", "double"))
+
+
+class Checker:
+    """Checks one expression."""
+
+    def __init__(self) -> None:
+        self.bindings = Bindings()
+        self.scope: dict[str, tuple[Type, int]] = {"device": (_DEVICE, DEVICE_SLOT)}
+        self.frame_size = DEVICE_SLOT + 1
+        self._rules: dict[type, Callable[[Any], Type]] = {
+            syntax.Literal: self._literal,
+            syntax.Ident: self._ident,
+            syntax.Select: self._select,
+            syntax.Index: self._index,
+            syntax.Call: self._call,
+            syntax.Logical: self._logical,
+            syntax.Conditional: self._conditional,
+            syntax.ListLiteral: self._list,
+            syntax.MapLiteral: self._map,
+            syntax.Comprehension: self._comprehension,
+        }
+
+    def check(self, node: Node) -> Type:
+        """The type of a node; raises CelCompileError."""
+        node.type = self._rules[type(node)](node)
+        return node.type
+
+    def _resolved(self, node: Node) -> Type:
+        return self.bindings.resolve(self.check(node))
+
+    def _literal(self, node: syntax.Literal) -> Type:
+        return _LITERALS.get(type(node.value), NULL)
+
+    def _ident(self, node: syntax.Ident) -> Type:
+        if node.name in self.scope:
+            type_, node.slot = self.scope[node.name]
+            return type_
+        if node.name in CLASSES or node.name == "dyn":
+            node.constant = TypeValue(node.name)
+            return Type("type", (DYN,))
+        raise _undeclared(node, node.name)
+
+    def _select(self, node: syntax.Select) -> Type:
+        name = _qualified_name(node)
+        if name in CLASSES and name.partition(".")[0] not in self.scope:
+            node.constant = TypeValue(name)
+            return Type("type", (DYN,))
+        operand = self._resolved(node.operand)
+        viral = operand.name == "optional_type"
+        result = self._field(node, operand.params[0] if viral else operand)
+        if node.test:
+            return BOOL
+        return Type("optional_type", (result,)) if viral or node.optional else result
+
+    def _field(self, node: syntax.Select, operand: Type) -> Type:
+        if operand == _DEVICE:
+            if node.name not in DEVICE_FIELDS:
+                raise syntax_error(node.position, f"undefined field '{node.name}'")
+            return DEVICE_FIELDS[node.name]
+        if operand.name == "map":
+            return operand.params[1]
+        if is_wildcard(operand):
+            return DYN
+        what = f"type '{operand}' does not support field selection"
+        raise syntax_error(node.position, what)
+
+    def _index(self, node: syntax.Index) -> Type:
+        operand, key = self._resolved(node.operand), self._resolved(node.key)
+        viral = operand.name == "optional_type"
+        container = operand.params[0] if viral else operand
+        if container.name == "map" and self.bindings.assign(container.params[0], key):
+            result = container.params[1]
+        elif container.name == "list" and (key == INT or is_wildcard(key)):
+            result = container.params[0]
+        elif is_wildcard(container):
+            result = DYN
+        else:
+            raise _no_overload(node, "_[_]", [container, key])
+        return Type("optional_type", (result,)) if viral or node.optional else result
+
+    def _logical(self, node: syntax.Logical) -> Type:
+        for term in node.terms:
+            type_ = self.check(term)
+            if not self.bindings.assign(BOOL, type_):
+                raise _no_overload(node, f"_{node.operator}_", [type_])
+        return BOOL
+
+    def _conditional(self, node: syntax.Conditional) -> Type:
+        test = self.check(node.test)
+        result = self.bindings.fresh()
+        branches = [self.check(node.then), self.check(node.other)]
+        if not self.bindings.assign(BOOL, test) or not self.bindings.assign_all(
+            (result, result), branches
+        ):
+            raise _no_overload(node, "_?_:_", [test, *branches])
+        return self.bindings.resolve(result)
+
+    def _element(self, node: Node, *, optional: bool) -> Type:
+        type_ = self.check(node)
+        if not optional:
+            return type_
+        inner = self.bindings.fresh()
+        if not self.bindings.assign(Type("optional_type", (inner,)), type_):
+            raise syntax_error(node.position, f"expected type 'optional_type' but found '{type_}'")
+        return inner
+
+    def _join(self, node: Node, joined: Type, type_: Type) -> None:
+        # The environment has homogeneous aggregate literals.
+        if not self.bindings.assign(joined, type_):
+            joined = self.bindings.resolve(joined)
+            raise syntax_error(node.position, f"expected type '{joined}' but found '{type_}'")
+
+    def _list(self, node: syntax.ListLiteral) -> Type:
+        joined = self.bindings.fresh()
+        for item, optional in node.items:
+            self._join(item, joined, self._element(item, optional=optional))
+        return Type("list", (joined,))
+
+    def _map(self, node: syntax.MapLiteral) -> Type:
+        keys, values = self.bindings.fresh(), self.bindings.fresh()
+        for key, value, optional in node.entries:
+            self._join(key, keys, self.check(key))
+            self._join(value, values, self._element(value, optional=optional))
+        key_type = self.bindings.resolve(keys)
+        if key_type.name not in ("bool", "int", "uint", "string", "dyn", "any"):
+            raise syntax_error(node.position, f"unsupported map key type '{key_type}'")
+        return Type("map", (keys, values))
+
+    def _call(self, node: syntax.Call) -> Type:
+        name = node.function
+        namespace = _qualified_name(node.target) if node.target else None
+        if namespace and namespace.partition(".")[0] not in self.scope:
+            qualified = f"{namespace}.{name}"
+            if qualified in OVERLOADS:
+                node.function, node.target = qualified, None
+        args = ([node.target] if node.target else []) + node.args
+        types = [self.check(arg) for arg in args]
+        if name in ("<", "<=", ">", ">="):
+            return self._ordering(node, types)
+        known = OVERLOADS.get(node.function)
+        if known is None:
+            raise _undeclared(node, node.function)
+        results = []
+        for overload in known:
+            if overload.member == (node.target is not None) and len(overload.params) == len(types):
+                *params, result = self.bindings.instantiate((*overload.params, overload.result))
+                if self.bindings.assign_all(tuple(params), types):
+                    node.overloads.append(overload)
+                    results.append(self.bindings.resolve(result))
+        if not results:
+            raise _no_overload(node, name, [self.bindings.resolve(type_) for type_ in types])
+        return results[0] if all(result == results[0] for result in results) else DYN
+
+    def _ordering(self, node: syntax.Call, types: list[Type]) -> Type:
+        left, right = (self.bindings.resolve(type_) for type_ in types)
+        fits = is_wildcard(left) or is_wildcard(right) or left == right
+        fits = fits or (left.name in _NUMERIC and right.name in _NUMERIC)
+        if not fits or any(t.name not in _ORDERED and not is_wildcard(t) for t in (left, right)):
+            raise _no_overload(node, f"_{node.function}_", [left, right])
+        return BOOL
+
+    def _comprehension(self, node: syntax.Comprehension) -> Type:
+        operand = self._resolved(node.operand)
+        outer = dict(self.scope)
+        for name, type_ in zip(node.variables, self._variable_types(node, operand), strict=True):
+            node.slots.append(self.frame_size)
+            self.scope[name] = (type_, self.frame_size)
+            self.frame_size += 1
+        if node.where:
+            self._predicate(node.where)
+        if node.macro in ("all", "exists", "exists_one", "existsOne", "filter"):
+            self._predicate(node.body)
+            body = BOOL
+        else:
+            body = self.check(node.body)
+        self.scope = outer
+        return self._comprehension_result(node, operand, body)
+
+    def _predicate(self, node: Node) -> None:
+        type_ = self.check(node)
+        if not self.bindings.assign(BOOL, type_):
+            raise syntax_error(node.position, f"expected type 'bool' but found '{type_}'")
+
+    def _variable_types(self, node: syntax.Comprehension, operand: Type) -> list[Type]:
+        if node.macro == "bind":
+            return [operand]
+        expected = {"optMap": "optional_type", "optFlatMap": "optional_type", "sortBy": "list"}
+        wanted = expected.get(node.macro)
+        if is_wildcard(operand):
+            return [DYN] * len(node.variables)
+        if operand.name not in ((wanted,) if wanted else ("list", "map")):
+            what = f"expression of type '{operand}' cannot be range of a comprehension"
+            raise syntax_error(node.position, f"{what} (must be list, map, or dynamic)")
+        if len(node.variables) == 1:
+            return [operand.params[0]]
+        return [INT, operand.params[0]] if operand.name == "list" else list(operand.params)
+
+    def _comprehension_result(self, node: syntax.Comprehension, operand: Type, body: Type) -> Type:
+        resolved = self.bindings.resolve(body)
+        match node.macro:
+            case "all" | "exists" | "exists_one" | "existsOne":
+                return BOOL
+            case "filter":
+                return Type("list", (operand.params[0] if operand.params else DYN,))
+            case "map" | "transformList":
+                return Type("list", (body,))
+            case "sortBy":
+                if resolved.name not in _ORDERED and not is_wildcard(resolved):
+                    raise _no_overload(node, "sortBy", [operand, resolved])
+                return operand
+            case "optMap":
+                return Type("optional_type", (body,))
+            case "optFlatMap":
+                if resolved.name != "optional_type" and not is_wildcard(resolved):
+                    raise _no_overload(node, "optFlatMap", [operand, resolved])
+                return body
+            case "transformMap":
+                key = operand.params[0] if operand.name == "map" else INT
+                return Type("map", (DYN if is_wildcard(operand) else key, body))
+            case "transformMapEntry":
+                if resolved.name != "map" and not is_wildcard(resolved):
+                    raise _no_overload(node, "transformMapEntry", [operand, resolved])
+                return body
+        return body  # bind
+
+
+def _qualified_name(node: Node | None) -> str:
+    """`a.b.c` as text; empty for any other expression."""
+    if isinstance(node, syntax.Ident):
+        return node.name
+    if isinstance(node, syntax.Select) and not node.optional and not node.test:
+        prefix = _qualified_name(node.operand)
+        return f"{prefix}.{node.name}" if prefix else ""
+    return ""
+
+
+def _undeclared(node: Node, name: str) -> Exception:
+    return syntax_error(node.position, f"undeclared reference to '{name}' (in container '')")
+
+
+def _no_overload(node: Node, function: str, types: list[Type]) -> Exception:
+    shown = ", ".join(map(str, types))
+    what = f"found no matching overload for '{function}' applied to '({shown})'"
+    return syntax_error(node.position, what)

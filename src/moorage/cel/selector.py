@@ -1,0 +1,135 @@
+"""Device selectors: an expression over `device` that is true for the devices it selects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+from moorage.cel import syntax
+from moorage.cel.checker import Checker
+from moorage.cel.compiler import Compiler
+from moorage.cel.library import operators
+from moorage.cel.types import ANY, BOOL
+from moorage.cel.values import (
+    CelCompileError,
+    CelRuntimeError,
+    QuantityValue,
+    Semver,
+)
+
+MAX_LENGTH = 10 * 1024  # bytes; the API's limit
+COST_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Version:
+    """The value of an attribute of type version, as written in the slice."""
+
+    text: str
+
+
+Attribute = bool | int | str | Version
+
+
+class _Domains(dict[str, dict[str, Any]]):
+    """Attributes or capacities by domain. An unknown domain is empty, but not `in` the map."""
+
+    def __missing__(self, domain: str) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class DeviceInput:
+    """A device as selectors see it.
+
+    Attributes and capacities are keyed as in the slice: `domain/name`, or `name` alone for the
+    domain of the driver. Keep one object per device: it caches the form that expressions read.
+    """
+
+    driver: str
+    attributes: Mapping[str, Attribute]
+    capacity: Mapping[str, Fraction | int | str]
+    allow_multiple_allocations: bool = False
+
+    @cached_property
+    def variables(self) -> dict[str, Any]:
+        """The variable `device`."""
+        attributes, capacity = _Domains(), _Domains()
+        for name, value in self.attributes.items():
+            self._file(attributes, name, _attribute(name, value))
+        for name, amount in self.capacity.items():
+            self._file(capacity, name, _quantity(amount))
+        return {
+            "driver": self.driver,
+            "attributes": attributes,
+            "capacity": capacity,
+            "allowMultipleAllocations": self.allow_multiple_allocations,
+        }
+
+    def _file(self, domains: _Domains, qualified: str, value: Any) -> None:
+        domain, slash, name = qualified.partition("/")
+        if not slash:
+            domain, name = self.driver, qualified
+        domains.setdefault(domain, {})[name] = value
+
+
+def _attribute(name: str, value: Attribute) -> Any:
+    if isinstance(value, Version):
+        try:
+            return Semver.parse(value.text)
+        except CelRuntimeError as error:
+            raise CelRuntimeError(f"attribute {name}: parse semantic version: {error}") from None
+    if type(value) not in (bool, int, str):
+        raise CelRuntimeError(f"attribute {name}: unsupported attribute value")
+    return value
+
+
+def _quantity(amount: Fraction | int | str) -> QuantityValue:
+    if isinstance(amount, str):
+        return QuantityValue.parse(amount)
+    nano = amount * 10**9
+    return QuantityValue(-int(-nano // 1))  # A finer amount is rounded up, as in the API.
+
+
+class Selector:
+    """A compiled expression."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        tree = syntax.parse(expression)
+        checker, compiler = Checker(), Compiler()
+        type_ = checker.bindings.resolve(checker.check(tree))
+        if type_ not in (BOOL, ANY):
+            raise CelCompileError(f"must evaluate to bool or the unknown type, not {type_}")
+        self._run = compiler.emit(tree)
+        # A fresh frame: the budget, the device, a slot per variable.
+        self._locals: list[Any] = [None] * (checker.frame_size - 2)
+        self._budget = COST_LIMIT - compiler.cost
+
+    def matches(self, device: DeviceInput) -> bool:
+        """Whether the expression is true for a device; raises CelRuntimeError."""
+        try:
+            result = self._run([self._budget, device.variables, *self._locals])
+        except RecursionError:
+            raise CelRuntimeError("expression is nested too deeply") from None
+        if result is True or result is False:
+            return result
+        raise CelRuntimeError(
+            f"CEL result of type {operators.type_name(result)} could not be converted to bool"
+        )
+
+
+def compile_selector(expression: str) -> Selector:
+    """Compile an expression, or return the one compiled before; raises CelCompileError."""
+    if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
+        raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
+    return _compiled(expression)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Selector:
+    try:
+        return Selector(expression)
+    except RecursionError:
+        raise CelCompileError("expression is nested too deeply") from None
