@@ -35,6 +35,11 @@ def claim(namespace: str, name: str) -> str:
     return namespaced("/api/v1", namespace, "persistentvolumeclaims", name)
 
 
+def device_claim(namespace: str, *parts: str) -> str:
+    """All device claims of a namespace, one of them, or its status."""
+    return namespaced("/apis/resource.k8s.io/v1", namespace, "resourceclaims", *parts)
+
+
 def query(path: str, **parameters: str | int | None) -> str:
     """A path with query parameters; those that are None or empty are omitted."""
     given = {name: value for name, value in parameters.items() if value not in (None, "")}

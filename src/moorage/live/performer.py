@@ -7,6 +7,7 @@
     PatchVolume     PATCH persistentvolumes/NAME            one     Unknown: the attempt fails
     PatchClaim      PATCH persistentvolumeclaims/NAME       one     Unknown: the attempt fails
     LookUpPod       GET pods/NAME                           eight   Failed: the core asks again
+    device claims   see `claim_writer`                      five    Unknown: the attempt fails
 
 The requests for one pod are performed in order, those for different pods concurrently. A status
 patch that waits is merged with a later one. A binding is repeated after a 429 only, because
@@ -26,9 +27,11 @@ from msgspec import UNSET, structs
 
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Condition
+from moorage.api.resource_claims import ClaimChangedError
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.framework.effects import (
     BindPod,
+    ClaimRequest,
     DeletePod,
     EmitEvent,
     LookUpPod,
@@ -38,7 +41,7 @@ from moorage.framework.effects import (
     PodRef,
     Request,
 )
-from moorage.live import api_errors, logs, paths, wire
+from moorage.live import api_errors, claim_writer, logs, paths, wire
 from moorage.live.api_errors import ApiError, ApiStatusError, NoResponseError
 from moorage.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Fence
 from moorage.live.event_recorder import EventRecorder
@@ -171,9 +174,11 @@ def _merged(waiting: Effect, newer: Effect) -> Effect | None:
     if not (isinstance(old, PatchPodStatus) and isinstance(new, PatchPodStatus)):
         return None
     nominated = new.nominated_node_name
+    special = new.extended_resource_claim_status or old.extended_resource_claim_status
     both = structs.replace(
         new,
         condition=new.condition or old.condition,
+        extended_resource_claim_status=special,
         nominated_node_name=old.nominated_node_name if nominated is UNSET else nominated,
     )
     return Effect(newer.ticket, both)
@@ -183,12 +188,23 @@ async def carry_out(client: Client, request: Request, fence: Fence) -> Outcome:
     """Make the API call for a request; every call that changes something checks the fence."""
     if isinstance(request, LookUpPod):
         return await _look_up(client, request.pod)
+    if isinstance(request, ClaimRequest):
+        return await _write_claim(client, request, fence)
     method, path, body, options = _call(request)
     try:
         await client.request(method, path, msgspec.json.encode(body), fence=fence, **options)
     except ApiError as error:
         return _outcome(error)
     return Done()
+
+
+async def _write_claim(client: Client, request: ClaimRequest, fence: Fence) -> Outcome:
+    try:
+        return Done(claim=await claim_writer.write(client, request, fence))
+    except ClaimChangedError as error:
+        return Failed(str(error))
+    except ApiError as error:
+        return _outcome(error)
 
 
 def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
@@ -233,6 +249,8 @@ def _status(request: PatchPodStatus) -> dict[str, Any]:
         status["conditions"] = [_condition(request.condition)]
     if request.nominated_node_name is not UNSET:
         status["nominatedNodeName"] = request.nominated_node_name or None
+    if (special := request.extended_resource_claim_status) is not None:
+        status["extendedResourceClaimStatus"] = msgspec.to_builtins(special)
     return status
 
 
