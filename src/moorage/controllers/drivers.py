@@ -27,6 +27,9 @@ from moorage.api.devices import (
 from moorage.api.meta import Condition, ObjectMeta, OwnerReference
 from moorage.api.node import AttributeValue, Node, PoolDevices
 
+# Marks the slices of a pool's nodes, whose drivers pretend.
+POOL_LABEL = "moorage.dev/pool"
+PREPARE_SECONDS = 1.0
 # The limits of the API.
 MAX_SLICE_DEVICES, MAX_SLICE_DEVICES_WITH_TAINTS = 128, 64
 
@@ -87,6 +90,7 @@ def _slices_of_driver(node: Node, driver: str, devices: list[Device]) -> list[Re
             kind="ResourceSlice",
             metadata=ObjectMeta(
                 name=f"{node.name}-{driver}" + (f"-{number}" if number else ""),
+                labels={POOL_LABEL: node.labels.get(POOL_LABEL, "")},
                 owner_references=(owner,),
             ),
             spec=ResourceSliceSpec(

@@ -1,4 +1,4 @@
-"""The objects that a server starts with: default nodes, and objects from files.
+"""The objects that a server starts with: default nodes, and objects and node pools from files.
 
 Objects may come from a repository or from a dump of another cluster. The UIDs of a dump are not
 valid here: owner references are rewritten to the new UIDs. References to owners that are not in
@@ -8,7 +8,10 @@ the input are dropped; otherwise the garbage collector would delete the object.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from moorage.api import defaults, manifests
+from moorage.api.devices import DeviceClass
 from moorage.errors import ManifestError
+from moorage.expansion.expand import controllers_and_nodes
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
@@ -20,6 +23,8 @@ FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Storag
 # Kubelets and the API create these; they are of no use without the original cluster.
 SKIPPED_KINDS = ("Event", "Lease")
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+POOL_KIND = ("moorage.dev/v1", "NodePool")
 
 SourceObject = tuple[str, Object]
 """Where an object was read, for messages, and the object."""
@@ -44,7 +49,7 @@ def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
     """Create the objects except those that exist; returns the number of new ones."""
     ranks = {kind: rank for rank, kind in enumerate(FIRST_KINDS)}
     waiting = sorted(
-        (each for each in found if each[1]["kind"] not in SKIPPED_KINDS),
+        (each for each in _with_pools(found) if each[1]["kind"] not in SKIPPED_KINDS),
         key=lambda each: ranks.get(each[1]["kind"], len(ranks)),
     )
     pending_uids = {_uid(obj) for _, obj in waiting} - {""}
@@ -61,6 +66,23 @@ def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
             pending_uids = set()
         waiting = later
     return created
+
+
+def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
+    """The objects, with the nodes, slices and classes of node pools in place of the pools."""
+    found = list(found)
+    classes = {_name(obj) for _, obj in found if obj["kind"] == "DeviceClass"}
+    for origin, obj in found:
+        if (obj.get("apiVersion"), obj["kind"]) != POOL_KIND:
+            yield origin, obj
+            continue
+        try:
+            made = controllers_and_nodes(manifests.read([obj]).workloads)
+        except ManifestError as error:
+            raise ManifestError(str(error).replace("objects[0]", origin, 1)) from None
+        for each in map(defaults.identity, made):
+            if not isinstance(each, DeviceClass) or each.name not in classes:
+                yield origin, objects.plain(each)
 
 
 def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, str]) -> int:
@@ -96,6 +118,11 @@ def with_new_references(obj: Object, new_uids: dict[str, str]) -> Object:
         claim = {k: v for k, v in spec["claimRef"].items() if k not in ("uid", "resourceVersion")}
         moved["spec"] = {**spec, "claimRef": claim}
     return moved
+
+
+def _name(obj: Object) -> str:
+    meta = obj.get("metadata")
+    return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
 
 def _uid(obj: Object) -> str:

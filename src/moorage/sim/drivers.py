@@ -17,8 +17,6 @@ from moorage.sim.clock import Clock, timestamp
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultPlan
 
-PREPARE_SECONDS = 1.0
-
 
 class PrepareDevices(Struct, frozen=True):
     """The drivers of a claim's devices report on its binding conditions."""
@@ -72,4 +70,4 @@ class DeviceDrivers:
         fault = self._fault_plan.preparing(self._clock.now)
         self._preparing.add(claim.uid)
         what = PrepareDevices(claim.key, claim.uid, fault.fails)
-        self._clock.in_(PREPARE_SECONDS + fault.seconds, what)
+        self._clock.in_(drivers.PREPARE_SECONDS + fault.seconds, what)

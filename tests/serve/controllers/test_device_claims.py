@@ -2,6 +2,7 @@
 
 import pytest
 
+from moorage.serve import timestamps
 from moorage.serve.resources import RESOURCE_CLAIMS
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -22,14 +23,18 @@ def pod(world, name="p", *, by_name="", node="n0", **fields):
     return world.create("Pod", name, spec={**spec, "nodeName": node}, **fields)
 
 
-def allocate(world, name, *pods):
+def allocate(world, name, *pods, **result):
     """Write the allocation as a scheduler does."""
     claim = world.get(CLAIM, name)
     users = [
         {"resource": "pods", "name": each, "uid": world.get("Pod", each)["metadata"]["uid"]}
         for each in pods
     ]
-    status = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": users}
+    allocation = {
+        "devices": {"results": [RESULT | result]},
+        "allocationTimestamp": timestamps.to_text(world.now),
+    }
+    status = {"allocation": allocation, "reservedFor": users}
     meta = {**claim["metadata"], "finalizers": [FINALIZER]}
     world.api.replace(RESOURCE_CLAIMS, {**claim, "metadata": meta, "status": status})
     world.settle()
@@ -156,3 +161,18 @@ def test_claim_of_a_replaced_pod_is_created_again(world_with_template):
     world.run(60)
     pod(world)
     assert only_claim(world)["metadata"]["uid"] != first
+
+
+@pytest.mark.parametrize("labels", [{"moorage.dev/pool": "gpu"}, {}], ids=["pool", "other"])
+def test_driver_of_a_pool_meets_binding_conditions(world, labels):
+    world.nodes(1)
+    pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": "n0", "pool": pool}
+    world.create("ResourceSlice", "n0-gpu", metadata={"labels": labels}, spec=spec)
+    world.create(CLAIM, "shared", spec=DEVICES)
+    pod(world, by_name="shared")
+    allocate(world, "shared", "p", bindingConditions=["Ready"])
+    world.run(5)
+    devices = world.get(CLAIM, "shared")["status"].get("devices", [])
+    conditions = [each["type"] for device in devices for each in device["conditions"]]
+    assert conditions == (["Ready"] if labels else [])

@@ -9,21 +9,27 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
+from moorage.api.devices import (
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.resource_claims import FINALIZER
-from moorage.controllers import claims
+from moorage.controllers import claims, drivers
 from moorage.controllers.claims import Decision
+from moorage.serve import timestamps
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.index import ObjectIndex
 from moorage.serve.controllers.objects import Object
-from moorage.serve.controllers.writes import Create, Delete, Report, Update, Write
+from moorage.serve.controllers.writes import Create, Delete, Report, RequeueAt, Update, Write
 
 T = TypeVar("T", bound=KubeObject)
 
 CLAIM = "resource.k8s.io/ResourceClaim"
 TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
+SLICE = "resource.k8s.io/ResourceSlice"
 REPORTER = "resource_claim"
 
 
@@ -55,10 +61,40 @@ def reconcile_pod(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write
 
 
 def reconcile(claim: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Release a claim of pods that have ended."""
+    """Release a claim of pods that have ended, and prepare its devices."""
     found = _NamespaceObjects(index, objects.namespace(claim))
-    for decision in claims.for_claim(_struct(claim, ResourceClaim), found.pod):
+    typed = _struct(claim, ResourceClaim)
+    decisions = list(claims.for_claim(typed, found.pod))
+    for decision in decisions:
         yield from _writes(decision, found, claim)
+    if not decisions and _are_pretended(drivers.pending(typed), index):
+        yield from _prepare(claim, typed, now)
+
+
+def _are_pretended(results: tuple[DeviceRequestAllocationResult, ...], index: ObjectIndex) -> bool:
+    """Whether devices wait for a driver that only pretends: those of node pools."""
+    if not results:
+        return False
+    pretended = {
+        (objects.spec(each).get("driver"), objects.value_at(each, "spec", "pool", "name"))
+        for each in index.all(SLICE)
+        if drivers.POOL_LABEL in objects.labels(each)
+    }
+    return all((result.driver, result.pool) in pretended for result in results)
+
+
+def _prepare(claim: Object, typed: ResourceClaim, now: float) -> Iterator[Write]:
+    """Meet the binding conditions of allocated devices, after a while."""
+    assert typed.status.allocation is not None
+    allocated_at = timestamps.to_seconds(typed.status.allocation.allocation_timestamp, now)
+    at = allocated_at + drivers.PREPARE_SECONDS
+    if at > now:
+        yield RequeueAt(at)
+        return
+    new = drivers.prepared(typed, timestamps.to_text(now)).status.devices
+    old = objects.status(claim).get("devices") or []
+    added = objects.plain(new[len(old) :])
+    yield Update(objects.with_status(claim, devices=[*old, *added]))
 
 
 def are_ready(pod: Object, index: ObjectIndex) -> bool:

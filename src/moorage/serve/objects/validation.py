@@ -19,6 +19,7 @@ from moorage.api.pod import Pod, PodSpec
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import SelectorError
 from moorage.serve.controllers.objects import SAFE_LETTERS, Object
+from moorage.serve.objects import device_rules
 from moorage.serve.objects.structs import (
     Definition,
     ReplicationControllerObject,
@@ -337,4 +338,8 @@ _RULES: dict[str, Callable[[KubeObject], FieldErrors]] = {
     "ReplicationController": _validate_workload,
     "PodDisruptionBudget": _validate_budget,
     "CustomResourceDefinition": _validate_definition,
+    "ResourceClaim": device_rules.validate_claim,
+    "ResourceClaimTemplate": device_rules.validate_template,
+    "ResourceSlice": device_rules.validate_slice,
+    "DeviceClass": device_rules.validate_class,
 }
