@@ -9,17 +9,20 @@ from templates, each copy gets claims of its own.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from moorage.api import config as configuration
 from moorage.api import quantity, requests
+from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod, Volume
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.errors import InputError
+from moorage.expansion.device_claims import with_claims
 from moorage.framework.status import Status
 from moorage.planning.input_cluster import (
     InputCluster,
@@ -115,6 +118,8 @@ class PodCopies:
     pod: Pod
     # The claims of which each copy gets its own; shared claims are not among them.
     claims: tuple[PersistentVolumeClaim, ...]
+    # The templates of the device claims that each copy gets.
+    templates: tuple[KubeObject, ...] = ()
     made: int = 0
 
     @classmethod
@@ -124,7 +129,11 @@ class PodCopies:
         name = pod.name
         while any(each.key.startswith(f"{pod.namespace}/{name}.") for each in cluster.pods):
             name += "-"
-        return cls(replace(pod, metadata=replace(pod.metadata, name=name)), candidate.claims)
+        templates = tuple(
+            each for each in cluster.others if isinstance(each, ResourceClaimTemplate)
+        )
+        named = replace(pod, metadata=replace(pod.metadata, name=name))
+        return cls(named, candidate.claims, tuple(templates))
 
     @property
     def prefix(self) -> str:
@@ -133,11 +142,20 @@ class PodCopies:
 
     def add(self, packing: Packing, number: int) -> Pod:
         """The copy of a number; its claims are added to the packing once."""
+        *device_claims, copy = self._with_device_claims(self._pod(number))
         if number > self.made:
             self.made = number
-            for claim in self.claims:
-                packing.add(self._claim(claim, number))
-        return self._pod(number)
+            for claim in (*map(partial(self._claim, number=number), self.claims), *device_claims):
+                packing.add(claim)
+        assert isinstance(copy, Pod)
+        return copy
+
+    def _with_device_claims(self, pod: Pod) -> list[KubeObject]:
+        """The device claims of a copy, and the copy."""
+        if not pod.spec.resource_claims:
+            return [pod]
+        found = with_claims([*self.templates, pod])
+        return [each for each in found if isinstance(each, ResourceClaim | Pod)]
 
     def _claim(self, claim: PersistentVolumeClaim, number: int) -> PersistentVolumeClaim:
         name, uid = self._claim_name(claim.name, number), f"{claim.uid}.{number}"

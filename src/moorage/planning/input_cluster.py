@@ -17,6 +17,7 @@ from moorage.api.workloads import DaemonSet, DaemonSetSpec, PodTemplateSpec
 from moorage.errors import InputError
 from moorage.expansion import daemon_sets, expand
 from moorage.expansion.children import Children
+from moorage.expansion.device_claims import with_claims
 from moorage.expansion.templates import NameGenerator
 
 Objects = Iterable[Mapping[str, Any] | KubeObject]
@@ -44,7 +45,7 @@ class InputCluster:
     ) -> "InputCluster":
         """Read objects; refuses a cluster without nodes, unless `nodes_follow`."""
         manifest = manifests.read(objects)
-        completed = defaults.complete(expand(manifest.everything))
+        completed = with_claims(defaults.complete(expand(manifest.everything)))
         nodes = tuple(obj for obj in completed if isinstance(obj, Node))
         pods = [obj for obj in completed if isinstance(obj, Pod) and not obj.is_terminal]
         if not nodes and not (nodes_follow and pods):

@@ -6,9 +6,11 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool, NodePoolSpec, NodePoolTemplate
 from moorage.api.pod import Pod
+from moorage.controllers import drivers
 from moorage.errors import InputError
 from moorage.expansion.expand import HOST_NAME, POOL, pool_nodes
 from moorage.planning import bounds
@@ -40,9 +42,16 @@ class NewNodeTemplate:
         return self._nodes[:count]
 
     def objects(self, count: int) -> list[KubeObject]:
-        """The first so many nodes, with their DaemonSet pods."""
+        """The first so many nodes, with their devices and their DaemonSet pods."""
         nodes = self.nodes(count)
-        return [*nodes, *(pod for daemons in self._daemons[:count] for pod in daemons)]
+        groups = self._pool.spec.devices
+        known = {obj.name for obj in self._cluster.others if isinstance(obj, DeviceClass)}
+        return [
+            *(each for each in drivers.classes(groups) if each.name not in known),
+            *nodes,
+            *(each for node in nodes for each in drivers.slices(node, groups)),
+            *(pod for daemons in self._daemons[:count] for pod in daemons),
+        ]
 
     @property
     def sample_size(self) -> int:

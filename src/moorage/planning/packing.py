@@ -1,8 +1,8 @@
 """Packing: a scheduler whose effects are performed at once.
 
 There is no API server and no kubelet, so that a pod costs no more than its decision: it is bound at
-once, a preempted pod is deleted at once, and a claim gets its volume at once. Time advances only to
-the end of a backoff.
+once, a preempted pod is deleted at once, and controllers provide volumes and device claims at once.
+Time advances only to the end of a backoff.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from moorage.api import claims
 from moorage.api.config import SchedulerConfiguration
+from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -23,12 +24,22 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import Explanation
 from moorage.explaining.dry_run import of_decision
-from moorage.framework.effects import BindPod, DeletePod, PatchClaim, PatchVolume, Request
+from moorage.framework.effects import (
+    BindPod,
+    ClaimRequest,
+    CreateResourceClaim,
+    DeletePod,
+    PatchClaim,
+    PatchVolume,
+    Request,
+)
 from moorage.framework.points import Depends, depends_of
 from moorage.framework.registry import Registry
-from moorage.sim import outcomes, performer, volumes
+from moorage.sim import device_claims, outcomes, performer, volumes
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
+from moorage.sim.device_claims import ClaimController
+from moorage.sim.drivers import DeviceDrivers, PrepareDevices
 from moorage.sim.faults import NO_FAULT, FaultPlan, Faults
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.volumes import VolumeController
@@ -42,9 +53,10 @@ NEWER = 1 << 60  # Above every resource version of a dump.
 PODS_PER_PROGRESS = 500
 # Plugins that depend on these reject a node whatever pods other nodes have.
 NODE_LOCAL = (Depends.NODE, Depends.USAGE, Depends.NODES)
-# What the volume controller reads, and what it changes.
+# What the controllers of volumes and device claims read, except pods, and what they change.
 STORAGE_INPUTS = Node | CSINode | StorageClass | PersistentVolume | PersistentVolumeClaim
-STORAGE_OUTPUTS = PersistentVolume | PersistentVolumeClaim
+DEVICE_INPUTS = ResourceClaim | ResourceClaimTemplate
+OUTPUTS = PersistentVolume | PersistentVolumeClaim | ResourceClaim | Pod
 
 
 class _CallbackJournal(Journal):
@@ -84,7 +96,7 @@ class Packing:
         self._messages: dict[str, str] = {}
         self._version = NEWER
         self._others: list[KubeObject] = []
-        self._storage: InstantStorage | None = None  # Most clusters need none.
+        self._controllers: InstantControllers | None = None  # Most clusters need none.
         for obj in objects:
             self.add(obj)
 
@@ -103,11 +115,15 @@ class Packing:
         else:
             self._others.append(obj)
         self._perform(self.scheduler.observe(Added(obj), self.now))
-        if self._storage is not None:
-            self._storage.add(obj)
-        elif needs_volume(obj):
-            pods = (*self._running.values(), *self._waiting.values())
-            self._storage = InstantStorage((*self._others, *pods), NEWER)
+        if self._controllers is not None:
+            self._controllers.add(obj)
+        elif needs_controller(obj):
+            self._start_controllers()
+
+    def _start_controllers(self) -> "InstantControllers":
+        pods = (*self._running.values(), *self._waiting.values())
+        self._controllers = InstantControllers((*self._others, *pods), NEWER)
+        return self._controllers
 
     def update(self, obj: KubeObject) -> None:
         """Update an object that is not a pod."""
@@ -118,8 +134,8 @@ class Packing:
         known = self._running.pop(pod.uid, None) or self._waiting.pop(pod.uid, None) or pod
         self.placed.pop(pod.key, None)
         self._perform(self.scheduler.observe(Deleted(known), self.now))
-        if self._storage is not None:
-            self._storage.remove(known)
+        if self._controllers is not None:
+            self._controllers.remove(known)
 
     @property
     def running(self) -> Iterable[Pod]:
@@ -194,15 +210,31 @@ class Packing:
         return ", ".join(dict.fromkeys(r for status in rejected for r in status.reasons))
 
     def _settle(self) -> None:
-        """Provide volumes for claims, and let the scheduler observe them."""
-        while self._storage is not None and (changes := self._storage.changes()):
+        """Provide volumes and device claims, and let the scheduler observe them."""
+        while self._controllers is not None and (changes := self._controllers.changes()):
             for observation in changes:
-                self._perform(self.scheduler.observe(observation, self.now))
+                if isinstance(observation, Updated) and isinstance(observation.obj, Pod):
+                    self._name_claims(observation.obj)
+                elif not isinstance(observation, Listed) and not isinstance(observation.obj, Pod):
+                    self._perform(self.scheduler.observe(observation, self.now))
+
+    def _name_claims(self, changed: Pod) -> None:
+        """Take over the names of the claims that were created for a pod."""
+        pods = self._waiting if changed.uid in self._waiting else self._running
+        pod = pods.get(changed.uid)
+        if pod is None:
+            return
+        names = changed.status.resource_claim_statuses
+        pod = self._newer(replace(pod, status=replace(pod.status, resource_claim_statuses=names)))
+        pods[pod.uid] = pod
+        self._perform(self.scheduler.observe(Updated(pod), self.now))
 
     def _outcome(self, request: Request) -> Outcome:
-        if isinstance(request, PatchClaim | PatchVolume):
-            assert self._storage is not None, "a claim without a volume was added before"
-            return self._storage.perform(request)
+        if isinstance(request, PatchClaim | PatchVolume | ClaimRequest):
+            controllers = self._controllers or self._start_controllers()
+            if isinstance(request, CreateResourceClaim):
+                controllers.add_owner(self._waiting[request.pod.uid])
+            return controllers.perform(request)
         return DONE
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -235,18 +267,25 @@ class Packing:
                 self._messages[fact.uid] = message
 
 
-def needs_volume(obj: KubeObject) -> bool:
-    """Whether a volume has to be found or provisioned for this object."""
+def needs_controller(obj: KubeObject) -> bool:
+    """Whether a volume or device claim has to be created, changed or released for this object."""
     if isinstance(obj, Pod):
-        return any(volume.ephemeral is not None for volume in obj.spec.volumes)
+        return _needs_claims(obj)
+    if isinstance(obj, ResourceClaim):
+        return True
     return isinstance(obj, PersistentVolumeClaim) and not claims.is_fully_bound(obj)
 
 
-class InstantStorage:
-    """Provides volumes for claims at once.
+def _needs_claims(pod: Pod) -> bool:
+    spec = pod.spec
+    return bool(spec.resource_claims) or any(each.ephemeral is not None for each in spec.volumes)
 
-    The simulator's volume controller does the work, on a clock of its own that is advanced to the
-    end before changes are read. There are no delays and no failures.
+
+class InstantControllers:
+    """Provides volumes and device claims at once.
+
+    The simulator's controllers do the work, on a clock of their own that is advanced to the end
+    before changes are read. There are no delays and no failures.
     """
 
     def __init__(self, objects: Iterable[KubeObject], version: int) -> None:
@@ -254,35 +293,48 @@ class InstantStorage:
         self._cluster.version = version  # Newer than all objects that the scheduler knows.
         self._clock: Clock[object] = Clock()
         fault_plan = FaultPlan(0, Faults())
-        self._controller = VolumeController(self._cluster, self._clock, fault_plan)
+        self._volumes = VolumeController(self._cluster, self._clock, fault_plan)
+        self._claims = ClaimController(self._cluster, self._clock)
+        self._drivers = DeviceDrivers(self._cluster, self._clock, fault_plan)
         self._changes: list[Observation] = []
         self._cluster.watch(self._on_change)
         for obj in objects:
             self.add(obj)
 
     def add(self, obj: KubeObject) -> None:
-        """Add an object, if volumes depend on it."""
-        if isinstance(obj, STORAGE_INPUTS) or needs_volume(obj):
+        """Add an object, if volumes or device claims depend on it."""
+        is_input = isinstance(obj, STORAGE_INPUTS | DEVICE_INPUTS)
+        if is_input or (isinstance(obj, Pod) and _needs_claims(obj)):
             self._cluster.create(obj, self._clock.now)
+
+    def add_owner(self, pod: Pod) -> None:
+        """Add a pod that gets a claim for its extended resources."""
+        if self._cluster.get(Pod, pod.key) is None:
+            self._cluster.create(pod, self._clock.now)
 
     def remove(self, pod: Pod) -> None:
         """Delete a pod, and the claims that it owns."""
         if (found := self._cluster.get(Pod, pod.key)) is not None:
             self._cluster.remove(found)
 
-    def perform(self, request: PatchClaim | PatchVolume) -> Outcome:
+    def perform(self, request: PatchClaim | PatchVolume | ClaimRequest) -> Outcome:
         """Perform an effect of the scheduler."""
         return performer.perform(self._cluster, request, NO_FAULT, self._clock.now, [])
 
     def changes(self) -> list[Observation]:
-        """The changes of claims and volumes since the last call."""
+        """The changes of claims, volumes and pods since the last call."""
         while len(self._clock):
             due = self._clock.pop()
-            assert isinstance(due, volumes.Action)
-            self._controller.perform(due)
+            if isinstance(due, volumes.Action):
+                self._volumes.perform(due)
+            elif isinstance(due, device_claims.Action):
+                self._claims.perform(due)
+            else:
+                assert isinstance(due, PrepareDevices)
+                self._drivers.perform(due)
         changes, self._changes = self._changes, []
         return changes
 
     def _on_change(self, observation: Observation) -> None:
-        if not isinstance(observation, Listed) and isinstance(observation.obj, STORAGE_OUTPUTS):
+        if not isinstance(observation, Listed) and isinstance(observation.obj, OUTPUTS):
             self._changes.append(observation)
