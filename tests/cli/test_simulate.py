@@ -93,6 +93,7 @@ def test_for_programs(run, cluster, form):
             "default/huge": None,
             "default/gated": None,
         },
+        "devices": {},
         "pending": {
             "default/huge": "0/2 nodes are available: 2 Insufficient cpu. "
             "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",

@@ -55,7 +55,8 @@ def claims(sim):
 
 def allocate(sim, name, *pods, **fields):
     """Write the allocation as a scheduler does."""
-    result = DeviceRequestAllocationResult(driver="d", pool="n-0", device="device-0", **fields)
+    fields = {"driver": "gpu.example.com", "pool": "n-0", "device": "device-0"} | fields
+    result = DeviceRequestAllocationResult(request="gpu", **fields)
     allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
     claim = sim.cluster.get(ResourceClaim, f"default/{name}")
     for each in pods:
@@ -148,3 +149,44 @@ def test_driver_meets_binding_conditions(sim):
     sim.run(until=5)
     (device,) = claims(sim)[0].status.devices
     assert [(each.type, each.status) for each in device.conditions] == [("Ready", "True")]
+
+
+def test_result_counts_devices(sim):
+    sim.create([pod(claim="shared")])
+    sim.run(until=10)
+    allocate(sim, "shared", "p")
+    sim.run(until=20)
+    result, name = sim.result, "devices/gpu.example.com"
+    assert result.samples[-1].offered[name] == 4
+    used = result.utilisation()[name]
+    assert (used.peak, used.last) == (0.25, 0.25)
+    assert 0.12 < used.mean < 0.13
+    node = result.to_dict()["nodes"]["n-0"]
+    assert (node["allocatable"][name], node["requested"][name]) == ("2", "1")
+    assert result.to_dict()["devices"] == {
+        "default/p": [
+            {
+                "claim": "shared",
+                "request": "gpu",
+                "driver": "gpu.example.com",
+                "pool": "n-0",
+                "device": "device-0",
+            }
+        ]
+    }
+    sim.delete("Pod", "default", "p")
+    sim.run(until=30)
+    assert sim.result.utilisation()[name].last == 0.0
+    assert sim.result.devices == {}
+
+
+def test_devices_of_a_node_that_is_gone_are_not_counted(sim):
+    sim.create([pod(claim="shared")])
+    allocate(sim, "shared", "p")
+    sim.run(until=5)
+    sim.delete("Node", "", "n-0")
+    sample = sim.result.samples[-1]
+    name = "devices/gpu.example.com"
+    assert (sample.offered[name], sample.requested[name]) == (2, 0)
+    sim.run(until=100)
+    assert sim.result.samples[-1].requested[name] == 0

@@ -7,12 +7,14 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from moorage.api import requests
+from moorage.api.devices import ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import PODS
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
+from moorage.sim.results.device_usage import DeviceUsage
 from moorage.sim.results.result import Disruption
 from moorage.sim.results.samples import Sample, Samples
 from moorage.sim.results.usage import Amounts, UsageTable
@@ -38,6 +40,7 @@ class Recorder:
 
     def __init__(self, cluster: MemoryCluster, clock: Clock[object], depths: Depths) -> None:
         self.usage = UsageTable()
+        self.devices = DeviceUsage(self._count_device)
         self.samples = Samples()
         # Seconds from creation to binding, of each pod that was bound.
         self.waits: list[float] = []
@@ -53,6 +56,7 @@ class Recorder:
         self._clock = clock
         self._depths = depths
         self._pods: dict[str, RecordedPod] = {}
+        self._allocatable: dict[str, Amounts] = {}
         # Of each resource: the integral of its requested share over time, and the highest share.
         self._share_seconds: dict[str, float] = {}
         self._peaks: dict[str, float] = {}
@@ -147,9 +151,27 @@ class Recorder:
             case Deleted(obj=Pod() as pod):
                 self._pod_ended(pod)
             case Added(obj=Node() as node) | Updated(obj=Node() as node):
-                self.usage.put_node(node.name, requests.allocatable(node))
+                self._allocatable[node.name] = requests.allocatable(node)
+                self._put_node(node.name)
             case Deleted(obj=Node() as node):
+                del self._allocatable[node.name]
                 self.usage.drop_node(node.name)
+            case Added(obj=ResourceSlice() as each) | Updated(obj=ResourceSlice() as each):
+                self._put_node(self.devices.put_slice(each))
+            case Deleted(obj=ResourceSlice() as each):
+                self._put_node(self.devices.drop_slice(each))
+            case Added(obj=ResourceClaim() as claim) | Updated(obj=ResourceClaim() as claim):
+                self.devices.put_claim(claim)
+            case Deleted(obj=ResourceClaim() as claim):
+                self.devices.drop_claim(claim)
+
+    def _put_node(self, name: str) -> None:
+        """Count what a node offers, its devices included."""
+        if (amounts := self._allocatable.get(name)) is not None:
+            self.usage.put_node(name, {**amounts, **self.devices.offered.get(name, {})})
+
+    def _count_device(self, node: str, resource: str, difference: int) -> None:
+        self.usage.add_amounts(node, {resource: difference})
 
     def _pod_added(self, pod: Pod) -> None:
         if pod.node_name:

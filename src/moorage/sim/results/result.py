@@ -17,11 +17,13 @@ import msgspec
 from msgspec import Struct, structs
 
 from moorage.api import quantity, requests
+from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import PODS
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.results import spread
+from moorage.sim.results.device_usage import DeviceUsage
 from moorage.sim.results.samples import QUEUES, Sample
 from moorage.sim.results.spread import SpreadViolation
 
@@ -141,6 +143,16 @@ class NodeUse:
         }
 
 
+class PodDevice(Struct, frozen=True, kw_only=True):
+    """A device that is allocated for a pod: claim and request, driver, pool and name."""
+
+    claim: str
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
 class PendingGroup(NamedTuple):
     """Pods that are pending for the same reason."""
 
@@ -163,6 +175,8 @@ class Result:
 
     seconds: float
     placements: Mapping[str, str | None]
+    # The devices of every pod that has any.
+    devices: Mapping[str, list[PodDevice]]
     # Every pod without a node, with the reason.
     pending_pods: Mapping[str, str]
     # Stateful sets: the pod that has to run first, and how many pods are created after it.
@@ -280,6 +294,7 @@ class Result:
         """The whole result as plain data; samples are a list per quantity."""
         return {
             "placements": self.placements,
+            "devices": msgspec.to_builtins(self.devices),
             "pending": self.pending_pods,
             "heldBack": {
                 name: {"waitsFor": pod, "pods": count}
@@ -325,6 +340,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     return Result(
         seconds=simulation.now,
         placements=simulation.placements,
+        devices=_devices(simulation.cluster.all(ResourceClaim)),
         pending_pods=simulation.pending,
         held_back=simulation.held_back,
         placed=[pod.key for pod in on_node if pod.key not in given],
@@ -339,7 +355,9 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         evictions=evictions,
         disruptions=sorted([*preemptions, *recorder.disruptions], key=lambda each: each.at),
         # A deleted node that is created again keeps its row.
-        nodes=_node_uses(sorted(nodes, key=lambda n: rows[n.name]), on_node, given),
+        nodes=_node_uses(
+            sorted(nodes, key=lambda n: rows[n.name]), on_node, given, recorder.devices
+        ),
         samples=(samples := recorder.until_now()),
         peaks={name: recorder.peak(name) for sample in samples for name in sample.offered},
         rows=list(recorder.usage.names),
@@ -348,8 +366,37 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     )
 
 
-def _node_uses(nodes: Iterable[Node], pods: Iterable[Pod], given: set[str]) -> list[NodeUse]:
-    found = {node.name: NodeUse(node.name, dict(requests.allocatable(node))) for node in nodes}
+def _devices(claims: Iterable[ResourceClaim]) -> dict[str, list[PodDevice]]:
+    found: dict[str, list[PodDevice]] = {}
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        devices = [
+            PodDevice(
+                claim=claim.name,
+                request=each.request,
+                driver=each.driver,
+                pool=each.pool,
+                device=each.device,
+            )
+            for each in claim.status.allocation.devices.results
+        ]
+        for user in claim.status.reserved_for:
+            found.setdefault(f"{claim.namespace}/{user.name}", []).extend(devices)
+    return found
+
+
+def _node_uses(
+    nodes: Iterable[Node], pods: Iterable[Pod], given: set[str], devices: DeviceUsage
+) -> list[NodeUse]:
+    found = {
+        node.name: NodeUse(
+            node.name,
+            {**requests.allocatable(node), **devices.offered.get(node.name, {})},
+            Counter(devices.allocated.get(node.name, {})),
+        )
+        for node in nodes
+    }
     for pod in pods:
         if pod.node_name in found and not pod.is_terminal:
             found[pod.node_name].add(pod, is_new=pod.key not in given)

@@ -55,6 +55,14 @@ class UsageTable:
 
     def add_requests(self, node: str, amounts: Amounts, sign: int = 1) -> None:
         """Add a pod's requests to a node, or with a negative sign remove them."""
+        self.add_amounts(node, amounts, sign)
+        row = self.rows[node]
+        self.requested[PODS][row] += sign
+        if self._exists[row]:
+            self.total_requested[PODS] += sign
+
+    def add_amounts(self, node: str, amounts: Amounts, sign: int = 1) -> None:
+        """Add amounts that are in use on a node, or with a negative sign remove them."""
         row = self.rows.get(node)
         if row is None:
             row = self._new_row(node)  # A partial dump has pods on nodes that it does not list.
@@ -62,11 +70,8 @@ class UsageTable:
             if resource not in self.requested:
                 self._new_resource(resource)
             self.requested[resource][row] += sign * amount
-        self.requested[PODS][row] += sign
-        if self._exists[row]:
-            for resource, amount in amounts.items():
+            if self._exists[row]:
                 self.total_requested[resource] += sign * amount
-            self.total_requested[PODS] += sign
 
     def resources(self) -> list[str]:
         """The resources that any node offers: cpu, memory, pods, then the others by name."""
