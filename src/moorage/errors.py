@@ -26,7 +26,18 @@ class InputError(MoorageError):
 
 
 class ManifestError(InputError):
-    """An object that cannot be used: names file, document, kind/name and field."""
+    """An object that cannot be used: names file, document, kind/name and field.
+
+    `problems` has a line for each error of all files.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+        self.problems = list(problems)
+
+    def __str__(self) -> str:
+        more = len(self.problems) - 1
+        return self.problems[0] + (f" (and {more:,} more)" if more else "")
 
 
 class ConfigError(InputError):

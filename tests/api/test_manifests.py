@@ -216,7 +216,7 @@ def test_structs_pass_through():
     [
         pytest.param("a.yaml", "", "a.yaml: holds no objects", id="empty file"),
         pytest.param(
-            "a.yaml", b"\xff\xfejunk", "a.yaml: is not text; expected YAML or JSON", id="junk"
+            "a.yaml", b"\xffjunk", "a.yaml: is not text; expected YAML or JSON", id="junk"
         ),
         pytest.param(
             "a.yaml", "a\0b", "a.yaml: is a binary file; expected YAML or JSON", id="binary"

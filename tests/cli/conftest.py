@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from moorage.cli.main import moorage
 
+PLATFORM = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 CONFIGURATION = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -66,7 +67,7 @@ def node(name, cpu="4", **spec):
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **PLATFORM}},
         "spec": spec,
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
     }

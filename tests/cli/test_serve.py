@@ -143,7 +143,7 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
         yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     )
     api = server.open_api(None)
-    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])) == 4
+    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])[0]) == 4
     by_name = {
         obj["metadata"]["name"]: obj for place in api.registry for obj in api.store.each(place)
     }
@@ -152,7 +152,7 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
     assert "ownerReferences" not in by_name["p1"]["metadata"]
     assert "uid" not in by_name["v"]["spec"]["claimRef"]
     assert "shop" in by_name
-    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])) == 0
+    assert initial_objects.add_objects(api, manifests.load_whole(["dump.yaml"])[0]) == 0
 
 
 def test_node_pools_become_nodes_with_devices(here):
@@ -187,7 +187,7 @@ def test_nodes_of_its_own_lie_in_three_zones():
 
 def test_the_demo_can_be_served():
     api = server.open_api(None)
-    assert initial_objects.add_objects(api, manifests.load_whole(["examples/demo"])) > 10
+    assert initial_objects.add_objects(api, manifests.load_whole(["examples/demo"])[0]) > 10
 
 
 def test_a_readable_kubeconfig_and_one_with_secrets():

@@ -319,6 +319,10 @@ def test_a_pool_s_nodes():
     assert [node.name for node in nodes] == ["pool-0", "pool-1", "pool-2", "pool-3"]
     assert nodes[3].labels == {
         "kubernetes.io/hostname": "pool-3",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
         "moorage.dev/pool": "pool",
         "disk": "ssd",
         "topology.kubernetes.io/zone": "b",

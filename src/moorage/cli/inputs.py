@@ -2,33 +2,69 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage.cli import options
 from moorage.cli.progress import StatusLine
 from moorage.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from moorage.api.manifests import Manifest
+    from moorage.api.manifests import Manifest, Validate
     from moorage.api.meta import KubeObject
+    from moorage.scenarios.plan import ScenarioPlan
 
 # Reading so much takes longer than a second.
 LARGE_BYTES = 10_000_000
 
 
 def cluster(paths: "Iterable[str]") -> "Manifest":
-    """Everything in these files; a status line appears if it takes a while."""
+    """Everything in these files; a status line appears if it takes a while.
+
+    Nodes get what a kubelet would set. Warnings and notes go to standard error.
+    """
     from moorage.api import manifests
+    from moorage.expansion import node_defaults
 
     paths = list(paths)
     size = sum(map(_size, paths))
     with StatusLine("reading") as status:
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
-        return manifests.load(paths)
+        found = manifests.load(paths, validate())
+    found.objects, note = node_defaults.complete(found.objects)
+    found.notes += [note] if note else []
+    remark(found)
+    return found
+
+
+def documents(paths: "Iterable[str]") -> "list[tuple[str, dict[str, Any]]]":
+    """The same as plain data of all kinds, for `serve`."""
+    from moorage.api import manifests
+    from moorage.expansion import node_defaults
+
+    found, manifest = manifests.load_whole(paths, validate())
+    if note := node_defaults.complete_documents(found):
+        manifest.notes.append(note)
+    remark(manifest)
+    return found
+
+
+def validate() -> "Validate":
+    """The value of --validate."""
+    value: Validate = click.get_current_context().meta.get(options.VALIDATE, "strict")
+    return value
+
+
+def remark(manifest: "Manifest | ScenarioPlan") -> None:
+    """Print the warnings and notes about what was read."""
+    for text in manifest.warnings:
+        click.echo(f"moorage: warning: {' '.join(text.split())}", err=True)
+    for text in manifest.notes:
+        click.echo(f"moorage: note: {' '.join(text.split())}", err=True)
 
 
 def _size(path: str) -> int:
@@ -48,7 +84,7 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
 
-    found = manifests.load([path]).everything
+    found = manifests.load([path], validate()).everything
     makers = [obj for obj in found if isinstance(obj, Pod) or _makes_pods(obj)]
     if len(makers) != 1:
         number = len(makers) or "none"

@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 import click
 
 from moorage.cli import options
-from moorage.errors import ConfigError, InputError
+from moorage.errors import ConfigError, InputError, ManifestError
 from moorage.version import __version__
 
 COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "bench", "config")
 
 EXIT_BAD_INPUT = 2
+MOST_LINES = 40
 INTERRUPTED = 130  # as in shells: 128 and the number of the signal, SIGINT
 BROKEN_PIPE = 141  # the same for SIGPIPE
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -30,11 +31,14 @@ class BadInput(click.ClickException):
     exit_code = EXIT_BAD_INPUT
 
     def __init__(self, error: InputError) -> None:
-        self.lines = error.problems if isinstance(error, ConfigError) else [str(error)]
+        self.lines = [str(error)]
+        if isinstance(error, ConfigError | ManifestError):
+            self.lines = error.problems
         super().__init__("; ".join(self.lines))
 
     def show(self, file: Any = None) -> None:
-        for line in self.lines:
+        shown, more = self.lines[:MOST_LINES], len(self.lines) - MOST_LINES
+        for line in [*shown, *([f"and {more:,} more problems"] if more > 0 else [])]:
             click.echo(f"moorage: {' '.join(line.split())}", file=file, err=file is None)
 
 

@@ -59,11 +59,32 @@ class Number(click.FloatRange):
         return number
 
 
+# Where `inputs` finds the value of --validate.
+VALIDATE = "moorage.validate"
+
+
+def _keep_validate(context: click.Context, option: click.Parameter, value: str) -> None:
+    context.meta[VALIDATE] = value
+
+
+_validate = click.option(
+    "--validate",
+    type=click.Choice(("strict", "warn", "ignore")),
+    default="strict",
+    show_default=True,
+    expose_value=False,
+    callback=_keep_validate,
+    help="What to do about unknown, duplicate and missing fields in files: refuse the input, warn, "
+    "or ignore them.",
+)
+
+
 def paths(text: str, *, required: bool = False) -> Callable[[F], F]:
-    """`-f PATH`, any number of times."""
-    return click.option(
+    """`-f PATH`, any number of times, and `--validate`."""
+    option = click.option(
         "-f", "--filename", "paths", metavar="PATH", multiple=True, required=required, help=text
     )
+    return lambda command: option(_validate(command))
 
 
 _FILES = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from moorage.cli import options
+from moorage.cli import inputs, options
 from moorage.errors import InputError
 
 DEFAULT_PORT = 6440
@@ -77,7 +77,6 @@ def serve(
     import asyncio
 
     from moorage.api import config as configurations
-    from moorage.api import manifests
 
     try:
         import aiohttp
@@ -86,7 +85,7 @@ def serve(
     del aiohttp
     from moorage.serve import access, server
 
-    found = manifests.load_whole(paths)
+    found = inputs.documents(paths)
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
     default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"

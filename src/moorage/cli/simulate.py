@@ -177,17 +177,18 @@ def scenario(
     """
     from moorage.scenarios import reading
 
-    plan = reading.load(file)
+    plan = reading.load(file, inputs.validate())
+    inputs.remark(plan)
     used_seed = plan.seed if seed is None else seed
     if sweep.parameters:
         from dataclasses import replace
 
-        from moorage.api import config, manifests
+        from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
         sweep.check_alone(record_file)
         # The objects move from the plan to the run, so that parameters can change them.
-        given = manifests.load(paths).everything if paths else []
+        given = inputs.cluster(paths).everything if paths else []
         task = SweepRun(
             (*given, *plan.objects),
             config.load(config_file),
@@ -259,10 +260,9 @@ def _play(
     record_file: str | None = None,
 ) -> bool:
     """Play a plan to its end and print the result; whether pods are pending then."""
-    from moorage.api import manifests
     from moorage.scenarios.play import Play
 
-    objects = manifests.load(paths).everything if paths else []
+    objects = inputs.cluster(paths).everything if paths else []
     with ProgressBar("playing") as progress:
         playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
         simulation = playing.run(progress.update)

@@ -19,7 +19,7 @@ from moorage.api.workloads import (
     StatefulSet,
 )
 from moorage.controllers import drivers
-from moorage.expansion import daemon_sets, jobs, replica_sets, stateful_sets
+from moorage.expansion import daemon_sets, jobs, node_defaults, replica_sets, stateful_sets
 from moorage.expansion.children import Children, ControllerActions, key_of
 from moorage.expansion.templates import NameGenerator
 
@@ -101,11 +101,8 @@ def reconcile(
             return jobs.reconcile(controller, children, names)
 
 
-HOST_NAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 POOL = "moorage.dev/pool"
-# A kubelet's default.
-MAX_PODS = "110"
 
 
 def pool_objects(
@@ -129,13 +126,14 @@ def pool_nodes(pool: NodePool, taken: Container[str] = (), first: int = 0) -> li
 
 def _node(pool: NodePool, number: int, name: str) -> Node:
     template, zones = pool.spec.template, pool.spec.zones
-    labels = {HOST_NAME: name, POOL: pool.name, **template.metadata.labels}
+    labels = node_defaults.labels(name, {POOL: pool.name, **template.metadata.labels})
     if zones:
         labels[ZONE] = zones[number % len(zones)]
     status = template.status
     offered = status.allocatable or status.capacity
-    if "pods" not in offered:
-        status = replace(status, allocatable=offered | {"pods": MAX_PODS})
+    if node_defaults.PODS not in offered:
+        most = {node_defaults.PODS: node_defaults.MAX_PODS}
+        status = replace(status, allocatable=offered | most)
     return Node(
         api_version="v1",
         kind="Node",

@@ -168,6 +168,9 @@ class ScenarioPlan:
     events: tuple[PlannedEvent, ...] = ()
     objects: tuple[KubeObject, ...] = ()
     sample_seconds: float | None = None
+    # About the file: what is suspicious and was accepted, and what was assumed.
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of_trace(

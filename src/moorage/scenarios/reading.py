@@ -4,16 +4,19 @@ The file has one document of `kind: Scenario`; all others are objects that exist
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from moorage.api import manifests, selectors, validation
 from moorage.api.config import durations
+from moorage.api.manifests import strict
 from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
 from moorage.errors import InputError, ManifestError
+from moorage.expansion import node_defaults
 from moorage.scenarios.plan import (
     Action,
     AddNodes,
@@ -45,9 +48,14 @@ ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create
 ACTIONS["addNodes"] = "add_nodes"
 
 
-def load(path: str | Path) -> ScenarioPlan:
-    """The plan of a scenario file; `-` is standard input."""
-    documents = manifests.documents(path)
+def load(path: str | Path, validate: manifests.Validate = "ignore") -> ScenarioPlan:
+    """The plan of a scenario file; `-` is standard input.
+
+    With `strict`, unknown, duplicate and missing fields of Kubernetes' types are refused, as
+    Moorage's own always are; with `warn` they are the plan's warnings.
+    """
+    suspects: list[str] = []
+    documents = manifests.documents(path, suspects.append)
     scenarios = [(where, each) for where, each in documents if _is_scenario(each)]
     if len(scenarios) != 1:
         number = "none" if not scenarios else str(len(scenarios))
@@ -55,9 +63,43 @@ def load(path: str | Path) -> ScenarioPlan:
             f"{path}: one document with kind: {KIND} and apiVersion: {API_VERSION} is expected, "
             f"there is {number}" + ("" if not scenarios else " of them")
         )
-    others = [each for _, each in documents if not _is_scenario(each)]
+    others = [(origin, each) for origin, each in documents if not _is_scenario(each)]
     [(where, document)] = scenarios
-    return plan(document, others, where)
+    if validate != "ignore":
+        suspects += [
+            f"{origin}, {path}: {problem}"
+            for origin, each in documents
+            for path, problem in _field_errors(each)
+        ]
+        if suspects and validate == "strict":
+            raise ManifestError(*suspects)
+    note = node_defaults.complete_documents(others)
+    found = plan(document, [each for _, each in others], where)
+    warnings = tuple(suspects) if validate == "warn" else ()
+    return replace(found, warnings=warnings, notes=(note,) if note else ())
+
+
+def _field_errors(document: Any) -> Iterator[validation.FieldError]:
+    """Unknown and missing fields, also in the templates and objects of a scenario."""
+    yield from strict.document_errors(document)
+    if not _is_scenario(document):
+        return
+    spec = document.get("spec")
+    for i, each in _mappings(spec, "arrivals"):
+        template, path = each.get("template"), f"spec.arrivals[{i}].template"
+        yield from strict.field_errors("PodTemplateSpec", template, path)
+    for i, each in _mappings(spec, "events"):
+        for j, created in _mappings(each, "create"):
+            for path, problem in strict.document_errors(created):
+                yield f"spec.events[{i}].create[{j}].{path}", problem
+
+
+def _mappings(holder: Any, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings in a list of a document that is not decoded yet."""
+    listed = holder.get(name) if isinstance(holder, Mapping) else None
+    for i, each in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(each, Mapping):
+            yield i, each
 
 
 def plan(
@@ -194,6 +236,7 @@ class _Reader:
                 manifests.read(spec.create)
             except InputError as error:
                 raise self._error(path, str(error).removeprefix("objects")) from None
+            node_defaults.complete_documents((path, each) for each in spec.create)
             return CreateObjects(spec.create)
         action = spec.scale or spec.delete
         assert action is not None

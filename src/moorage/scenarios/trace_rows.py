@@ -15,10 +15,10 @@ from moorage.api.node import Node, NodeStatus
 from moorage.api.pod import Affinity, Container, Pod, PodSpec, ResourceRequirements
 from moorage.api.quantity import Quantity
 from moorage.errors import InputError
+from moorage.expansion import node_defaults
 
 Amounts = dict[str, Quantity]
 
-HOST_NAME = "kubernetes.io/hostname"
 MOST_PODS = "1000"  # Traces have no limit of pods per node; large enough not to matter.
 
 
@@ -104,7 +104,7 @@ def make_node(name: str, offered: Amounts, labels: dict[str, str]) -> KubeObject
     return Node(
         api_version="v1",
         kind="Node",
-        metadata=ObjectMeta(name=name, labels={HOST_NAME: name} | labels),
+        metadata=ObjectMeta(name=name, labels=node_defaults.labels(name, labels)),
         status=NodeStatus(allocatable=offered | {"pods": MOST_PODS}),
     )
 

@@ -3,31 +3,47 @@
 import codecs
 import gc
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+
 from moorage.api.kinds import READ
 from moorage.api.manifests import parsing
 from moorage.api.manifests.errors import Origin
-from moorage.api.manifests.reading import DocumentReader, Manifest, WholeDocumentReader
+from moorage.api.manifests.reading import (
+    DocumentReader,
+    Manifest,
+    Validate,
+    WholeDocumentReader,
+)
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
+_STATED = msgspec.json.Decoder(dict[str, Raw])
 
-def load(paths: Iterable[str | Path]) -> Manifest:
-    """All objects in these files and folders; `-` is standard input."""
-    reader = DocumentReader()
+
+def load(paths: Iterable[str | Path], validate: Validate = "ignore") -> Manifest:
+    """All objects in these files and folders; `-` is standard input.
+
+    The error has the problems of all files. With `strict`, fields that Kubernetes does not know are
+    problems, too; with `warn` they are warnings.
+    """
+    reader = DocumentReader(validate)
     _read_all(reader, paths)
     return reader.manifest
 
 
-def load_whole(paths: Iterable[str | Path]) -> list[tuple[str, dict[str, Any]]]:
-    """Whole objects of all kinds as plain data, each with its location."""
-    reader = WholeDocumentReader()
+def load_whole(
+    paths: Iterable[str | Path], validate: Validate = "ignore"
+) -> tuple[list[tuple[str, dict[str, Any]]], Manifest]:
+    """Whole objects of all kinds as plain data, each with its location; and warnings and notes."""
+    reader = WholeDocumentReader(validate)
     _read_all(reader, paths)
-    return reader.found
+    return reader.found, reader.manifest
 
 
 def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeObject]:
@@ -47,13 +63,22 @@ def read(objects: Iterable[Mapping[str, Any] | KubeObject]) -> Manifest:
     return reader.manifest
 
 
-def documents(path: str | Path) -> list[tuple[str, Any]]:
-    """The documents of a file as plain data, each with its location."""
+def documents(
+    path: str | Path, suspect: Callable[[str], None] = lambda _: None
+) -> list[tuple[str, Any]]:
+    """The documents of a file as plain data, each with its location.
+
+    `suspect` is called with a line for each duplicate key.
+    """
     found: list[tuple[str, Any]] = []
     for source, data in parsing.contents(path):
-        text = data.removeprefix(codecs.BOM_UTF8)
+        text = _utf8(source, data)
+
+        def duplicate(line: int, name: str, source: str = source) -> None:
+            suspect(f'{source}, line {line}: duplicate field "{name}"')
+
         try:
-            every = enumerate(parsing.yaml_documents(source, text.decode()), 1)
+            every = enumerate(parsing.yaml_documents(source, text.decode(), duplicate), 1)
             found += [(str(Origin(source, n)), each) for n, each in every if each is not None]
         except (UnicodeDecodeError, RecursionError):
             raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
@@ -63,9 +88,13 @@ def documents(path: str | Path) -> list[tuple[str, Any]]:
 def _read_all(reader: DocumentReader, paths: Iterable[str | Path]) -> None:
     with _garbage_collector_disabled():
         for path in paths:
-            for source, data in parsing.contents(path):
-                if not _read_file(reader, source, data) and not Path(path).is_dir():
-                    raise ManifestError(f"{source}: holds no objects")
+            try:
+                for source, data in parsing.contents(path):
+                    _read_file(reader, source, data, in_folder=source != str(path))
+            except ManifestError as error:
+                reader.problems += error.problems
+    if reader.problems:
+        raise ManifestError(*reader.problems)
 
 
 @contextmanager
@@ -80,37 +109,72 @@ def _garbage_collector_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _read_file(reader: DocumentReader, source: str, data: bytes) -> bool:
-    """Read one file; False if it has no documents."""
-    data = data.removeprefix(codecs.BOM_UTF8)
+def _read_file(reader: DocumentReader, source: str, data: bytes, *, in_folder: bool) -> None:
+    """Read one file; its errors are problems of the reader, so that other files are read, too."""
+    documents = 0
+    try:
+        for origin, document in _documents(reader, source, _utf8(source, data)):
+            documents += 1
+            try:
+                if in_folder and _is_no_manifest(document):
+                    note = "not a manifest, because it has neither apiVersion nor kind: skipped"
+                    reader.manifest.notes.append(f"{source}: {note}")
+                    return
+                if isinstance(document, Raw):
+                    reader.read_raw(origin, document)
+                else:
+                    reader.read(origin, document)
+            except ManifestError as error:
+                reader.problems += error.problems
+    except ManifestError as error:
+        reader.problems += error.problems
+    except UnicodeDecodeError:
+        reader.problems.append(f"{source}: is not text; expected YAML or JSON")
+    except RecursionError:
+        reader.problems.append(f"{source}: is nested too deeply")
+    else:
+        if not documents and not in_folder:
+            reader.problems.append(f"{source}: holds no objects")
+
+
+def _utf8(source: str, data: bytes) -> bytes:
+    """The text as UTF-8 without a mark; Windows tools write UTF-16 with one."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16").encode()
     if b"\0" in data:
         raise ManifestError(f"{source}: is a binary file; expected YAML or JSON")
-    try:
-        if source.endswith((".json", ".jsonl", ".ndjson")):
-            return _read_json(reader, source, data)
-        if re.match(rb"\s*[{[]", data):  # JSON is parsed a hundred times faster than YAML.
-            try:
-                return _read_json(reader, source, data)
-            except parsing.JsonSyntaxError:
-                pass
-        return _read_yaml(reader, source, data.decode())
-    except UnicodeDecodeError:
-        raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
-    except RecursionError:
-        raise ManifestError(f"{source}: is nested too deeply") from None
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
-def _read_json(reader: DocumentReader, source: str, data: bytes) -> bool:
-    documents = parsing.json_documents(source, data)
-    for number, raw in enumerate(documents, 1):
-        reader.read_raw(Origin(source, number), raw)
-    return bool(documents)
+def _documents(
+    reader: DocumentReader, source: str, data: bytes
+) -> Iterator[tuple[Origin, Raw | Any]]:
+    """The documents of a file: JSON as text, YAML as plain data."""
+    is_json = source.endswith((".json", ".jsonl", ".ndjson"))
+    if is_json or re.match(rb"\s*[{[]", data):  # JSON is parsed a hundred times faster than YAML.
+        try:
+            raws = parsing.json_documents(source, data)
+        except parsing.JsonSyntaxError:
+            if is_json:
+                raise
+        else:
+            yield from ((Origin(source, number), raw) for number, raw in enumerate(raws, 1))
+            return
 
+    def duplicate(line: int, name: str) -> None:
+        reader.suspect(f'{source}, line {line}: duplicate field "{name}"')
 
-def _read_yaml(reader: DocumentReader, source: str, text: str) -> bool:
-    is_empty = True
-    for number, document in enumerate(parsing.yaml_documents(source, text), 1):
+    every = parsing.yaml_documents(source, data.decode(), duplicate)
+    for number, document in enumerate(every, 1):
         if document is not None:
-            reader.read(Origin(source, number), document)
-            is_empty = False
-    return not is_empty
+            yield Origin(source, number), document
+
+
+def _is_no_manifest(document: Raw | Any) -> bool:
+    """Whether a document states neither version nor kind: values of a chart, a dashboard."""
+    if isinstance(document, Raw):
+        try:
+            document = _STATED.decode(document)
+        except msgspec.ValidationError:  # A list or a plain value.
+            return True
+    return not isinstance(document, Mapping) or not document.keys() & {"apiVersion", "kind"}

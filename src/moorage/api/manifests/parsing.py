@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from moorage.errors import ManifestError
 
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "-"
+TEMPLATE = (
+    "looks like a template, because it contains {{; render it first, for example with "
+    "`helm template`, and read the result"
+)
 
 _RAW = msgspec.json.Decoder(Raw)
 
@@ -70,16 +74,45 @@ class _ManifestLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: i
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
+    # Line and name of each duplicate key, of all documents.
+    duplicates: list[tuple[int, str]]
+
     def construct_document(self, node: yaml.Node) -> Any:
-        """Reject a repeated apiVersion or kind: with a `---` missing, an object would be lost."""
-        seen: set[str] = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            name = str(key.value)
-            if name in seen and name in ("apiVersion", "kind"):
-                problem = f"{name} stands there twice; is a line with --- missing above it?"
+        """Find duplicate keys; only here, because merge keys (`<<`) are still unmerged."""
+        for key in _duplicate_keys(node):
+            if key.value in ("apiVersion", "kind") and _has_key(node, key):
+                # With a `---` missing, an object would be lost.
+                problem = f"{key.value} stands there twice; is a line with --- missing above it?"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(name)
+            self.duplicates.append((key.start_mark.line + 1, str(key.value)))
         return super().construct_document(node)
+
+
+def _duplicate_keys(root: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """The second and further keys of the same name in one mapping."""
+    todo, seen = [root], {id(root)}
+    while todo:
+        node = todo.pop()
+        below: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            below = node.value
+        elif isinstance(node, yaml.MappingNode):
+            names: set[str] = set()
+            for key, value in node.value:
+                below.append(value)
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                    if key.value in names:
+                        yield key
+                    names.add(key.value)
+        for each in below:
+            # An alias is the node that it refers to: it is looked at once.
+            if not isinstance(each, yaml.ScalarNode) and id(each) not in seen:
+                seen.add(id(each))
+                todo.append(each)
+
+
+def _has_key(node: yaml.Node, key: yaml.Node) -> bool:
+    return isinstance(node, yaml.MappingNode) and any(key is each for each, _ in node.value)
 
 
 for _tag, _pattern, _first in (
@@ -101,9 +134,25 @@ for _tag, _pattern, _first in (
     )
 
 
-def yaml_documents(source: str, text: str) -> Iterator[Any]:
-    """Each YAML document; None where there is nothing between two separators."""
-    documents = yaml.load_all(text, _ManifestLoader)
+def _load(text: str, duplicates: list[tuple[int, str]]) -> Iterator[Any]:
+    loader = _ManifestLoader(text)
+    loader.duplicates = duplicates
+    try:
+        while loader.check_data():
+            yield loader.get_data()
+    finally:
+        loader.dispose()
+
+
+def yaml_documents(
+    source: str, text: str, on_duplicate: Callable[[int, str], None] | None = None
+) -> Iterator[Any]:
+    """Each YAML document; None where there is nothing between two separators.
+
+    `on_duplicate` is called with the line and name of each duplicate key.
+    """
+    duplicates: list[tuple[int, str]] = []
+    documents = _load(text, duplicates)
     while True:
         try:
             document = next(documents)
@@ -113,8 +162,14 @@ def yaml_documents(source: str, text: str) -> Iterator[Any]:
             mark = getattr(error, "problem_mark", None)
             line = "" if mark is None else f", line {mark.line + 1}"
             problem = getattr(error, "problem", None) or getattr(error, "reason", error)
+            if "{{" in text:
+                raise ManifestError(f"{source}{line}: {TEMPLATE}") from None
             raise ManifestError(f"{source}{line}: is not YAML: {problem}") from None
         except (ValueError, LookupError, AttributeError, TypeError) as error:
             # PyYAML raises these for values that do not match an explicit tag: `!!int x`.
             raise ManifestError(f"{source}: a tag does not fit its value: {error}") from None
+        if on_duplicate is not None:
+            for number, name in duplicates:
+                on_duplicate(number, name)
+        duplicates.clear()
         yield document

@@ -5,19 +5,20 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from moorage.api import kinds, validation
 from moorage.api.kinds import READ, WORKLOADS, Kind
-from moorage.api.manifests import errors
+from moorage.api.manifests import errors, strict
 from moorage.api.manifests.errors import Origin
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
 T = TypeVar("T", bound=KubeObject)
+Validate = Literal["strict", "warn", "ignore"]
 
 
 class _Header(Struct, rename="camel", gc=False):
@@ -53,6 +54,11 @@ class Manifest:
     objects: list[KubeObject] = field(default_factory=list)
     workloads: list[KubeObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    # What is suspicious and was accepted; what was left out, and why.
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    # Where each object was read: by kind, namespace and name.
+    origins: dict[tuple[str, str, str], Origin] = field(default_factory=dict)
 
     @property
     def everything(self) -> list[KubeObject]:
@@ -60,12 +66,30 @@ class Manifest:
 
 
 class DocumentReader:
-    """Reads documents, as JSON text or as plain data, into a manifest."""
+    """Reads documents, as JSON text or as plain data, into a manifest.
 
-    def __init__(self) -> None:
+    Unknown and duplicate fields, and missing required ones, are `problems`, or with `warn` the
+    manifest's warnings; with `ignore` they are not looked for.
+    """
+
+    def __init__(self, validate: Validate = "ignore") -> None:
         self.manifest = Manifest()
-        self._origins: dict[tuple[str, str, str], Origin] = {}
+        self.problems: list[str] = []
+        self._validate = validate
         self._generated: Counter[str] = Counter()
+
+    def suspect(self, problem: str) -> None:
+        """Record a mistake that leaves the object readable."""
+        if self._validate == "strict":
+            self.problems.append(problem)
+        elif self._validate == "warn":
+            self.manifest.warnings.append(problem)
+
+    def _check_fields(self, origin: Origin, document: Mapping[str, Any], kind: str) -> None:
+        if self._validate != "ignore" and not strict.is_stored(document):
+            for error in strict.field_errors(kind, document):
+                subject = errors.subject(kind, document)
+                self.suspect(str(errors.invalid_field(origin, subject, error)))
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text; version and kind are those that its list states."""
@@ -82,9 +106,25 @@ class DocumentReader:
                 obj = _decoder(known.struct).decode(raw)
             except msgspec.ValidationError:
                 obj = _convert(origin, msgspec.json.decode(raw), known)
+            if self._validate != "ignore" and not obj.uid:
+                self._check_raw(origin, raw, known.name)
             self.add(origin, obj, known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
+
+    def _check_raw(self, origin: Origin, raw: Raw, kind: str) -> None:
+        """Check the fields of a JSON text, and that none of them is given twice."""
+        duplicates: list[str] = []
+
+        def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            counts = Counter(name for name, _ in pairs)
+            duplicates.extend(name for name, count in counts.items() if count > 1)
+            return dict(pairs)
+
+        document = json.loads(bytes(raw), object_pairs_hook=collect)
+        for name in duplicates:
+            self.suspect(f'{origin}, {errors.subject(kind, document)}: duplicate field "{name}"')
+        self._check_fields(origin, document, kind)
 
     def _read_raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
         api_version, kind = _item_kind(api_version, kind)
@@ -93,7 +133,8 @@ class DocumentReader:
             objects = _list_decoder(known.struct).decode(items) if known else None
         except msgspec.ValidationError:
             objects = None  # At least one item is invalid: read each by itself.
-        if known and objects is not None:
+        checks = self._validate != "ignore" and not all(obj.uid for obj in objects or ())
+        if known and objects is not None and not checks:
             for i, obj in enumerate(objects):
                 self.add(origin.of_item(i), obj, known)
             return
@@ -119,6 +160,7 @@ class DocumentReader:
             for i, item in enumerate(items):
                 self.read(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
+            self._check_fields(origin, document, known.name)
             self.add(origin, _convert(origin, document, known), known)
         else:
             self._skip(origin, document, api_version, kind)
@@ -150,7 +192,7 @@ class DocumentReader:
         namespace = (meta.namespace or "default") if kind.namespaced else ""
         if error := validation.field_error(obj):
             raise errors.invalid_field(origin, errors.subject(kind.name, dump(obj)), error)
-        first = self._origins.setdefault((kind.name, namespace, meta.name), origin)
+        first = self.manifest.origins.setdefault((kind.name, namespace, meta.name), origin)
         if first is not origin:
             subject = f"{kind.name} {f'{namespace}/' if namespace else ''}{meta.name}"
             raise ManifestError(f"{origin}, {subject}: is already defined in {first}")
@@ -176,8 +218,8 @@ class DocumentReader:
 class WholeDocumentReader(DocumentReader):
     """Keeps whole documents of all kinds, with their origins: for the store of `serve`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, validate: Validate = "ignore") -> None:
+        super().__init__(validate)
         self.found: list[tuple[str, dict[str, Any]]] = []
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
@@ -190,6 +232,8 @@ class WholeDocumentReader(DocumentReader):
             api_version = _stated(origin, document, "apiVersion") or api_version
             kind = _stated(origin, document, "kind") or kind
             self._skip(origin, document, api_version, kind)  # For the errors that it raises.
+            if kinds.known(api_version, kind):
+                self._check_fields(origin, document, kind)
             whole = {**_normalize(document), "apiVersion": api_version, "kind": kind}
             self.found.append((str(origin), whole))
         else:

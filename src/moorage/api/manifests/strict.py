@@ -1,0 +1,128 @@
+"""Unknown and missing fields of objects in files.
+
+A misspelt field is not an error for a decoder: `nodeselector:` selects nothing, and the pod is
+placed anywhere. An API server refuses it (`kubectl apply --validate=strict`), and so do the
+commands that read files. The names come from Kubernetes' OpenAPI documents
+(`kubernetes_fields.txt`), so that a field that no scheduler reads is known as well.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from moorage.api import kinds
+from moorage.api.validation import FieldError, join_path
+
+# Only types that scheduling reads: elsewhere an API server accepts an empty value as well.
+REQUIRED_IN = frozenset(
+    {
+        "Container",
+        "ContainerPort",
+        "CronJobSpec",
+        "DaemonSetSpec",
+        "DeploymentSpec",
+        "JobSpec",
+        "JobTemplateSpec",
+        "LabelSelectorRequirement",
+        "NodeSelector",
+        "NodeSelectorRequirement",
+        "PodAffinityTerm",
+        "PodSchedulingGate",
+        "PodSpec",
+        "PreferredSchedulingTerm",
+        "ReplicaSetSpec",
+        "StatefulSetSpec",
+        "Taint",
+        "TopologySpreadConstraint",
+        "WeightedPodAffinityTerm",
+    }
+)
+# Moorage's own kind; what is not listed here is checked where it is decoded.
+OWN = """
+NodePool: apiVersion, kind, metadata ObjectMeta, spec NodePoolSpec, status
+NodePoolSpec: count!, zones, devices, template! NodePoolTemplate
+NodePoolTemplate: metadata ObjectMeta, spec NodeSpec, status NodeStatus
+"""
+_FIELD = re.compile(r"(?P<name>\w+)(?P<required>!?)(?: (?P<form>[\[{]?)(?P<type>\w+)[\]}]?)?")
+
+
+class _Field(NamedTuple):
+    form: str
+    type: str
+
+
+class _Type(NamedTuple):
+    fields: dict[str, _Field]
+    required: tuple[str, ...]
+
+
+@cache
+def _types() -> dict[str, _Type]:
+    text = resources.files(__package__).joinpath("kubernetes_fields.txt").read_text("utf-8")
+    found = {}
+    for line in (text + OWN).splitlines():
+        if line and not line.startswith("#"):
+            name, _, listed = line.partition(": ")
+            matches = [match for each in listed.split(", ") if (match := _FIELD.fullmatch(each))]
+            found[name] = _Type(
+                {
+                    match["name"]: _Field(match["form"] or "", match["type"] or "")
+                    for match in matches
+                },
+                tuple(match["name"] for match in matches if match["required"]),
+            )
+    return found
+
+
+def field_errors(type_name: str, document: object, path: str = "") -> Iterator[FieldError]:
+    """Every unknown field of a document, and every required one that is missing."""
+    known = _types().get(type_name)
+    if known is None or not isinstance(document, Mapping):
+        return  # A kind without a table; a value of the wrong type is refused by the decoder.
+    if type_name in REQUIRED_IN:
+        for name in known.required:
+            if document.get(name) is None:
+                yield join_path(path, name), "is missing"
+    for name, value in document.items():
+        field = known.fields.get(name) if isinstance(name, str) else None
+        if field is None:
+            yield join_path(path, str(name)), _unknown(str(name), known)
+        elif field.type and value is not None:
+            yield from _below(field, value, join_path(path, name))
+
+
+def document_errors(document: object) -> Iterator[FieldError]:
+    """The same for a document of the kind that it states, unless an API server has stored it."""
+    if isinstance(document, Mapping):
+        api_version, kind = document.get("apiVersion"), document.get("kind")
+        known = kinds.known(str(api_version), str(kind))
+        if known is not None and not is_stored(document):
+            yield from field_errors(known.name, document)
+
+
+def is_stored(document: Mapping[str, Any]) -> bool:
+    """Whether an API server has stored an object, and so has validated it."""
+    meta = document.get("metadata")
+    return isinstance(meta, Mapping) and bool(meta.get("uid"))
+
+
+def _below(field: _Field, value: Any, path: str) -> Iterator[FieldError]:
+    if field.form == "[":
+        for index, each in enumerate(value if isinstance(value, list | tuple) else ()):
+            yield from field_errors(field.type, each, f"{path}[{index}]")
+    elif field.form == "{":
+        for key, each in value.items() if isinstance(value, Mapping) else ():
+            yield from field_errors(field.type, each, join_path(path, str(key)))
+    else:
+        yield from field_errors(field.type, value, path)
+
+
+def _unknown(name: str, known: _Type) -> str:
+    by_lower = {each.lower(): each for each in known.fields}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
+    longer = [each for lower, each in by_lower.items() if lower.startswith(name.lower())]
+    meant = by_lower[close[0]] if close else longer[0] if len(name) > 3 and longer else ""
+    return "unknown field" + (f'; did you mean "{meant}"?' if meant else "")

@@ -1,0 +1,195 @@
+"""Unknown, duplicate and missing fields of files."""
+
+import json
+
+import msgspec
+import pytest
+
+from moorage.api import manifests
+from moorage.api.kinds import READ
+from moorage.api.manifests import strict
+from moorage.errors import ManifestError
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: a{meta}}}
+spec: {{{spec}, containers: [{{name: c, image: i{container}}}]}}
+"""
+ANTI = "affinity: {{podAntiAffinity: {{{}}}}}"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def problems(path, text, name="a.yaml", validate="strict"):
+    file = path / name
+    file.write_text(text)
+    with pytest.raises(ManifestError) as caught:
+        manifests.load([file], validate)
+    return [each.replace(str(file), name) for each in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("nodeselector: {a: b}", 'spec.nodeselector: unknown field; did you mean "nodeSelector"?'),
+        ("toleration: []", 'spec.toleration: unknown field; did you mean "tolerations"?'),
+        ("frobnicate: 1", "spec.frobnicate: unknown field"),
+        (
+            ANTI.format("requiredDuringScheduling: []"),
+            "spec.affinity.podAntiAffinity.requiredDuringScheduling: unknown field; "
+            f'did you mean "{REQUIRED}"?',
+        ),
+        (
+            ANTI.format(REQUIRED + ": [{labelSelector: {}}]"),
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey: is missing",
+        ),
+        (
+            "topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1}]",
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: is missing",
+        ),
+    ],
+)
+def test_of_a_pod(tmp_path, spec, problem):
+    text = POD.format(spec=spec, meta="", container="")
+    assert problems(tmp_path, text) == [f"a.yaml, document 1, Pod default/a, {problem}"]
+    file = tmp_path / "a.yaml"
+    warned = manifests.load([file], "warn")
+    assert len(warned.objects) == len(warned.warnings) == 1
+    assert manifests.load([file], "ignore").warnings == []
+
+
+def test_a_taint_without_effect(tmp_path):
+    text = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {taints: [{key: a}]}\n"
+    [line] = problems(tmp_path, text)
+    assert line == "a.yaml, document 1, Node n, spec.taints[0].effect: is missing"
+
+
+def test_every_problem_of_every_file(tmp_path):
+    first = POD.format(spec="nodeselector: {}", meta="", container=", resource: {}")
+    (tmp_path / "a.yaml").write_text(first)
+    (tmp_path / "b.yaml").write_text("kind: [")
+    (tmp_path / "c.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod"}))
+    with pytest.raises(ManifestError) as caught:
+        manifests.load([tmp_path, tmp_path / "missing.yaml"], "strict")
+    names = [each.removeprefix(f"{tmp_path}/").partition(".")[0] for each in caught.value.problems]
+    assert names == ["a", "a", "b", "c", "missing"]
+    assert str(caught.value).endswith(f"(and {len(names) - 1} more)")
+
+
+def test_duplicate_keys(tmp_path):
+    text = POD.format(spec="nodeName: a, nodeName: b", meta="", container=", name: d")
+    lines = problems(tmp_path, text)
+    assert sorted(lines) == [
+        'a.yaml, line 5: duplicate field "name"',
+        'a.yaml, line 5: duplicate field "nodeName"',
+    ]
+
+
+def test_duplicate_keys_of_json(tmp_path):
+    text = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "name": "b"}}'
+    [line] = problems(tmp_path, text, "a.json")
+    assert line == 'a.json, document 1, Node b: duplicate field "name"'
+
+
+def test_merge_keys_and_anchors_are_no_duplicates(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        """
+apiVersion: v1
+kind: Pod
+metadata: {name: a, labels: &all {app: a, tier: web}}
+spec:
+  nodeSelector: {<<: *all, tier: db}
+  containers: [{name: c}]
+"""
+    )
+    found = manifests.load([tmp_path], "strict")
+    assert found.objects[0].spec.node_selector == {"app": "a", "tier": "db"}
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.json", "list.json"])
+def test_objects_of_an_api_server_are_not_checked(tmp_path, name):
+    # It may be newer than the table, and has validated the object.
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "uid": "1"},
+        "spec": {"containers": [{"name": "c"}], "fieldOfTheFuture": 1},
+    }
+    given = {"apiVersion": "v1", "kind": "PodList", "items": [pod]} if "list" in name else pod
+    (tmp_path / name).write_text(json.dumps(given))
+    assert len(manifests.load([tmp_path / name], "strict").objects) == 1
+    del pod["metadata"]["uid"]
+    (tmp_path / name).write_text(json.dumps(given))
+    with pytest.raises(ManifestError, match=r"spec\.fieldOfTheFuture: unknown field"):
+        manifests.load([tmp_path / name], "strict")
+
+
+def test_a_field_that_no_scheduler_reads_is_known(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        POD.format(
+            spec="serviceAccountName: a, securityContext: {seccompProfile: {type: RuntimeDefault}}",
+            meta=", managedFields: [], selfLink: x",
+            container=", livenessProbe: {httpGet: {path: /, port: 80}}, tty: true",
+        )
+    )
+    assert manifests.load([tmp_path], "strict").warnings == []
+
+
+def struct_fields(struct, seen):
+    """Every struct below a struct, with the names of its fields in JSON."""
+    if struct in seen:
+        return
+    seen.add(struct)
+    info = msgspec.inspect.type_info(struct)
+    yield struct.__name__, {each.encode_name for each in info.fields}
+    for each in info.fields:
+        for below in structs_in(each.type):
+            yield from struct_fields(below, seen)
+
+
+def structs_in(kind):
+    if isinstance(kind, msgspec.inspect.StructType):
+        yield kind.cls
+    for name in ("item_type", "value_type", "types", "item_types"):
+        inner = getattr(kind, name, ())
+        for each in inner if isinstance(inner, tuple) else (inner,):
+            yield from structs_in(each)
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_the_table_has_every_field_that_is_read(kind):
+    for name, fields in struct_fields(READ[kind].struct, set()):
+        # `Condition` stands for the conditions of all kinds.
+        if name in strict._types() and name != "Condition":
+            assert fields <= strict._types()[name].fields.keys(), name
+
+
+def test_files_that_are_no_manifests_are_skipped_in_folders(tmp_path):
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    (tmp_path / "kustomization.yaml").write_text("resources: [pod.yaml]\n")
+    (tmp_path / "dashboard.json").write_text('{"panels": []}')
+    (tmp_path / "pod.yaml").write_text(POD.format(spec="nodeName: n", meta="", container=""))
+    found = manifests.load([tmp_path], "strict")
+    assert len(found.objects) == 1
+    assert [note.removeprefix(f"{tmp_path}/").split(":")[0] for note in found.notes] == [
+        "dashboard.json",
+        "kustomization.yaml",
+        "values.yaml",
+    ]
+    with pytest.raises(ManifestError, match="kind: is missing"):
+        manifests.load([tmp_path / "values.yaml"], "strict")
+
+
+def test_templates_are_named_as_such(tmp_path):
+    text = "apiVersion: v1\nkind: Pod\nmetadata:\n  {{- include labels . }}\n"
+    [line] = problems(tmp_path, text)
+    assert "looks like a template" in line
+    assert "helm template" in line
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_encodings(tmp_path, encoding):
+    file = tmp_path / "a.yaml"
+    mark = b"\xff\xfe" if encoding == "utf-16-le" else b""
+    file.write_bytes(mark + POD.format(spec="nodeName: n", meta="", container="").encode(encoding))
+    assert manifests.load([file], "strict").objects[0].name == "a"

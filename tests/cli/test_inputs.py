@@ -1,0 +1,107 @@
+"""What commands say about the files that they read."""
+
+import json
+
+import pytest
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 7
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {kubernetes.io/os: linux}
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}
+      containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]
+"""
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: plain}
+status: {allocatable: {cpu: "4", memory: 8Gi}}
+"""
+NOTE = (
+    "moorage: note: assumed for 1 Node, as a kubelet would set it: kubernetes.io/hostname, "
+    "kubernetes.io/os=linux, kubernetes.io/arch=amd64, pods: 110\n"
+)
+POOL = """
+apiVersion: moorage.dev/v1
+kind: NodePool
+metadata: {name: pool}
+spec: {count: 2, template: {status: {allocatable: {cpu: "4", memory: 8Gi}}}}
+"""
+
+
+def test_a_hand_written_node_is_completed(run, write):
+    got = run("simulate", "-f", write("a.yaml", NODE, WEB), "-o", "json")
+    assert got.stderr == NOTE
+    assert len(json.loads(got.stdout)["pending"]) == 6
+
+
+def test_capacity_of_a_hand_written_node(run, write):
+    pod, nodes = write("web.yaml", WEB), write("node.yaml", NODE)
+    got = run("simulate", "capacity", "-f", nodes, "--pod", pod, "-o", "json")
+    assert json.loads(got.stdout)["fits"] == 1
+
+
+def test_a_scenario_completes_its_nodes(run, write):
+    spec = {"duration": "1m", "events": [{"at": "1s", "create": []}]}
+    scenario = {"apiVersion": "moorage.dev/v1", "kind": "Scenario", "spec": spec}
+    file = write("s.yaml", scenario | {"metadata": {"name": "s"}}, NODE, WEB)
+    got = run("simulate", "scenario", file, "-o", "json")
+    assert got.stderr == NOTE
+    assert json.loads(got.stdout)["summary"]["pending"] == 6
+
+
+def test_pools_have_a_platform(run, write):
+    got = run("simulate", "-f", write("a.yaml", POOL, WEB), "-o", "json")
+    assert got.stderr == ""
+    assert len(json.loads(got.stdout)["pending"]) == 5
+
+
+MISSPELT = WEB.replace("nodeSelector", "nodeselector") + "status: {}\n"
+PROBLEM = (
+    "document 1, Deployment default/web, spec.template.spec.nodeselector: unknown field; "
+    'did you mean "nodeSelector"?'
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("simulate",), ("explain", "web"), ("simulate", "drain", "pool-0"), ("serve", "--port", "0")],
+)
+def test_misspelt_fields_are_refused(run, write, command):
+    file, other = write("a.yaml", MISSPELT), write("b.yaml", POOL.replace("count", "cuont"))
+    got = run(*command, "-f", file, "-f", other)
+    assert got.exit_code == 2
+    assert f"moorage: {file}, {PROBLEM}" in got.stderr.splitlines()
+    assert f"moorage: {other}, document 1, NodePool pool, spec.cuont: unknown" in got.stderr
+
+
+def test_misspelt_fields_of_a_scenario(run, write):
+    spec = {"duration": "1m", "arrivals": [{"name": "a", "at": [1], "template": {"spce": {}}}]}
+    scenario = {"apiVersion": "moorage.dev/v1", "kind": "Scenario", "spec": spec}
+    file = write("s.yaml", scenario | {"metadata": {"name": "s"}}, POOL, MISSPELT)
+    got = run("simulate", "scenario", file)
+    assert got.exit_code == 2
+    assert got.stderr.splitlines() == [
+        f"moorage: {file}, document 1, spec.arrivals[0].template.spce: unknown field; did you mean "
+        '"spec"?',
+        f"moorage: {file}, document 3, spec.template.spec.nodeselector: unknown field; did you "
+        'mean "nodeSelector"?',
+    ]
+
+
+def test_warn_and_ignore(run, write):
+    file = write("a.yaml", MISSPELT, POOL)
+    warned = run("simulate", "-f", file, "--validate", "warn")
+    assert warned.stderr == f"moorage: warning: {file}, {PROBLEM}\n"
+    ignored = run("simulate", "-f", file, "--validate", "ignore")
+    assert (ignored.stderr, ignored.stdout) == ("", warned.stdout)
