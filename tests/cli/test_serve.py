@@ -161,20 +161,20 @@ def test_node_pools_become_nodes_with_devices(here):
     pool = {"apiVersion": "moorage.dev/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
     (here / "pool.yaml").write_text(yaml.safe_dump(pool | {"spec": spec}))
     api = server.open_api(None)
-    assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])) == 5
+    assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])[0]) == 5
     made = {obj["metadata"]["name"]: obj for place in api.registry for obj in api.store.each(place)}
     slice_ = made["gpu-0-gpu.example.com"]
     assert slice_["metadata"]["ownerReferences"][0]["uid"] == made["gpu-0"]["metadata"]["uid"]
     assert len(slice_["spec"]["devices"]) == 8
     assert made["gpu"]["kind"] == "DeviceClass"
-    assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])) == 0
+    assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])[0]) == 0
 
 
 def test_error_in_a_node_pool_names_file_and_field(here):
     pool = {"apiVersion": "moorage.dev/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
     (here / "pool.yaml").write_text(yaml.safe_dump(pool | {"spec": {"count": -1, "template": {}}}))
     with pytest.raises(ManifestError, match=r"pool\.yaml.*spec\.count"):
-        initial_objects.add_objects(server.open_api(None), manifests.load_whole(["pool.yaml"]))
+        initial_objects.add_objects(server.open_api(None), manifests.load_whole(["pool.yaml"])[0])
 
 
 def test_nodes_of_its_own_lie_in_three_zones():

@@ -218,7 +218,7 @@ def _utilisation(page: ConsolePage, result: Result) -> Table:
     for name, use in result.utilisation().items():
         if name == PODS and len(result.resources) > 1:
             continue
-        row = [_percent(use.mean), _percent(use.peak), _percent(use.last)]
+        row = [_share(use.mean), _share(use.peak), _share(use.last)]
         row += [_percent(each.get(name, 0.0)) for each in (last.fragmentation, last.imbalance)]
         if wide:
             row.append(_spark(result, name, plain=page.console.options.ascii_only))
@@ -227,8 +227,12 @@ def _utilisation(page: ConsolePage, result: Result) -> Table:
 
 
 def _percent(part: float) -> str:
-    """A share in percent; a small one with a decimal, so that 0.4 % does not read as none."""
-    return f"{100 * part:.1f}%" if 0 < part < 0.0995 else f"{100 * part:.0f}%"
+    return f"{100 * part:.0f}%"
+
+
+def _share(part: float) -> str:
+    """A percentage; a small one with a decimal, so that 0.4 % does not read as none."""
+    return f"{100 * part:.1f}%" if 0 < part < 0.0995 else _percent(part)
 
 
 def _spark(result: Result, resource: str, *, plain: bool) -> str:
