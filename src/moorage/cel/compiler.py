@@ -6,14 +6,15 @@ loop body that contains it is entered; calls whose cost depends on values charge
 Costs are those of the reference; see `COST_...`.
 """
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from moorage.cel import syntax
 from moorage.cel.comprehensions import LOOPS
 from moorage.cel.library import strings
 from moorage.cel.syntax import Node
-from moorage.cel.types import Overload, is_wildcard
+from moorage.cel.types import CLASSES, QUANTITY, Overload, is_wildcard
 from moorage.cel.values import (
     NONE,
     CelCompileError,
@@ -21,11 +22,11 @@ from moorage.cel.values import (
     CostLimitExceeded,
     OptionalValue,
     at,
-    compare,
     equal,
-    has_key,
     lookup,
+    make_map,
     no_such_overload,
+    require_order,
 )
 
 Frame = list[Any]
@@ -41,12 +42,9 @@ _CONVERSIONS = frozenset(
 )
 _PARSERS = frozenset(("quantity", "semver", "ip", "cidr", "url"))
 
-_ORDERINGS: dict[str, Callable[[int], bool]] = {
-    "<": lambda sign: sign < 0,
-    "<=": lambda sign: sign <= 0,
-    ">": lambda sign: sign > 0,
-    ">=": lambda sign: sign >= 0,
-}
+_SMALL = frozenset(("bool", "int", "uint", "double", "string", "bytes", QUANTITY.name))
+
+_ORDERINGS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class Compiler:
@@ -166,19 +164,13 @@ class Compiler:
         entries = [(self.emit(k), self.emit(v), optional) for k, v, optional in node.entries]
         self.cost += COST_MAP
 
-        def run(frame: Frame) -> Any:
-            result: dict[Any, Any] = {}
-            for key_code, value_code, optional in entries:
-                key, value = key_code(frame), value_code(frame)
-                if type(key) is float or not isinstance(key, str | int):
-                    raise CelRuntimeError("unsupported map key type")
-                if has_key(result, key):
-                    raise CelRuntimeError(f"Failed with repeated key: {key}")
+        def pairs(frame: Frame) -> Iterable[tuple[Any, Any]]:
+            for key, value_code, optional in entries:
+                value = value_code(frame)
                 if not (optional and value is NONE):
-                    result[key] = _unwrapped(value) if optional else value
-            return result
+                    yield key(frame), _unwrapped(value) if optional else value
 
-        return run
+        return lambda frame: make_map(pairs(frame))
 
     def _comprehension(self, node: syntax.Comprehension) -> Code:
         operand = self.emit(node.operand)
@@ -204,15 +196,14 @@ class Compiler:
         if node.function in _ORDERINGS:
             self.cost += 1
             return _ordering(_ORDERINGS[node.function], *codes)
-        # Outside of loops the size of what is compared cannot add up.
-        if node.function in ("==", "!=") and not self.loops:
+        # Outside of loops the cost of comparing small values cannot add up.
+        small = any(arg.type.name in _SMALL for arg in args)
+        if node.function in ("==", "!=") and small and not self.loops:
             return self._equality(node, codes)
-        dynamic = any(is_wildcard(arg.type) for arg in args) or len(node.overloads) > 1
         if all(overload.cost is None for overload in node.overloads):
             self.cost += 1
-            run = _dispatcher(node.overloads) if dynamic else node.overloads[0].run
-            return _applied(run, codes)
-        return _measured(node.overloads, codes)
+            return _applied(node.overloads, args, codes)
+        return _measured(node.overloads, args, codes)
 
     def _equality(self, node: syntax.Call, codes: list[Code]) -> Code:
         left, right = codes
@@ -262,7 +253,7 @@ def _folded(node: syntax.Call, values: list[Any]) -> Any:
     if node.function not in _CONVERSIONS and node.function not in _PARSERS:
         return None
     try:
-        return _dispatcher(node.overloads)(*values)
+        return node.overloads[0].run(*values)
     except CelRuntimeError as error:
         if node.function in _PARSERS:
             return None  # The reference fails at run time.
@@ -277,13 +268,6 @@ def _validate_regex(pattern: Any) -> None:
             raise CelCompileError(
                 f"compilation failed: ERROR: invalid matches argument: {error}"
             ) from None
-
-
-def charge(frame: Frame, cost: int) -> None:
-    """Take a cost from the budget."""
-    frame[0] -= cost
-    if frame[0] < 0:
-        raise CostLimitExceeded
 
 
 def _charged(code: Code, cost: int) -> Code:
@@ -388,40 +372,73 @@ def _decide(terms: tuple[Code, ...], decisive: bool, frame: Frame) -> bool:  # n
     return not decisive
 
 
-def _ordering(holds: Callable[[int], bool], left: Code, right: Code) -> Code:
-    return lambda frame: holds(compare(left(frame), right(frame)))
-
-
-def _dispatcher(overloads: list[Overload]) -> Callable[..., Any]:
-    def run(*values: Any) -> Any:
-        for overload in overloads:
-            if overload.accepts(values):
-                return overload.run(*values)
-        raise no_such_overload()
+def _ordering(holds: Callable[[Any, Any], bool], left: Code, right: Code) -> Code:
+    def run(frame: Frame) -> bool:
+        a, b = left(frame), right(frame)
+        kind = type(a)
+        if kind is not type(b) or (kind is not int and kind is not str):
+            require_order([a, b])
+        return holds(a, b)
 
     return run
 
 
-def _applied(run: Callable[..., Any], codes: list[Code]) -> Code:
-    if len(codes) == 1:
+Guards = tuple[tuple[int, type], ...]
+
+
+def _guards(overload: Overload, args: list[Node]) -> Guards:
+    """Arguments whose class is known at run time only, and the class that the overload takes."""
+    classes = [CLASSES.get(param.name) for param in overload.params]
+    unknown = [(index, cls) for index, cls in enumerate(classes) if is_wildcard(args[index].type)]
+    return tuple((index, cls) for index, cls in unknown if cls is not None)
+
+
+def _accepts(guards: Guards, values: Sequence[Any]) -> bool:
+    for index, cls in guards:
+        # The maps of a device are subclasses; bool and Uint are subclasses of int, and no ints.
+        value = values[index]
+        if type(value) is not cls and not (cls is dict and isinstance(value, dict)):
+            return False
+    return True
+
+
+def _applied(overloads: list[Overload], args: list[Node], codes: list[Code]) -> Code:
+    """A call that charges nothing: its cost is fixed."""
+    table = [(_guards(overload, args), overload.run) for overload in overloads]
+    guards, call = table[0]
+    if not guards and len(codes) == 1:
         (only,) = codes
-        return lambda frame: run(only(frame))
-    if len(codes) == 2:
+        return lambda frame: call(only(frame))
+    if not guards and len(codes) == 2:
         first, second = codes
-        return lambda frame: run(first(frame), second(frame))
-    return lambda frame: run(*[code(frame) for code in codes])
-
-
-def _measured(overloads: list[Overload], codes: list[Code]) -> Code:
-    """A call that charges a cost computed from its values."""
+        return lambda frame: call(first(frame), second(frame))
 
     def run(frame: Frame) -> Any:
-        values = tuple([code(frame) for code in codes])
-        for overload in overloads:
-            if overload.accepts(values):
-                result = overload.run(*values)
-                charge(frame, 1 if overload.cost is None else overload.cost(values, result))
-                return result
+        values = [code(frame) for code in codes]
+        for guards, call in table:
+            if _accepts(guards, values):
+                return call(*values)
         raise no_such_overload()
 
     return run
+
+
+def _measured(overloads: list[Overload], args: list[Node], codes: list[Code]) -> Code:
+    """A call that charges a cost computed from its values, before it is made."""
+    table = [(_guards(o, args), o.run, o.cost or _one) for o in overloads]
+
+    def run(frame: Frame) -> Any:
+        values = [code(frame) for code in codes]
+        for guards, call, cost in table:
+            if _accepts(guards, values):
+                frame[0] -= cost(*values)
+                if frame[0] < 0:
+                    raise CostLimitExceeded
+                return call(*values)
+        raise no_such_overload()
+
+    return run
+
+
+def _one(*_: Any) -> int:
+    return 1

@@ -1,16 +1,16 @@
 """Macros with variables at run time: loops over lists and maps, and single bindings."""
 
 from collections.abc import Callable, Iterable
-from functools import cmp_to_key
+from operator import itemgetter
 from typing import Any
 
 from moorage.cel.values import (
     NONE,
     CelRuntimeError,
     OptionalValue,
-    compare,
-    has_key,
+    make_map,
     no_such_overload,
+    require_order,
 )
 
 Frame = list[Any]
@@ -93,35 +93,29 @@ def _map(operand: Code, slots: list[int], where: Code | None, body: Code) -> Cod
 
 
 def _transform_map(operand: Code, slots: list[int], where: Code | None, body: Code) -> Code:
-    return lambda frame: {
-        key: body(frame) for key in _each(frame, operand(frame), slots) if _holds(where, frame)
-    }
+    return lambda frame: make_map(
+        (key, body(frame)) for key in _each(frame, operand(frame), slots) if _holds(where, frame)
+    )
 
 
 def _transform_map_entry(operand: Code, slots: list[int], where: Code | None, body: Code) -> Code:
-    def run(frame: Frame) -> dict[Any, Any]:
-        result: dict[Any, Any] = {}
+    def entries(frame: Frame) -> Iterable[tuple[Any, Any]]:
         for _ in _each(frame, operand(frame), slots):
-            if not _holds(where, frame):
-                continue
-            entry = body(frame)
-            if not isinstance(entry, dict):
-                raise no_such_overload()
-            for key, value in entry.items():
-                if has_key(result, key):
-                    raise CelRuntimeError(f"insert failed: key {key} already exists")
-                result[key] = value
-        return result
+            if _holds(where, frame):
+                entry = body(frame)
+                if not isinstance(entry, dict):
+                    raise no_such_overload()
+                yield from entry.items()
 
-    return run
+    return lambda frame: make_map(entries(frame))
 
 
 def _sort_by(operand: Code, slots: list[int], where: Code | None, body: Code) -> Code:
-    order = cmp_to_key(compare)
-
     def run(frame: Frame) -> list[Any]:
         keyed = [(body(frame), item) for item in _each(frame, operand(frame), slots)]
-        keyed.sort(key=lambda pair: order(pair[0]))
+        if keyed:
+            require_order([key for key, _ in keyed])
+        keyed.sort(key=itemgetter(0))
         return [item for _, item in keyed]
 
     return run

@@ -12,6 +12,7 @@ from moorage.cel.compiler import Compiler
 from moorage.cel.library import operators
 from moorage.cel.types import ANY, BOOL
 from moorage.cel.values import (
+    COST_LIMIT,
     CelCompileError,
     CelRuntimeError,
     QuantityValue,
@@ -19,7 +20,6 @@ from moorage.cel.values import (
 )
 
 MAX_LENGTH = 10 * 1024  # bytes; the API's limit
-COST_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,11 @@ class Selector:
 
 def compile_selector(expression: str) -> Selector:
     """Compile an expression, or return the one compiled before; raises CelCompileError."""
-    if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
+    try:
+        length = len(expression.encode())
+    except UnicodeEncodeError:
+        raise CelCompileError("expression is not valid Unicode") from None
+    if length > MAX_LENGTH:
         raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
     return _compiled(expression)
 

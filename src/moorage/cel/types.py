@@ -76,14 +76,16 @@ _NOT_NULLABLE = frozenset(
     ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type")
 )
 
-Cost = Callable[[tuple[Any, ...], Any], int]
+Cost = Callable[..., int]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
     """One signature of a function. `params` include the target of a method.
 
-    `cost` computes the cost of a call from arguments and result; None: the call costs 1.
+    `cost` computes the cost of a call from its arguments; None: the call costs 1.
     """
 
     name: str
@@ -93,38 +95,41 @@ class Overload:
     run: Callable[..., Any]
     cost: Cost | None = None
 
-    def accepts(self, values: tuple[Any, ...]) -> bool:
-        """Whether values have the classes of the parameters."""
-        for param, value in zip(self.params, values, strict=True):
-            cls = CLASSES.get(param.name)  # A type parameter accepts any value.
-            if cls is dict:
-                if not isinstance(value, dict):
-                    return False
-            elif cls is not None and type(value) is not cls:
-                return False
-        return True
 
-
-F = TypeVar("F", bound=Callable[..., Any])
 OVERLOADS: dict[str, list[Overload]] = {}
+
+
+def define(*signatures: str, run: Callable[..., Any], cost: Cost | None = None) -> None:
+    """Register a function under signatures."""
+    for signature in signatures:
+        name, member, params, result = _signature(signature)
+        entry = Overload(name, member, params, result, run, cost)
+        OVERLOADS.setdefault(name, []).append(entry)
 
 
 def overload(*signatures: str, cost: Cost | None = None) -> Callable[[F], F]:
     """Register the decorated function under signatures."""
 
     def register(function: F) -> F:
-        for signature in signatures:
-            name, member, params, result = _signature(signature)
-            entry = Overload(name, member, params, result, function, cost)
-            OVERLOADS.setdefault(name, []).append(entry)
+        define(*signatures, run=function, cost=cost)
         return function
 
     return register
 
 
-def traversal(factor: int = 1) -> Cost:
-    """A cost of `factor` per ten elements or characters of the first argument."""
-    return lambda values, _: -(-size_of(values[0]) * factor // 10)
+def tenths(size: int) -> int:
+    """A tenth, rounded up: the cost of going once through a text."""
+    return -(-size // 10)
+
+
+def traversal(value: Any, *_: Any) -> int:
+    """The cost of going once through the first argument."""
+    return tenths(size_of(value))
+
+
+def double_traversal(value: Any, *_: Any) -> int:
+    """The cost of going twice through the first argument."""
+    return tenths(2 * size_of(value))
 
 
 def _signature(text: str) -> tuple[str, bool, tuple[Type, ...], Type]:

@@ -7,8 +7,8 @@ compare values with `equal`.
 
 import math
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import total_ordering
 from typing import Any
 
 from moorage.api import quantity
@@ -16,6 +16,7 @@ from moorage.errors import InputError, MoorageError
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 SECOND = 10**9  # nanoseconds
+COST_LIMIT = 1_000_000
 
 
 class CelCompileError(InputError):
@@ -117,35 +118,26 @@ _SEMVER = re.compile(
 )
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Semver:
     """A semantic version. Build metadata is dropped: it takes no part in equality or order."""
 
     numbers: tuple[int, int, int]
-    prerelease: tuple[str, ...]
+    release: bool  # A release is after its prereleases.
+    prerelease: tuple[tuple[bool, int, str], ...]  # Numeric parts are before others.
 
     @classmethod
     def parse(cls, text: str) -> "Semver":
         """Read a version; raises CelRuntimeError."""
         match = _SEMVER.fullmatch(text) if len(text) <= 1000 else None
-        if match is None:
+        parts = match[4].split(".") if match and match[4] else []
+        numbers = [int(part) for part in match.group(1, 2, 3)] if match else [-1]
+        zeros = any(part.isdigit() and part[0] == "0" and part != "0" for part in parts)
+        if zeros or not 0 <= max(numbers) <= UINT_MAX:
             raise CelRuntimeError(f'invalid semantic version "{text[:80]}"')
-        major, minor, patch = (int(part) for part in match.group(1, 2, 3))
-        parts = tuple(match[4].split(".")) if match[4] else ()
-        if any(part.isdigit() and part != "0" and part[0] == "0" for part in parts):
-            raise CelRuntimeError("Numeric PreRelease version must not contain leading zeroes")
-        if max(major, minor, patch) > UINT_MAX:
-            raise CelRuntimeError(f'invalid semantic version "{text[:80]}"')
-        return cls((major, minor, patch), parts)
-
-    def __lt__(self, other: "Semver") -> bool:
-        return self._key() < other._key()
-
-    def _key(self) -> tuple[Any, ...]:
-        # A release is after its prereleases; numeric parts are before others.
-        parts = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in self.prerelease]
-        return self.numbers, not parts, parts
+        keys = [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+        major, minor, patch = numbers
+        return cls((major, minor, patch), not parts, tuple(keys))
 
 
 NUMBERS = frozenset((int, Uint, float))
@@ -168,37 +160,51 @@ def equal(a: Any, b: Any) -> bool:
             has_key(b, key) and equal(value, lookup(b, key)) for key, value in a.items()
         )
     if kind is OptionalValue and other is OptionalValue:
-        return a is b if NONE in (a, b) else equal(a.value, b.value)
+        return a is b if a is NONE or b is NONE else equal(a.value, b.value)
     return kind is other and bool(a == b)
 
 
-def compare(a: Any, b: Any) -> int:
-    """-1, 0 or 1; raises for values that have no order."""
-    kind, other = type(a), type(b)
-    if (kind is other and kind in _ORDERED) or (kind in NUMBERS and other in NUMBERS):
-        if a != a or b != b:
-            raise CelRuntimeError("NaN values cannot be ordered")
-        return int(a > b) - int(a < b)
-    raise no_such_overload()
+def require_order(items: list[Any]) -> None:
+    """Raise unless all values can be compared with one another."""
+    kinds = set(map(type, items))
+    if not (kinds <= NUMBERS or (len(kinds) == 1 and kinds <= _ORDERED)):
+        raise no_such_overload()
+    if float in kinds and any(item != item for item in items):
+        raise CelRuntimeError("NaN values cannot be ordered")
+
+
+class BoolMap(dict[Any, Any]):
+    """A map with bool keys. Python takes True for 1, so that keys must be searched."""
+
+
+def make_map(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A map; raises for a key that is repeated or cannot be one."""
+    result: dict[Any, Any] = {}
+    bools = False
+    for key, value in pairs:
+        if type(key) is float or not isinstance(key, str | int):
+            raise CelRuntimeError("unsupported map key type")
+        if key in result:
+            raise CelRuntimeError(f"Failed with repeated key: {key}")
+        result[key] = value
+        bools = bools or type(key) is bool
+    return BoolMap(result) if bools else result
 
 
 def has_key(mapping: dict[Any, Any], key: Any) -> bool:
     """CEL's `key in map`."""
-    if type(key) is str:
+    if type(key) is str or (type(key) in NUMBERS and type(mapping) is not BoolMap):
         return key in mapping
-    return any(equal(key, other) for other in mapping)
+    return any(equal(key, other) for other in mapping) if type(mapping) is BoolMap else False
 
 
 def lookup(mapping: dict[Any, Any], key: Any) -> Any:
     """CEL's `map[key]`."""
-    if type(key) is str:
+    if type(key) is str or has_key(mapping, key):
         try:
             return mapping[key]
         except KeyError:
-            raise CelRuntimeError(f"no such key: {key}") from None
-    for other, value in mapping.items():
-        if equal(key, other):
-            return value
+            pass
     raise CelRuntimeError(f"no such key: {key}")
 
 
@@ -214,3 +220,35 @@ def at(items: list[Any], index: Any) -> Any:
 def size_of(value: Any) -> int:
     """The size that costs are computed from; 1 for a value without a size."""
     return len(value) if isinstance(value, str | bytes | list | dict) else 1
+
+
+def weight(value: Any) -> int:
+    """How much there is to compare or to write: elements at any depth, and tens of characters.
+
+    Lists may contain one another, so that few of them stand for a huge tree.
+    """
+    total, pending = 0, [value]
+    while pending:
+        item = pending.pop()
+        kind = type(item)
+        total += 1
+        if kind is list:
+            pending += item
+        elif kind is str or kind is bytes:
+            total += len(item) // 10
+        elif kind is OptionalValue:
+            pending.append(item.value)
+        elif isinstance(item, dict):
+            pending += [*item.keys(), *item.values()]
+        if total > COST_LIMIT:
+            raise CostLimitExceeded
+    return total
+
+
+def parses(parse: Callable[..., Any], *args: Any) -> bool:
+    """Whether a function accepts the arguments, as in `isQuantity`."""
+    try:
+        parse(*args)
+    except CelRuntimeError:
+        return False
+    return True

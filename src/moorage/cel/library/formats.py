@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from moorage.cel.library import network, times
-from moorage.cel.types import CLASSES, overload, traversal
-from moorage.cel.values import NONE, CelRuntimeError, OptionalValue
+from moorage.cel.types import CLASSES, define, tenths, traversal
+from moorage.cel.values import NONE, OptionalValue, parses
 
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
@@ -48,14 +49,6 @@ def _date(text: str) -> bool:
     return len(text) == 10
 
 
-def _datetime(text: str) -> bool:
-    try:
-        times.timestamp(text)
-    except CelRuntimeError:
-        return False
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class FormatValue:
     """A named format."""
@@ -72,32 +65,30 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "dns1035LabelPrefix": _prefix(_matching(_LABEL_1035, 63)),
     "qualifiedName": _qualified,
     "labelValue": lambda text: text == "" or _matching(_NAME, 63)(text),
-    "uri": network.is_url,
+    "uri": lambda text: parses(network.url, text),
     "uuid": _matching(_UUID, 36),
     "byte": _base64,
     "date": _date,
-    "datetime": _datetime,
+    "datetime": lambda text: parses(times.timestamp, text),
 }
 CLASSES["kubernetes.NamedFormat"] = FormatValue
 
 
-def _constant(name: str) -> Callable[[], FormatValue]:
-    return lambda: FormatValue(name)
-
-
-for _each in _CHECKS:
-    overload(f"format::{_each}() -> format")(_constant(_each))
-
-
-@overload("format::named(string) -> optional<format>", cost=traversal())
-def named(name: str) -> OptionalValue:
-    return OptionalValue(FormatValue(name)) if name in _CHECKS else NONE
-
-
-@overload(
-    "format.validate(string) -> optional<list<string>>", cost=lambda v, _: 1 + len(v[1]) // 10
-)
-def validate(value: FormatValue, text: str) -> OptionalValue:
+def _validate(value: FormatValue, text: str) -> OptionalValue:
     if _CHECKS[value.name](text):
         return NONE
     return OptionalValue([f"{text[:80]!r} is not a valid {value.name}"])
+
+
+def _named(name: str) -> OptionalValue:
+    return OptionalValue(FormatValue(name)) if name in _CHECKS else NONE
+
+
+for _name in _CHECKS:
+    define(f"format::{_name}() -> format", run=partial(FormatValue, _name))
+define("format::named(string) -> optional<format>", run=_named, cost=traversal)
+define(
+    "format.validate(string) -> optional<list<string>>",
+    run=_validate,
+    cost=lambda _, text: 1 + tenths(len(text)),
+)

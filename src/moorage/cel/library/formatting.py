@@ -6,7 +6,6 @@ from typing import Any
 
 from moorage.cel.values import (
     CelRuntimeError,
-    CostLimitExceeded,
     Duration,
     OptionalValue,
     Timestamp,
@@ -16,7 +15,6 @@ from moorage.cel.values import (
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]+))?(.)|$)", re.DOTALL)
 _MAX_PRECISION = 1000
-_LONGEST = 10_000_000
 _QUOTED = {
     "\a": r"\a",
     "\b": r"\b",
@@ -38,20 +36,13 @@ def quoted(text: str) -> str:
 def formatted(template: str, args: list[Any]) -> str:
     """The template with its clauses (%s, %d, %.2f, ...) replaced by the arguments."""
     remaining = iter(args)
-    length = len(template)
 
     def replace(match: re.Match[str]) -> str:
-        nonlocal length
         if match[1]:
             return "%"
-        try:
-            text = _clause(match[3] or "", match[2], next(remaining))
-        except StopIteration:
-            raise CelRuntimeError("format: index out of range: too few arguments") from None
-        length += len(text)
-        if length > _LONGEST:
-            raise CostLimitExceeded
-        return text
+        for value in remaining:
+            return _clause(match[3] or "", match[2], value)
+        raise CelRuntimeError("format: index out of range: too few arguments")
 
     return _CLAUSE.sub(replace, template)
 

@@ -3,10 +3,9 @@
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from moorage.cel.types import CLASSES, overload, traversal
-from moorage.cel.values import CelRuntimeError
+from moorage.cel.types import CLASSES, define, double_traversal, overload, traversal
+from moorage.cel.values import CelRuntimeError, parses
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -73,160 +72,87 @@ class URLValue:
 CLASSES.update({"net.IP": IPValue, "net.CIDR": CIDRValue, "kubernetes.URL": URLValue})
 
 
-@overload("ip(string) -> ip", cost=traversal())
-def ip(text: str) -> IPValue:
-    return IPValue.parse(text)
+_LINK_LOCAL_MULTICAST = (CIDRValue.parse("224.0.0.0/24"), CIDRValue.parse("ff02::/16"))
 
 
-@overload("isIP(string) -> bool", cost=traversal())
-def is_ip(text: str) -> bool:
-    return _parses(IPValue.parse, text)
-
-
-@overload("ip::isCanonical(string) -> bool", cost=traversal(2))
-def is_canonical(text: str) -> bool:
-    return str(IPValue.parse(text).address) == text
-
-
-@overload("string(ip) -> string")
-def ip_to_string(value: IPValue) -> str:
-    return str(value.address)
-
-
-@overload("ip.family() -> int")
-def family(value: IPValue) -> int:
-    return value.address.version
-
-
-@overload("ip.isUnspecified() -> bool")
-def is_unspecified(value: IPValue) -> bool:
-    return value.address.is_unspecified
-
-
-@overload("ip.isLoopback() -> bool")
-def is_loopback(value: IPValue) -> bool:
-    return value.address.is_loopback
-
-
-@overload("ip.isLinkLocalMulticast() -> bool")
-def is_link_local_multicast(value: IPValue) -> bool:
-    blocks = ("224.0.0.0/24", "ff02::/16")
-    return any(CIDRValue.parse(block).contains(value.address, 128) for block in blocks)
-
-
-@overload("ip.isLinkLocalUnicast() -> bool")
-def is_link_local_unicast(value: IPValue) -> bool:
-    return value.address.is_link_local
-
-
-@overload("ip.isGlobalUnicast() -> bool")
-def is_global_unicast(value: IPValue) -> bool:
+def _is_global_unicast(value: IPValue) -> bool:
     a = value.address
     special = a.is_unspecified or a.is_loopback or a.is_multicast or a.is_link_local
     return not special and str(a) != "255.255.255.255"
 
 
-@overload("cidr(string) -> cidr", cost=traversal())
-def cidr(text: str) -> CIDRValue:
-    return CIDRValue.parse(text)
-
-
-@overload("isCIDR(string) -> bool", cost=traversal())
-def is_cidr(text: str) -> bool:
-    return _parses(CIDRValue.parse, text)
-
-
-@overload("string(cidr) -> string")
-def cidr_to_string(value: CIDRValue) -> str:
-    return f"{value.address}/{value.length}"
-
-
-@overload("cidr.containsIP(ip) -> bool", "cidr.containsIP(string) -> bool")
-def contains_ip(value: CIDRValue, other: IPValue | str) -> bool:
+def _contains_ip(value: CIDRValue, other: IPValue | str) -> bool:
     address = (IPValue.parse(other) if isinstance(other, str) else other).address
     return value.contains(address, address.max_prefixlen)
 
 
-@overload("cidr.containsCIDR(cidr) -> bool", "cidr.containsCIDR(string) -> bool")
-def contains_cidr(value: CIDRValue, other: CIDRValue | str) -> bool:
+def _contains_cidr(value: CIDRValue, other: CIDRValue | str) -> bool:
     block = CIDRValue.parse(other) if isinstance(other, str) else other
     return value.contains(block.address, block.length)
 
 
-@overload("cidr.ip() -> ip")
-def cidr_ip(value: CIDRValue) -> IPValue:
-    return IPValue(value.address)
-
-
-@overload("cidr.masked() -> cidr")
-def masked(value: CIDRValue) -> CIDRValue:
+def _masked(value: CIDRValue) -> CIDRValue:
     shift = value.address.max_prefixlen - value.length
     return CIDRValue(type(value.address)(int(value.address) >> shift << shift), value.length)
 
 
-@overload("cidr.prefixLength() -> int")
-def prefix_length(value: CIDRValue) -> int:
-    return value.length
+define("ip(string) -> ip", run=IPValue.parse, cost=traversal)
+define("isIP(string) -> bool", run=lambda text: parses(IPValue.parse, text), cost=traversal)
+define(
+    "ip::isCanonical(string) -> bool",
+    run=lambda text: str(IPValue.parse(text).address) == text,
+    cost=double_traversal,
+)
+define("string(ip) -> string", run=lambda ip: str(ip.address))
+define("ip.family() -> int", run=lambda ip: ip.address.version)
+define("ip.isUnspecified() -> bool", run=lambda ip: ip.address.is_unspecified)
+define("ip.isLoopback() -> bool", run=lambda ip: ip.address.is_loopback)
+define(
+    "ip.isLinkLocalMulticast() -> bool",
+    run=lambda ip: any(block.contains(ip.address, 128) for block in _LINK_LOCAL_MULTICAST),
+)
+define("ip.isLinkLocalUnicast() -> bool", run=lambda ip: ip.address.is_link_local)
+define("ip.isGlobalUnicast() -> bool", run=_is_global_unicast)
+define("cidr(string) -> cidr", run=CIDRValue.parse, cost=traversal)
+define("isCIDR(string) -> bool", run=lambda text: parses(CIDRValue.parse, text), cost=traversal)
+define("string(cidr) -> string", run=lambda cidr: f"{cidr.address}/{cidr.length}")
+for _other in ("ip", "string"):
+    define(f"cidr.containsIP({_other}) -> bool", run=_contains_ip)
+for _other in ("cidr", "string"):
+    define(f"cidr.containsCIDR({_other}) -> bool", run=_contains_cidr)
+define("cidr.ip() -> ip", run=lambda cidr: IPValue(cidr.address))
+define("cidr.masked() -> cidr", run=_masked)
+define("cidr.prefixLength() -> int", run=lambda cidr: cidr.length)
 
 
 _URL = re.compile(
     r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#]*))?)?([^?#]*)(?:\?([^#]*))?", re.ASCII
 )
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+_ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
-def _parse_url(text: str) -> URLValue:
+@overload("url(string) -> url", cost=traversal)
+def url(text: str) -> URLValue:
+    """Read a URL or an absolute path; raises CelRuntimeError."""
     match = _URL.fullmatch(text)
     scheme, host, path, query = match.groups(default="") if match else ("", "", "", "")
+    host = host.rpartition("@")[2]
     absolute = scheme or path.startswith("/")
     unusable = any(sign <= " " or sign == "\x7f" for sign in text)
-    if not match or not absolute or unusable or _BAD_ESCAPE.search(host + path):
-        raise CelRuntimeError(f'URL parse error during conversion from string: parse "{text[:80]}"')
-    host = host.rpartition("@")[2]
-    if not re.fullmatch(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?", host):
-        raise CelRuntimeError("URL parse error during conversion from string: invalid port")
+    if unusable or not absolute or _BAD_ESCAPE.search(host + path) or not _HOST.fullmatch(host):
+        raise CelRuntimeError(f'URL parse error during conversion from string: "{text[:80]}"')
     return URLValue(scheme.lower(), host, path, query)
 
 
-@overload("url(string) -> url", cost=traversal())
-def url(text: str) -> URLValue:
-    return _parse_url(text)
-
-
-@overload("isURL(string) -> bool", cost=traversal())
-def is_url(text: str) -> bool:
-    return _parses(_parse_url, text)
-
-
-@overload("url.getScheme() -> string")
-def scheme(value: URLValue) -> str:
-    return value.scheme
-
-
-@overload("url.getHost() -> string")
-def host(value: URLValue) -> str:
-    return value.host
-
-
-@overload("url.getHostname() -> string")
-def hostname(value: URLValue) -> str:
+def _hostname(value: URLValue) -> str:
     if value.host.startswith("["):
         return value.host[1:].partition("]")[0]
     return value.host.partition(":")[0]
 
 
-@overload("url.getPort() -> string")
-def port(value: URLValue) -> str:
-    return value.host.rpartition("]")[2].partition(":")[2]
-
-
-@overload("url.getEscapedPath() -> string")
-def escaped_path(value: URLValue) -> str:
-    return value.path
-
-
-@overload("url.getQuery() -> map<string, list<string>>")
-def query(value: URLValue) -> dict[str, list[str]]:
+def _query(value: URLValue) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for pair in value.query.split("&"):
         name, _, item = pair.partition("=")
@@ -236,17 +162,17 @@ def query(value: URLValue) -> dict[str, list[str]]:
 
 
 def _unescaped(text: str) -> str:
-    raw = re.sub(
-        rb"%([0-9a-fA-F]{2})",
-        lambda match: bytes([int(match[1], 16)]),
-        text.replace("+", " ").encode(errors="surrogatepass"),
-    )
-    return raw.decode(errors="replace")
+    raw = text.replace("+", " ").encode()
+    return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), raw).decode(errors="replace")
 
 
-def _parses(parse: Any, text: str) -> bool:
-    try:
-        parse(text)
-    except CelRuntimeError:
-        return False
-    return True
+define("isURL(string) -> bool", run=lambda text: parses(url, text), cost=traversal)
+define("url.getScheme() -> string", run=lambda value: value.scheme)
+define("url.getHost() -> string", run=lambda value: value.host)
+define("url.getHostname() -> string", run=_hostname)
+define(
+    "url.getPort() -> string",
+    run=lambda value: value.host.rpartition("]")[2].partition(":")[2],
+)
+define("url.getEscapedPath() -> string", run=lambda value: value.path)
+define("url.getQuery() -> map<string, list<string>>", run=_query)

@@ -1,212 +1,128 @@
-"""Operators on numbers, `==`, `in`, `size`, `type`, and conversions between the basic types."""
+"""Arithmetic, `==`, `in`, `size`, `type`, and conversions between the basic types."""
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from moorage.cel.types import CLASSES, overload
+from moorage.cel.types import CLASSES, define, overload, tenths, traversal
 from moorage.cel.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,
     CelRuntimeError,
+    OptionalValue,
     TypeValue,
     Uint,
     equal,
     has_key,
     size_of,
+    weight,
 )
 
 
-def equality_cost(values: tuple[Any, ...], _: Any) -> int:
-    """The cost of comparing two values."""
-    return -(-min(map(size_of, values)) // 10)
-
-
-@overload("==(A, A) -> bool", cost=equality_cost)
-def eq(a: Any, b: Any) -> bool:
-    return equal(a, b)
-
-
-@overload("!=(A, A) -> bool", cost=equality_cost)
-def ne(a: Any, b: Any) -> bool:
-    return not equal(a, b)
-
-
-def _int(value: int) -> int:
+def checked_int(value: int) -> int:
+    """The value; raises if it does not fit 64 bits."""
     if not INT_MIN <= value <= INT_MAX:
         raise CelRuntimeError("integer overflow")
     return value
 
 
-def _uint(value: int) -> Uint:
+def checked_uint(value: int) -> Uint:
+    """The value; raises if it is negative or does not fit 64 bits."""
     if not 0 <= value <= UINT_MAX:
         raise CelRuntimeError("unsigned integer overflow")
     return Uint(value)
 
 
-@overload("+(int, int) -> int")
-def add_int(a: int, b: int) -> int:
-    return _int(a + b)
-
-
-@overload("-(int, int) -> int")
-def subtract_int(a: int, b: int) -> int:
-    return _int(a - b)
-
-
-@overload("*(int, int) -> int")
-def multiply_int(a: int, b: int) -> int:
-    return _int(a * b)
-
-
-@overload("/(int, int) -> int")
-def divide_int(a: int, b: int) -> int:
+def _divide(a: int, b: int) -> int:
     if b == 0:
         raise CelRuntimeError("division by zero")
     quotient = abs(a) // abs(b)  # Rounds toward zero, unlike Python's `//`.
-    return _int(quotient if (a < 0) == (b < 0) else -quotient)
+    return quotient if (a < 0) == (b < 0) else -quotient
 
 
-@overload("%(int, int) -> int")
-def modulo_int(a: int, b: int) -> int:
+def _modulo(a: int, b: int) -> int:
     if b == 0:
         raise CelRuntimeError("modulus by zero")
-    return int(math.copysign(1, a)) * (abs(a) % abs(b))  # The sign of the dividend.
+    return abs(a) % abs(b) * (-1 if a < 0 else 1)  # The sign of the dividend.
 
 
-@overload("-_(int) -> int")
-def negate_int(a: int) -> int:
-    return _int(-a)
-
-
-@overload("+(uint, uint) -> uint")
-def add_uint(a: Uint, b: Uint) -> Uint:
-    return _uint(int(a) + b)
-
-
-@overload("-(uint, uint) -> uint")
-def subtract_uint(a: Uint, b: Uint) -> Uint:
-    return _uint(int(a) - b)
-
-
-@overload("*(uint, uint) -> uint")
-def multiply_uint(a: Uint, b: Uint) -> Uint:
-    return _uint(int(a) * b)
-
-
-@overload("/(uint, uint) -> uint")
-def divide_uint(a: Uint, b: Uint) -> Uint:
-    if b == 0:
-        raise CelRuntimeError("division by zero")
-    return Uint(a // b)
-
-
-@overload("%(uint, uint) -> uint")
-def modulo_uint(a: Uint, b: Uint) -> Uint:
-    if b == 0:
-        raise CelRuntimeError("modulus by zero")
-    return Uint(a % b)
-
-
-@overload("+(double, double) -> double")
-def add_double(a: float, b: float) -> float:
-    return a + b
-
-
-@overload("-(double, double) -> double")
-def subtract_double(a: float, b: float) -> float:
-    return a - b
-
-
-@overload("*(double, double) -> double")
-def multiply_double(a: float, b: float) -> float:
-    return a * b
-
-
-@overload("/(double, double) -> double")
-def divide_double(a: float, b: float) -> float:
+def _divide_double(a: float, b: float) -> float:
     if b:
         return a / b
     return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
 
 
-@overload("-_(double) -> double")
-def negate_double(a: float) -> float:
-    return -a
+def _define_arithmetic(kind: str, checked: Callable[[int], int]) -> None:
+    # `int(a)`, so that the result of uints is checked before it becomes one.
+    define(f"+({kind}, {kind}) -> {kind}", run=lambda a, b: checked(int(a) + int(b)))
+    define(f"-({kind}, {kind}) -> {kind}", run=lambda a, b: checked(int(a) - int(b)))
+    define(f"*({kind}, {kind}) -> {kind}", run=lambda a, b: checked(int(a) * int(b)))
+    define(f"/({kind}, {kind}) -> {kind}", run=lambda a, b: checked(_divide(int(a), int(b))))
+    define(f"%({kind}, {kind}) -> {kind}", run=lambda a, b: checked(_modulo(int(a), int(b))))
 
 
-@overload("!_(bool) -> bool")
-def negate(a: bool) -> bool:  # noqa: FBT001
-    return not a
+_define_arithmetic("int", checked_int)
+_define_arithmetic("uint", checked_uint)
+define("+(double, double) -> double", run=lambda a, b: a + b)
+define("-(double, double) -> double", run=lambda a, b: a - b)
+define("*(double, double) -> double", run=lambda a, b: a * b)
+define("/(double, double) -> double", run=_divide_double)
+define("-_(int) -> int", run=lambda a: checked_int(-a))
+define("-_(double) -> double", run=lambda a: -a)
+define("!_(bool) -> bool", run=lambda a: not a)
 
 
-@overload("in(A, list<A>) -> bool", cost=lambda values, _: size_of(values[1]))
-def in_list(item: Any, items: list[Any]) -> bool:
-    return any(equal(item, other) for other in items)
+def _equality_cost(a: Any, b: Any) -> int:
+    if isinstance(a, list | dict | OptionalValue):
+        return tenths(min(weight(a), weight(b)))
+    return tenths(min(size_of(a), size_of(b)))
 
 
-@overload("in(A, map<A, B>) -> bool")
-def in_map(key: Any, mapping: dict[Any, Any]) -> bool:
-    return has_key(mapping, key)
-
-
-@overload(
-    "size(string) -> int",
-    "size(bytes) -> int",
-    "size(list<A>) -> int",
-    "size(map<A, B>) -> int",
-    "string.size() -> int",
-    "bytes.size() -> int",
-    "list<A>.size() -> int",
-    "map<A, B>.size() -> int",
+define("==(A, A) -> bool", run=equal, cost=_equality_cost)
+define("!=(A, A) -> bool", run=lambda a, b: not equal(a, b), cost=_equality_cost)
+define(
+    "in(A, list<A>) -> bool",
+    run=lambda item, items: any(equal(item, other) for other in items),
+    cost=lambda item, items: weight(items),
 )
-def size(value: Any) -> int:
-    return len(value)
-
-
-@overload("dyn(A) -> dyn")
-def dyn(value: Any) -> Any:
-    return value
-
-
-@overload("type(A) -> type<A>")
-def type_of(value: Any) -> TypeValue:
-    return TypeValue(type_name(value))
+define("in(A, map<A, B>) -> bool", run=lambda key, mapping: has_key(mapping, key))
+for _kind in ("string", "bytes", "list<A>", "map<A, B>"):
+    define(f"size({_kind}) -> int", f"{_kind}.size() -> int", run=len)
+define("dyn(A) -> dyn", run=lambda value: value)
+define("type(A) -> type<A>", run=lambda value: TypeValue(type_name(value)))
 
 
 def type_name(value: Any) -> str:
     """CEL's name of a value's type."""
-    for name, cls in CLASSES.items():
-        if type(value) is cls or (cls is dict and isinstance(value, dict)):
-            return name
-    return type(value).__name__
+    kind = dict if isinstance(value, dict) else type(value)
+    return next((name for name, cls in CLASSES.items() if cls is kind), kind.__name__)
+
+
+def _unconvertible(text: str, kind: str) -> CelRuntimeError:
+    return CelRuntimeError(f'type conversion error from string to {kind}: "{text[:40]}"')
 
 
 @overload("int(int) -> int", "int(uint) -> int", "int(double) -> int", "int(string) -> int")
 def to_int(value: int | float | str) -> int:
-    if isinstance(value, str):
-        return _int(_parse_integer(value, "int"))
+    """`int(value)`."""
+    if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]{1,100}", value):
+        raise _unconvertible(value, "int")
     if isinstance(value, float) and not INT_MIN < value < INT_MAX:
         raise CelRuntimeError("integer overflow")
-    return _int(int(value))
+    return checked_int(int(value))
 
 
 @overload("uint(uint) -> uint", "uint(int) -> uint", "uint(double) -> uint", "uint(string) -> uint")
 def to_uint(value: int | float | str) -> Uint:
-    if isinstance(value, str):
-        return _uint(_parse_integer(value, "uint"))
+    """`uint(value)`."""
+    if isinstance(value, str) and not re.fullmatch(r"[0-9]{1,100}", value):
+        raise _unconvertible(value, "uint")
     if isinstance(value, float) and not 0 <= value < UINT_MAX:
         raise CelRuntimeError("unsigned integer overflow")
-    return _uint(int(value))
-
-
-def _parse_integer(text: str, kind: str) -> int:
-    sign = "[+-]?" if kind == "int" else ""
-    if len(text) > 100 or not re.fullmatch(sign + "[0-9]+", text, re.ASCII):
-        raise CelRuntimeError(f'type conversion error from string to {kind}: "{text[:40]}"')
-    return int(text)
+    return checked_uint(int(value))
 
 
 _DOUBLE = re.compile(
@@ -214,37 +130,22 @@ _DOUBLE = re.compile(
 )
 
 
-@overload(
-    "double(double) -> double",
-    "double(int) -> double",
-    "double(uint) -> double",
-    "double(string) -> double",
-)
+@overload(*(f"double({kind}) -> double" for kind in ("double", "int", "uint", "string")))
 def to_double(value: float | str) -> float:
+    """`double(value)`."""
     if isinstance(value, str) and (len(value) > 1000 or not _DOUBLE.fullmatch(value)):
-        raise CelRuntimeError(f'type conversion error from string to double: "{value[:40]}"')
+        raise _unconvertible(value, "double")
     return float(value)
 
 
 @overload("bool(bool) -> bool", "bool(string) -> bool")
 def to_bool(value: bool | str) -> bool:  # noqa: FBT001
-    if isinstance(value, bool):
-        return value
-    if value in ("1", "t", "T", "TRUE", "true", "True"):
+    """`bool(value)`."""
+    if value in (True, "1", "t", "T", "TRUE", "true", "True"):
         return True
-    if value in ("0", "f", "F", "FALSE", "false", "False"):
+    if value in (False, "0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise CelRuntimeError(f'type conversion error from string to bool: "{value[:40]}"')
-
-
-@overload("string(string) -> string", "string(int) -> string", "string(uint) -> string")
-def to_string(value: str | int) -> str:
-    return str(int(value)) if isinstance(value, int) else value
-
-
-@overload("string(bool) -> string")
-def bool_to_string(value: bool) -> str:  # noqa: FBT001
-    return "true" if value else "false"
+    raise _unconvertible(str(value), "bool")
 
 
 @overload("string(double) -> string")
@@ -252,25 +153,25 @@ def double_to_string(value: float) -> str:
     """The shortest text that reads back as the value; with an exponent below -4 or from 6 on."""
     if not math.isfinite(value):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    power = len(digits) - 1 + exponent if value else 0
+    number = Decimal(repr(value)).normalize()
+    sign, digits, _ = number.as_tuple()
+    power = number.adjusted() if value else 0
     if -4 <= power < 6:
-        return f"{Decimal(repr(value)).normalize():f}"
-    mantissa = str(digits[0]) + ("." + "".join(map(str, digits[1:]))).rstrip(".")
+        return f"{number:f}"
+    mantissa = f"{digits[0]}.{''.join(map(str, digits[1:]))}".rstrip(".")
     return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
-@overload(
-    "bytes(bytes) -> bytes", "bytes(string) -> bytes", cost=lambda v, _: -(-size_of(v[0]) // 10)
-)
-def to_bytes(value: bytes | str) -> bytes:
-    return value.encode(errors="surrogatepass") if isinstance(value, str) else value
-
-
-@overload("string(bytes) -> string", cost=lambda values, _: -(-size_of(values[0]) // 10))
-def bytes_to_string(value: bytes) -> str:
+def _bytes_to_string(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise CelRuntimeError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+define("string(string) -> string", run=lambda text: text)
+define("string(int) -> string", "string(uint) -> string", run=lambda number: str(int(number)))
+define("string(bool) -> string", run=lambda value: "true" if value else "false")
+define("string(bytes) -> string", run=_bytes_to_string, cost=traversal)
+define("bytes(bytes) -> bytes", run=lambda value: value)
+define("bytes(string) -> bytes", run=lambda text: text.encode(errors="replace"), cost=traversal)

@@ -1,122 +1,71 @@
 """Functions on strings: the standard ones, extension version 2, and regular expressions.
 
-Regular expressions run on RE2 (package google-re2), the engine family of the reference: the same
-syntax, and a time linear in the text. Python's `re` backtracks, so that a pattern such as `(a+)+$`
-stops the scheduler.
+Regular expressions run on RE2 (package google-re2, 1.6 MB), the engine family of the reference: the
+same syntax, and a time linear in the text. Python's `re` backtracks: `(a+)+$` could stop the
+scheduler.
 """
 
 from functools import lru_cache
 from typing import Any
 
 from moorage.cel.library.formatting import formatted, quoted
-from moorage.cel.types import overload, traversal
-from moorage.cel.values import CelRuntimeError, CostLimitExceeded, no_such_overload, size_of
-
-_LONGEST = 10_000_000  # characters; a longer result exceeds the cost limit anyway
+from moorage.cel.types import define, double_traversal, overload, tenths, traversal
+from moorage.cel.values import CelRuntimeError, no_such_overload, weight
 
 
-def _both(values: tuple[Any, ...], _: Any) -> int:
-    return -(-(size_of(values[0]) + size_of(values[1])) // 10)
+def _affix_cost(_: str, affix: str) -> int:
+    return tenths(len(affix))
 
 
-def _contains_cost(values: tuple[Any, ...], _: Any) -> int:
-    return -(-size_of(values[0]) // 10) * -(-size_of(values[1]) // 10)
+def _product_cost(text: str, part: str) -> int:
+    return tenths(len(text)) * tenths(len(part))
 
 
-def _regex_cost(values: tuple[Any, ...], _: Any) -> int:
-    return -(-(1 + size_of(values[0])) // 10) * -(-size_of(values[1]) // 4)
+def _regex_cost(text: str, pattern: str, *_: Any) -> int:
+    return tenths(1 + len(text)) * -(-len(pattern) // 4)
 
 
-@overload("+(string, string) -> string", "+(bytes, bytes) -> bytes", cost=_both)
-def add(a: Any, b: Any) -> Any:
-    _bounded(len(a) + len(b))
-    return a + b
+def _replace_cost(text: str, old: str, new: str, *_: Any) -> int:
+    # The reference charges for the text only. The result may be much longer.
+    return tenths(2 * len(text)) + len(text) // max(1, len(old)) * len(new) // 10
 
 
-@overload("string.contains(string) -> bool", cost=_contains_cost)
-def contains(text: str, part: str) -> bool:
-    return part in text
-
-
-@overload("string.startsWith(string) -> bool", cost=lambda v, _: -(-size_of(v[1]) // 10))
-def starts_with(text: str, prefix: str) -> bool:
-    return text.startswith(prefix)
-
-
-@overload("string.endsWith(string) -> bool", cost=lambda v, _: -(-size_of(v[1]) // 10))
-def ends_with(text: str, suffix: str) -> bool:
-    return text.endswith(suffix)
-
-
-@overload("string.charAt(int) -> string")
-def char_at(text: str, index: int) -> str:
+def _at(text: str, index: int) -> int:
     if not 0 <= index <= len(text):
         raise CelRuntimeError(f"index out of range: {index}")
-    return text[index : index + 1]
+    return index
 
 
-@overload("string.indexOf(string) -> int", "string.indexOf(string, int) -> int", cost=traversal())
-def index_of(text: str, part: str, start: int = 0) -> int:
-    # An offset at or behind the end finds nothing but the empty string.
-    if not 0 <= start <= len(text) and not (part == "" and start == 0):
-        raise CelRuntimeError(f"index out of range: {start}")
-    return text.find(part, start)
+def _last_index_of(text: str, part: str, last: int) -> int:
+    return text.rfind(part, 0, _at(text, last) + len(part))
 
 
+@overload("list<string>.join() -> string", cost=weight)
 @overload(
-    "string.lastIndexOf(string) -> int", "string.lastIndexOf(string, int) -> int", cost=traversal()
-)
-def last_index_of(text: str, part: str, end: int | None = None) -> int:
-    if end is None:
-        return text.rfind(part)
-    if not 0 <= end <= len(text):
-        raise CelRuntimeError(f"index out of range: {end}")
-    return text.rfind(part, 0, end + len(part))
-
-
-@overload(
-    "list<string>.join() -> string",
     "list<string>.join(string) -> string",
-    cost=lambda _, r: -(-len(r) // 5),
+    cost=lambda items, separator: weight(items) + tenths(len(items) * len(separator)),
 )
 def join(items: list[str], separator: str = "") -> str:
+    """The strings in one, with a separator between them."""
     if not all(isinstance(item, str) for item in items):
         raise no_such_overload()
-    _bounded(sum(map(len, items)) + len(items) * len(separator))
     return separator.join(items)
-
-
-# Only ASCII letters change, so `str.lower` will not do.
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
-
-
-@overload("string.lowerAscii() -> string", cost=traversal())
-def lower_ascii(text: str) -> str:
-    return text.translate(_LOWER)
-
-
-@overload("string.upperAscii() -> string", cost=traversal())
-def upper_ascii(text: str) -> str:
-    return text.translate(_UPPER)
 
 
 @overload(
     "string.replace(string, string) -> string",
     "string.replace(string, string, int) -> string",
-    cost=lambda values, result: -(-(len(values[0]) + len(result)) // 10),
+    cost=_replace_cost,
 )
 def replace(text: str, old: str, new: str, limit: int = -1) -> str:
-    _bounded(len(text) + (len(text) // max(1, len(old)) + 1) * len(new))
-    return text.replace(old, new, limit)
+    """The text with a part replaced, at most `limit` times."""
+    return text.replace(old, new, max(limit, -1))
 
 
-@overload(
-    "string.split(string) -> list<string>",
-    "string.split(string, int) -> list<string>",
-    cost=traversal(2),
-)
+@overload("string.split(string) -> list<string>", cost=double_traversal)
+@overload("string.split(string, int) -> list<string>", cost=double_traversal)
 def split(text: str, separator: str, limit: int = -1) -> list[str]:
+    """The parts of a text, at most `limit`; without a separator its characters."""
     if limit == 0:
         return []
     if separator:
@@ -125,68 +74,90 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
     return parts if limit < 0 or len(parts) <= limit else [*parts[: limit - 1], text[limit - 1 :]]
 
 
-@overload(
-    "string.substring(int) -> string", "string.substring(int, int) -> string", cost=traversal()
-)
-def substring(text: str, start: int, end: int | None = None) -> str:
-    end = len(text) if end is None else end
-    if not 0 <= start <= len(text) or not 0 <= end <= len(text):
-        raise CelRuntimeError(f"index out of range: {end if 0 <= start <= len(text) else start}")
-    if start > end:
+def _substring(text: str, start: int, end: int) -> str:
+    if _at(text, start) > _at(text, end):
         raise CelRuntimeError(f"invalid substring range. start: {start}, end: {end}")
     return text[start:end]
 
 
-@overload("string.trim() -> string", cost=traversal())
-def trim(text: str) -> str:
-    return text.strip()
+# Only ASCII letters change case, so `str.lower` will not do.
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+
+for _kind in ("string", "bytes"):
+    define(
+        f"+({_kind}, {_kind}) -> {_kind}",
+        run=lambda a, b: a + b,
+        cost=lambda a, b: tenths(len(a) + len(b)),
+    )
+define("string.contains(string) -> bool", run=lambda text, part: part in text, cost=_product_cost)
+define("string.startsWith(string) -> bool", run=str.startswith, cost=_affix_cost)
+define("string.endsWith(string) -> bool", run=str.endswith, cost=_affix_cost)
+define("string.charAt(int) -> string", run=lambda text, i: text[_at(text, i) : i + 1])
+define("string.indexOf(string) -> int", run=str.find, cost=traversal)
+define(
+    "string.indexOf(string, int) -> int",
+    run=lambda text, part, start: text.find(part, _at(text, start)),
+    cost=traversal,
+)
+define("string.lastIndexOf(string) -> int", run=str.rfind, cost=traversal)
+define("string.lastIndexOf(string, int) -> int", run=_last_index_of, cost=traversal)
+define("string.lowerAscii() -> string", run=lambda text: text.translate(_LOWER), cost=traversal)
+define("string.upperAscii() -> string", run=lambda text: text.translate(_UPPER), cost=traversal)
+define("string.substring(int, int) -> string", run=_substring, cost=traversal)
+define("string.substring(int) -> string", run=lambda t, i: t[_at(t, i) :], cost=traversal)
+define("string.trim() -> string", run=str.strip, cost=traversal)
+define(
+    "string.format(list<dyn>) -> string",
+    run=formatted,
+    cost=lambda template, items: tenths(len(template)) + weight(items),
+)
+define("strings::quote(string) -> string", run=quoted, cost=traversal)
 
 
-@overload("string.format(list<dyn>) -> string", cost=lambda _, result: -(-len(result) // 10))
-def format_(template: str, args: list[Any]) -> str:
-    return formatted(template, args)
-
-
-@overload("strings::quote(string) -> string", cost=traversal())
-def quote(text: str) -> str:
-    return quoted(text)
+def compiled(pattern: str) -> Any:
+    """A compiled regular expression; raises CelRuntimeError."""
+    # A pattern that an expression builds may be long; it is not kept.
+    return _compiled(pattern) if len(pattern) < 1000 else _compiled.__wrapped__(pattern)
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Any:
-    """A compiled regular expression; raises CelRuntimeError."""
+def _compiled(pattern: str) -> Any:
     import re2  # type: ignore[import-untyped]  # Loaded by the first expression that needs it.
 
     options = re2.Options()
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
-    except (re2.error, UnicodeError) as error:
-        detail = error.args[0] if error.args else pattern
-        text = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
-        raise CelRuntimeError(f"error parsing regexp: {text}") from None
+    except re2.error as error:
+        raise CelRuntimeError(f"error parsing regexp: {error.args[0]!r}") from None
 
 
 @overload("matches(string, string) -> bool", "string.matches(string) -> bool", cost=_regex_cost)
 def matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(_utf8(text)) is not None
+    """Whether a part of the text matches."""
+    # Of bytes, because the package is slow to find the places in a str.
+    return compiled(pattern).search(text.encode()) is not None
 
 
 @overload("string.find(string) -> string", cost=_regex_cost)
 def find(text: str, pattern: str) -> str:
-    match = compiled(pattern).search(_utf8(text))
-    return match.group() if match else ""
+    """The first match, or an empty string."""
+    match = compiled(pattern).search(text.encode())
+    return match.group().decode(errors="replace") if match else ""
 
 
-@overload(
-    "string.findAll(string) -> list<string>",
-    "string.findAll(string, int) -> list<string>",
-    cost=_regex_cost,
-)
+def _find_all_cost(text: str, pattern: str, *_: Any) -> int:
+    return len(text) + _regex_cost(text, pattern)  # Each match takes time of its own.
+
+
+@overload("string.findAll(string) -> list<string>", cost=_find_all_cost)
+@overload("string.findAll(string, int) -> list<string>", cost=_find_all_cost)
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    """All matches, or the first `limit`."""
     found: list[str] = []
     end = -1
-    for match in compiled(pattern).finditer(_utf8(text)):
+    for match in compiled(pattern).finditer(text):
         if len(found) == limit:
             break
         # The reference has no empty match directly behind another match.
@@ -194,16 +165,3 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
             found.append(match.group())
         end = match.end()
     return found
-
-
-def _utf8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CelRuntimeError("invalid UTF-8 in string") from None
-    return text
-
-
-def _bounded(length: int) -> None:
-    if length > _LONGEST:
-        raise CostLimitExceeded
