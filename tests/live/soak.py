@@ -2,17 +2,20 @@
 
 python tests/live/soak.py cost --nodes 1000 --pods 5000
 python tests/live/soak.py backlog --nodes 300 --pods 2000
+python tests/live/soak.py behind --unschedulable 20000 --pods 1000 --qps 50 --per-second 40
 python tests/live/soak.py churn --minutes 30 --per-second 50
 """
 
 import argparse
 import itertools
+import json
 import random
 import signal
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -60,6 +63,44 @@ def backlog(world, nodes, pods):
     seconds = time.monotonic() - began
     time.sleep(2)  # Events, as above.
     return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds
+
+
+def behind(world, unschedulable, pods, *, qps=-1.0, per_second=0.0, seconds=300.0):
+    """Seconds from creation to binding of pods created behind others that fit nowhere; CPU time."""
+    fill(world, 100)
+    scheduler = world.run("--leader-elect=false", f"--kube-api-qps={qps}")
+    world.create_pod("first", "10m")
+    until(lambda: "first" in world.bound(), 60)
+    scheduler.signal(signal.SIGSTOP)  # Else many are patched before the last one is created.
+    for i in range(unschedulable):
+        world.create_pod(f"large-{i}", "1000")
+    bound_at, created_at = {}, {}
+    threading.Thread(target=watch_bound, args=(world.address, bound_at), daemon=True).start()
+    scheduler.signal(signal.SIGCONT)
+    cpu_seconds, began = scheduler.cpu_seconds(), time.monotonic()
+    for i in range(pods):
+        if per_second:
+            time.sleep(max(began + i / per_second - time.monotonic(), 0))
+        created_at[f"pod-{i}"] = time.monotonic()
+        world.create_pod(f"pod-{i}", "10m", "10Mi")
+    ends_at = time.monotonic() + seconds
+    while created_at.keys() - bound_at.keys() and time.monotonic() < ends_at:
+        time.sleep(0.1)
+    waits = sorted(bound_at[name] - at for name, at in created_at.items() if name in bound_at)
+    return waits, scheduler.cpu_seconds() - cpu_seconds
+
+
+def watch_bound(address, bound_at):
+    """Note when each pod gets its node; pods without one are not sent."""
+    only_bound = "fieldSelector=spec.nodeName!="
+    with urllib.request.urlopen(f"{address}/api/v1/pods?{only_bound}") as listed:
+        version = json.load(listed)["metadata"]["resourceVersion"]
+    path = f"/api/v1/pods?watch=true&timeoutSeconds=3600&resourceVersion={version}&{only_bound}"
+    with urllib.request.urlopen(address + path, timeout=3600) as lines:
+        for line in lines:
+            event = json.loads(line)
+            if event["type"] != "BOOKMARK":
+                bound_at.setdefault(event["object"]["metadata"]["name"], time.monotonic())
 
 
 def create(world, numbers):
@@ -119,6 +160,11 @@ def main():
         costs = commands.add_parser(name)
         costs.add_argument("--nodes", type=int, default=1000)
         costs.add_argument("--pods", type=int, default=5000)
+    behinds = commands.add_parser("behind")
+    behinds.add_argument("--unschedulable", type=int, default=20_000)
+    behinds.add_argument("--pods", type=int, default=1000)
+    behinds.add_argument("--qps", type=float, default=-1.0)
+    behinds.add_argument("--per-second", type=float, default=0.0)
     churns = commands.add_parser("churn")
     churns.add_argument("--minutes", type=float, default=30)
     churns.add_argument("--per-second", type=float, default=50)
@@ -126,7 +172,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
         try:
-            if arguments.command != "churn":
+            if arguments.command == "behind":
+                report_behind(world, arguments)
+            elif arguments.command != "churn":
                 measure = cost if arguments.command == "cost" else backlog
                 ms, rate = measure(world, arguments.nodes, arguments.pods)
                 say(f"{ms:.3f} ms of CPU per pod, {rate:.0f} pods/s")
@@ -134,6 +182,15 @@ def main():
                 report_churn(world, arguments.minutes, arguments.per_second)
         finally:
             world.close()
+
+
+def report_behind(world, arguments):
+    pace = {"qps": arguments.qps, "per_second": arguments.per_second}
+    waits, cpu_seconds = behind(world, arguments.unschedulable, arguments.pods, **pace)
+    say(f"{len(waits)} of {arguments.pods} bound, {cpu_seconds:.1f} s CPU until then")
+    if waits:
+        median, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+        say(f"median {median:.2f} s, p99 {p99:.2f} s, longest {waits[-1]:.2f} s")
 
 
 def report_churn(world, minutes, per_second):

@@ -8,7 +8,7 @@ import pytest
 from scripted import HANG_UP, never, serving
 
 from moorage.live.api_errors import ApiStatusError, FencedError, NoResponseError, NotSentError
-from moorage.live.client import Client, TokenBucket
+from moorage.live.client import Client
 from moorage.live.connection import Connection, Identity
 
 GOOD = (200, {"good": True})
@@ -196,30 +196,3 @@ def test_missing_credentials_are_an_api_error(tmp_path):
 
     with pytest.raises(NotSentError, match="the token is empty"):
         asyncio.run(ask())
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.mark.parametrize(
-    ("per_second", "burst", "pauses", "waits"),
-    [
-        pytest.param(10, 2, [0, 0, 0, 0], [0, 0, 0.1, 0.2], id="a burst, then one at a time"),
-        pytest.param(10, 1, [0, 0.1, 0.1], [0, 0, 0], id="below the rate"),
-        pytest.param(10, 1, [0, 0.05, 1], [0, 0.05, 0], id="waits for the rest of a token"),
-        pytest.param(10, 2, [0, 100, 0, 0], [0, 0, 0, 0.1], id="tokens are limited to the burst"),
-        pytest.param(-1, 1, [0, 0, 0], [0, 0, 0], id="no limit"),
-    ],
-)
-def test_token_bucket(per_second, burst, pauses, waits):
-    clock = Clock()
-    bucket = TokenBucket(per_second, burst, clock)
-    found = []
-    for pause in pauses:
-        clock.now += pause
-        found.append(bucket.reserve())
-    assert found == pytest.approx(waits)

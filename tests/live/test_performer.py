@@ -20,6 +20,7 @@ PATCH = PatchPodStatus(
     REF,
     condition=Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no"),
 )
+VICTIM = PatchPodStatus(REF, condition=Condition(type="DisruptionTarget", status="True"))
 DELETE = DeletePod(REF)
 LOOK_UP = LookUpPod(REF)
 GOOD = (201, {})
@@ -35,18 +36,19 @@ def no(code, message="no"):
     return code, {"code": code, "message": message}
 
 
-def performed(*requests, answers, leads=True):
+def performed(*requests, answers, leads=True, concurrency=32, **limit):
     """The outcomes of requests, in order, and the server."""
 
     async def perform():
         outcomes = []
-        async with serving(*answers) as (scripted, client):
+        async with serving(*answers, **limit) as (scripted, client):
             performer = ApiPerformer(
                 client,
                 EventRecorder(client, "host"),
                 lambda: leads,
                 lambda ticket, outcome: outcomes.append((ticket, outcome)),
                 pytest.fail,
+                concurrency=concurrency,
             )
             performer.perform([Effect(i, each) for i, each in enumerate(requests)])
             async with asyncio.timeout(60):
@@ -157,8 +159,8 @@ def test_requests_for_one_pod_are_in_order_others_concurrent():
         return web.json_response({})
 
     other = BindPod(PodRef("ns", "other", "uid-2"), "node-1")
-    performed(PATCH, BIND, other, answers=[slow_for_web])
-    assert order == ["POST other", "PATCH web", "POST web"]
+    performed(VICTIM, DELETE, other, answers=[slow_for_web])
+    assert order == ["POST other", "PATCH web", "DELETE web"]
 
 
 def test_waiting_statuses_are_merged():
@@ -169,10 +171,79 @@ def test_waiting_statuses_are_merged():
     nominating = PatchPodStatus(REF, nominated_node_name="node-9")
     outcomes, scripted = performed(first, second, nominating, third, answers=[GOOD])
     assert sorted(ticket for ticket, _ in outcomes) == [0, 1, 2, 3]
-    assert len(scripted.requests) == 2
-    status = json.loads(scripted.bodies[1])["status"]
+    assert len(scripted.requests) == 1
+    status = json.loads(scripted.bodies[0])["status"]
     assert status["conditions"][0]["message"] == "three"
     assert status["nominatedNodeName"] == "node-9"
+
+
+@pytest.mark.parametrize("per_second", [pytest.param(0, id="no limit"), 200])
+def test_bindings_first_then_nominations_then_conditions(per_second):
+    pods = [PodRef("ns", f"pod-{i}", f"uid-{i}") for i in range(60)]
+    conditions = [PatchPodStatus(pod, condition=PATCH.condition) for pod in pods[:40]]
+    nominations = [PatchPodStatus(pod, nominated_node_name="node-9") for pod in pods[40:50]]
+    others = [DeletePod(pods[50]), *(BindPod(pod, "node-1") for pod in pods[51:])]
+    order = []
+
+    async def slow(request):
+        await asyncio.sleep(0.01)
+        body = await request.json()
+        is_report = "conditions" in body.get("status", {})
+        order.append("report" if is_report else request.method)
+        return web.json_response({})
+
+    limit = {"per_second": per_second, "burst": 1}
+    performed(*conditions, *nominations, *others, answers=[slow], concurrency=4, **limit)
+    assert len(order) == 60
+    urgent = [each for each in order if each in ("POST", "DELETE")]
+    assert "PATCH" not in [each for each in order if each != "report"][: len(urgent) - 4]
+    behind = order[: max(i for i, each in enumerate(order) if each == "POST")]
+    # No limit: they have workers of their own. Limited: one token of ten, and those that were
+    # sent before the first binding was known.
+    assert behind.count("report") <= (40 if per_second == 0 else 10)
+
+
+def test_conditions_that_wait_for_the_server_delay_no_binding():
+    bound = asyncio.Event()
+
+    async def blocked(request):
+        if request.method == "PATCH":
+            await asyncio.wait_for(bound.wait(), 30)
+        bound.set()
+        return web.json_response({})
+
+    pods = [PodRef("ns", f"pod-{i}", f"other-{i}") for i in range(100)]
+    conditions = [PatchPodStatus(pod, condition=PATCH.condition) for pod in pods]
+    outcomes, _ = performed(*conditions, BIND, answers=[blocked])
+    assert outcomes[0] == (100, Done())
+
+
+def test_binding_drops_the_condition_that_waits():
+    many = [
+        PatchPodStatus(PodRef("ns", "b", f"b-{i}"), condition=PATCH.condition) for i in range(9)
+    ]
+    outcomes, scripted = performed(*many, PATCH, BIND, answers=[GOOD])
+    assert len(outcomes) == 11
+    assert not any("web/status" in request for request in scripted.requests)
+
+
+def test_request_before_a_deletion_has_its_priority():
+    order = []
+
+    async def note(request):
+        order.append((request.method, "web" in request.path))
+        return web.json_response({})
+
+    busy = [BindPod(PodRef("ns", f"pod-{i}", f"uid-{i + 2}"), "n") for i in range(3)]
+    performed(*busy, PATCH, DELETE, answers=[note], concurrency=1)
+    assert order[-2:] == [("PATCH", True), ("DELETE", True)]
+
+
+def test_two_types_of_conditions_are_not_merged():
+    blocker = BindPod(REF, "node-1")
+    outcomes, scripted = performed(blocker, PATCH, VICTIM, answers=[GOOD])
+    assert [ticket for ticket, _ in outcomes] == [0, 1, 2]
+    assert len(scripted.requests) == 3
 
 
 def test_nothing_is_sent_without_the_lease():

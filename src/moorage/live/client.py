@@ -1,8 +1,9 @@
 """Client: HTTP requests to one cluster.
 
-Every request has a time limit and takes a token from a bucket. It is repeated, after a back-off
-with jitter or when the server says so, if that is safe: a request that was not sent or was refused
-with 429 always is; any other only if sending it twice has the effect of sending it once.
+Every request has a time limit and takes a token from a bucket (`token_bucket`). It is repeated,
+after a back-off with jitter or when the server says so, if that is safe: a request that was not
+sent or was refused with 429 always is; any other only if sending it twice has the effect of sending
+it once.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from moorage.live.api_errors import (
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
 from moorage.live.http1 import ConnectionPool, HttpConnection, header, keep_alive
+from moorage.live.token_bucket import Priority, TokenBucket
 from moorage.version import __version__
 
 REQUEST_SECONDS = 30.0
@@ -48,29 +50,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 Observer = Callable[[str, int, float], None]
 # Called just before a request is sent; False prevents that.
 Fence = Callable[[], bool]
-
-
-class TokenBucket:
-    """A rate limit: first come, first served; a rate of 0 or less means no limit."""
-
-    def __init__(
-        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._per_second = per_second
-        self._burst = float(max(burst, 1))
-        self._clock = clock
-        self._tokens = self._burst
-        self._counted_at = clock()
-
-    def reserve(self) -> float:
-        """Take a token, if need be one of the future; returns the seconds until it is valid."""
-        if self._per_second <= 0:
-            return 0.0
-        now = self._clock()
-        grown = self._tokens + (now - self._counted_at) * self._per_second
-        self._counted_at = now
-        self._tokens = min(grown, self._burst) - 1.0
-        return max(-self._tokens / self._per_second, 0.0)
 
 
 class Readable(Protocol):
@@ -156,11 +135,14 @@ class Client:
         tries: int = TRIES,
         repeatable: bool = False,
         fence: Fence | None = None,
+        priority: Priority = Priority.URGENT,
     ) -> bytes:
         """Send a request, with retries; returns the response's body or raises ApiError."""
         attempt = 1
         while True:
             error: ApiError
+            if not self._bucket.take_now():
+                await self._bucket.wait(priority)
             try:
                 return await self._send_once(method, path, body, content_type, seconds, fence)
             except (aiohttp.ClientError, TimeoutError, OSError) as raised:
@@ -175,8 +157,9 @@ class Client:
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[Readable]:
         """Send a GET request and read the response as it arrives, for at most `seconds`."""
+        if not self._bucket.take_now():
+            await self._bucket.wait(Priority.URGENT)
         try:
-            await self._take_token()
             headers = await self._credential_headers()
             if self._connection.proxy:
                 async with await self._send_aiohttp("GET", path, None, headers, seconds) as found:
@@ -218,7 +201,6 @@ class Client:
             if fence is not None and not fence():
                 raise FencedError(api_errors.NOT_LEADER)
 
-        await self._take_token()
         headers = self._credentials.cached_headers()
         if headers is None:
             headers = await self._credential_headers()
@@ -246,10 +228,6 @@ class Client:
             retry_after = header(response.head, b"retry-after")
             raise api_errors.from_response(code, response.body, retry_after)
         return response.body
-
-    async def _take_token(self) -> None:
-        if seconds := self._bucket.reserve():
-            await asyncio.sleep(seconds)
 
     async def _credential_headers(self) -> dict[str, str]:
         try:

@@ -3,7 +3,7 @@
 Equal Events about one pod are one object. The second occurrence makes it a series of two; later
 ones are counted here and written when the series ends (no occurrence for six minutes) or every half
 hour. If the object is deleted by then, it is created again. Events that arrive faster than they can
-be written are dropped: scheduling has precedence.
+be written are dropped: scheduling has precedence. While pods wait to be scheduled, few are written.
 """
 
 import asyncio
@@ -24,9 +24,10 @@ from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import JSON, STRATEGIC_MERGE_PATCH, Client
 
 # A burst of bindings keeps an API server busy; their Events are written after it.
-MAX_WRITES = 10_000
+MAX_WRITES = 20_000
 MAX_SERIES = 4096
 WRITERS = 8
+BUSY_PAUSE_SECONDS = 0.1  # Of each writer.
 TRIES = 12
 RETRY_SECONDS = 10.0
 SILENCE_SECONDS = 6 * 60.0
@@ -64,12 +65,18 @@ class EventRecorder:
     """See the module."""
 
     def __init__(
-        self, client: Client, host: str, *, wall_clock: Callable[[], float] = time.time
+        self,
+        client: Client,
+        host: str,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
         self._client = client
         self._host = host
         self._clock = wall_clock
+        self._is_busy = is_busy
         self._log = logs.named("events")
         self._random = random.Random()
         self._writes: asyncio.Queue[_Write] = asyncio.Queue(MAX_WRITES)
@@ -116,6 +123,8 @@ class EventRecorder:
     async def _write(self) -> None:
         while True:
             write = await self._writes.get()
+            if self._is_busy():
+                await asyncio.sleep(BUSY_PAUSE_SECONDS)
             try:
                 await self._send(write)
             finally:

@@ -9,8 +9,13 @@
     LookUpPod       GET pods/NAME                           eight   Failed: the core asks again
     device claims   see `claim_writer`                      five    Unknown: the attempt fails
 
-The requests for one pod are performed in order, those for different pods concurrently. A status
-patch that waits is merged with a later one. A binding is repeated after a 429 only, because
+The requests for one pod are performed in order, those for different pods concurrently, in the order
+of their priority (`token_bucket.Priority`). Conditions of pods that do not fit have few workers of
+their own, which pause while the scheduler is busy, so that any number of them does not delay a
+binding. A request that waits raises the requests of its pod before it to its own priority.
+
+A status patch that waits is merged with a later one, and dropped if the pod is bound meanwhile: the
+API server sets PodScheduled itself. A binding is repeated after a 429 only, because
 otherwise the first may have been carried out. The same holds for volumes and claims, which are
 patched at one resourceVersion: a repeated patch would be refused because of the first. Events are
 written by `event_recorder`.
@@ -19,6 +24,7 @@ written by `event_recorder`.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,16 +52,32 @@ from moorage.live.api_errors import ApiError, ApiStatusError, NoResponseError
 from moorage.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Fence
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.extenders import HttpExtenders
+from moorage.live.token_bucket import Priority
 
 # Each uses a connection of its own, and a TLS handshake costs as much as five bindings. At 20 ms
 # per request this is 1,600 per second, more than an API server allows one client.
 CONCURRENCY = 32
+REPORT_CONCURRENCY = 8
+# The pause of each of them before a request while pods wait to be scheduled: a request takes as
+# much CPU time as a decision or two.
+REPORT_PAUSE_SECONDS = 0.1
 BIND_SECONDS = 10
 REPEATED_TRIES = 8
+
+POD_SCHEDULED = "PodScheduled"
 
 Finished = Callable[[Ticket, Outcome], None]
 
 _log = logs.named("calls")
+
+
+@dataclass(slots=True)
+class _PodRequests:
+    """The requests for one pod that are not sent yet, in order."""
+
+    effects: deque[Effect] = field(default_factory=deque)
+    is_in_progress: bool = False
+    queued: Priority | None = None  # The queue in which the pod waits for a worker.
 
 
 class ApiPerformer:
@@ -71,6 +93,7 @@ class ApiPerformer:
         *,
         concurrency: int = CONCURRENCY,
         extenders: HttpExtenders | None = None,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.bindings = 0  # In progress or waiting.
         self._client = client
@@ -80,11 +103,14 @@ class ApiPerformer:
         self._failed = failed
         self._concurrency = concurrency
         self._extenders = extenders
+        self._is_busy = is_busy
         self._log = logs.named("performer")
-        self._ready: deque[Effect] = deque()
-        # Pods with an effect that is ready or in progress -> the effects that wait for it.
-        self._waiting: dict[str, deque[Effect]] = {}
+        self._pods: dict[str, _PodRequests] = {}
+        # Pods with a request to send. One whose priority was raised is in two queues; only the
+        # entry in `queued` counts.
+        self._ready: dict[Priority, deque[_PodRequests]] = {p: deque() for p in Priority}
         self._workers: set[asyncio.Task[None]] = set()
+        self._reporters: set[asyncio.Task[None]] = set()
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Start to perform effects."""
@@ -99,60 +125,92 @@ class ApiPerformer:
 
     async def drained(self) -> None:
         """Wait until nothing is in progress."""
-        while self._workers:
-            await asyncio.wait(self._workers)
+        while tasks := self._workers | self._reporters:
+            await asyncio.wait(tasks)
 
     async def close(self) -> None:
         """Drop what has not been sent."""
-        self._ready.clear()
-        for worker in self._workers:
+        for queue in self._ready.values():
+            queue.clear()
+        tasks = self._workers | self._reporters
+        for worker in tasks:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _enqueue(self, effect: Effect, request: Request) -> None:
-        waiting = self._waiting.get(request.pod.uid)
-        if waiting is None:
-            self._waiting[request.pod.uid] = deque()
-            self._start(effect)
-        elif merged := _merged(waiting[-1], effect) if waiting else None:
-            self._finished(waiting[-1].ticket, Done())
-            waiting[-1] = merged
-        else:
-            waiting.append(effect)
+        pod = self._pods.get(request.pod.uid)
+        if pod is None:
+            pod = self._pods[request.pod.uid] = _PodRequests()
+        effects = pod.effects
+        while effects and _is_superseded(effects[-1].request, request):
+            self._finished(effects.pop().ticket, Done())
+        if merged := _merged(effects[-1], effect) if effects else None:
+            self._finished(effects.pop().ticket, Done())
+            effect = merged
+        effects.append(effect)
+        self._make_ready(pod)
 
-    def _start(self, effect: Effect) -> None:
-        self._ready.append(effect)
-        if len(self._workers) < self._concurrency:
-            worker = asyncio.create_task(self._work())
-            self._workers.add(worker)
+    def _make_ready(self, pod: _PodRequests) -> None:
+        """Queue a pod at the highest priority of its requests, unless one is in progress."""
+        if pod.is_in_progress:
+            return
+        priority = min(_priority(effect.request) for effect in pod.effects)
+        if pod.queued is not None and pod.queued <= priority:
+            return
+        pod.queued = priority
+        self._ready[priority].append(pod)
+        is_report = priority is Priority.REPORT
+        workers = self._reporters if is_report else self._workers
+        if len(workers) < (REPORT_CONCURRENCY if is_report else self._concurrency):
+            worker = asyncio.create_task(self._work(workers))
+            workers.add(worker)
             worker.add_done_callback(self._ended)
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
+        self._reporters.discard(worker)
         error = None if worker.cancelled() else worker.exception()
         if error is not None:
             self._failed(error)
 
-    async def _work(self) -> None:
-        while self._ready:
-            effect = self._ready.popleft()
+    def _take(self, workers: set[asyncio.Task[None]]) -> tuple[_PodRequests, Priority] | None:
+        """The pod whose request a worker sends next."""
+        for priority, queue in self._ready.items():
+            if (priority is Priority.REPORT) != (workers is self._reporters):
+                continue
+            while queue:
+                pod = queue.popleft()
+                if pod.queued is priority:
+                    return pod, priority
+        return None
+
+    async def _work(self, workers: set[asyncio.Task[None]]) -> None:
+        while True:
+            if workers is self._reporters and self._is_busy():
+                await asyncio.sleep(REPORT_PAUSE_SECONDS)
+            taken = self._take(workers)
+            if taken is None:
+                return
+            pod, priority = taken
+            pod.queued, pod.is_in_progress = None, True
+            effect = pod.effects.popleft()
             request = effect.request
-            outcome = await self._carry_out(request)
+            outcome = await self._carry_out(request, priority)
             if not isinstance(outcome, Done):
                 self._log_failure(request, outcome)
             if isinstance(request, BindPod):
                 self.bindings -= 1
             self._finished(effect.ticket, outcome)
-            waiting = self._waiting[request.pod.uid]
-            if waiting:
-                self._ready.append(waiting.popleft())
+            pod.is_in_progress = False
+            if pod.effects:
+                self._make_ready(pod)
             else:
-                del self._waiting[request.pod.uid]
+                del self._pods[request.pod.uid]
 
-    def _carry_out(self, request: Request) -> Awaitable[Outcome]:
+    def _carry_out(self, request: Request, priority: Priority) -> Awaitable[Outcome]:
         if isinstance(request, BindPod) and request.extender and self._extenders is not None:
             return self._bind_by_extender(request, self._extenders)
-        return carry_out(self._client, request, self._fence)
+        return carry_out(self._client, request, self._fence, priority)
 
     async def _bind_by_extender(self, request: BindPod, extenders: HttpExtenders) -> Outcome:
         if not self._fence():
@@ -168,10 +226,29 @@ class ApiPerformer:
         )
 
 
+def _priority(request: Request) -> Priority:
+    if not isinstance(request, PatchPodStatus):
+        return Priority.URGENT
+    if request.condition is not None and request.condition.type != POD_SCHEDULED:
+        return Priority.URGENT  # DisruptionTarget of a victim, which is deleted next.
+    return Priority.REPORT if request.nominated_node_name is UNSET else Priority.NOMINATION
+
+
+def _is_superseded(waiting: Request, newer: Request) -> bool:
+    """Whether a request that waits is pointless because of a newer one: the pod is bound."""
+    return (
+        isinstance(newer, BindPod)
+        and isinstance(waiting, PatchPodStatus)
+        and (waiting.condition is None or waiting.condition.type == POD_SCHEDULED)
+    )
+
+
 def _merged(waiting: Effect, newer: Effect) -> Effect | None:
-    """Two status patches as one; None if they are something else."""
+    """Two status patches as one; None if they are something else, or set two conditions."""
     old, new = waiting.request, newer.request
     if not (isinstance(old, PatchPodStatus) and isinstance(new, PatchPodStatus)):
+        return None
+    if old.condition and new.condition and old.condition.type != new.condition.type:
         return None
     nominated = new.nominated_node_name
     special = new.extended_resource_claim_status or old.extended_resource_claim_status
@@ -184,15 +261,18 @@ def _merged(waiting: Effect, newer: Effect) -> Effect | None:
     return Effect(newer.ticket, both)
 
 
-async def carry_out(client: Client, request: Request, fence: Fence) -> Outcome:
+async def carry_out(
+    client: Client, request: Request, fence: Fence, priority: Priority = Priority.URGENT
+) -> Outcome:
     """Make the API call for a request; every call that changes something checks the fence."""
     if isinstance(request, LookUpPod):
         return await _look_up(client, request.pod)
     if isinstance(request, ClaimRequest):
         return await _write_claim(client, request, fence)
     method, path, body, options = _call(request)
+    content = msgspec.json.encode(body)
     try:
-        await client.request(method, path, msgspec.json.encode(body), fence=fence, **options)
+        await client.request(method, path, content, fence=fence, priority=priority, **options)
     except ApiError as error:
         return _outcome(error)
     return Done()

@@ -68,9 +68,15 @@ class LiveScheduler:
         self.reflectors = [
             Reflector(client, kind, self.observations, needed_by=readers) for kind, readers in kinds
         ]
-        self.events = EventRecorder(client.with_own_bucket(), host)
+        self.events = EventRecorder(client.with_own_bucket(), host, is_busy=self.could_schedule)
         self.performer = ApiPerformer(
-            client, self.events, self._may_act, self._finish, self._fail, extenders=extenders
+            client,
+            self.events,
+            self._may_act,
+            self._finish,
+            self._fail,
+            extenders=extenders,
+            is_busy=self.could_schedule,
         )
         # Held while a cycle waits for extenders in another thread: the scheduler must not be read
         # meanwhile.
