@@ -32,8 +32,9 @@ def test_a_pod_that_stays_pending(run, cluster):
         "default/huge stays pending: 0/2 nodes are available: 2 Insufficient cpu."
     )
     assert (
-        "-  Insufficient cpu: the pod asks for 64; at most 8 is free on large. Even empty, none of "
-        "these has\n   more than 8.\n" in got.stdout
+        "-  Insufficient cpu: the pod requests 64; of the 2 nodes with this reason, large has the "
+        "most free:\n   8. None of them is large enough when empty; the largest has 8.\n"
+        in got.stdout
     )
 
 
@@ -41,7 +42,7 @@ def test_a_gated_pod(run, cluster):
     got = run("explain", "gated", "-f", cluster)
     assert got.exit_code == 0
     assert got.stdout.startswith(
-        "default/gated is held back by SchedulingGates: waiting for scheduling gates: "
+        "default/gated is gated by SchedulingGates: waiting for scheduling gates: "
         "[example.com/wait]."
     )
 
@@ -118,7 +119,7 @@ def test_standard_input_and_a_file(run, write, make_node, make_pod):
     path = write("nodes.yaml", make_node("n"))
     got = run("explain", "p", "-f", path, "-f", "-", stdin=json.dumps(make_pod("p")))
     assert got.exit_code == 0
-    assert got.stdout.startswith("default/p would run on n: there is no other.\n")
+    assert got.stdout.startswith("default/p would run on n: it is the only node.\n")
 
 
 def test_a_folder(run, cluster, make_node):

@@ -82,21 +82,21 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
         pytest.param(
             pod(cpu="6"),
             [node("n")],
-            "Insufficient cpu: the pod asks for 6; 4 is free on n. Even empty, it has only 4.",
+            "Insufficient cpu: the pod requests 6; n has 4 free of 4.",
             id="one node that is too small",
         ),
         pytest.param(
             pod(cpu="6"),
             [node("n"), node("m", cpu="5500m")],
-            "Insufficient cpu: the pod asks for 6; at most 5.5 is free on m. "
-            "Even empty, none of these has more than 5.5.",
+            "Insufficient cpu: the pod requests 6; of the 2 nodes with this reason, m has the most "
+            "free: 5.5. None of them is large enough when empty; the largest has 5.5.",
             id="nodes that are too small",
         ),
         pytest.param(
             pod(cpu="3"),
             [node("n"), node("m", cpu="1"), pod("other", cpu="2", nodeName="n")],
-            "Insufficient cpu: the pod asks for 3; at most 2 is free on n. "
-            "Large enough, were it less full: n.",
+            "Insufficient cpu: the pod requests 3; of the 2 nodes with this reason, n has the most "
+            "free: 2. Large enough if other pods left: n.",
             id="a node that is too full",
         ),
         pytest.param(
@@ -116,7 +116,8 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
         pytest.param(
             pod(),
             [node("n", cordoned=True)],
-            "node(s) were unschedulable: cordoned, until somebody runs `kubectl uncordon`: n.",
+            "node(s) were unschedulable: cordoned; `kubectl uncordon` makes them schedulable "
+            "again: n.",
             id="cordoned",
         ),
         pytest.param(
@@ -151,7 +152,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
         pytest.param(
             pod(),
             [node("n", pods="1"), pod("x", nodeName="n")],
-            "Too many pods: n takes 1 pod at most, and no more fit.",
+            "Too many pods: n has a limit of 1 pod and no room for another.",
             id="the pod limit of the node is reached",
         ),
         pytest.param(
@@ -192,7 +193,7 @@ IN_A, IN_B = {"labels": {"zone": "a"}}, {"labels": {"zone": "b"}}
         pytest.param(
             pod(schedulingGates=[{"name": "a"}, {"name": "b"}]),
             [node("n")],
-            "No node is looked for until its scheduling gates are removed: a, b.",
+            "The pod is not scheduled until its scheduling gates are removed: a, b.",
             id="gates",
         ),
         pytest.param(
@@ -205,11 +206,20 @@ def test_advice(pending, others, advice):
     assert [line for line in found if not line.startswith("Too many pods: m")] == [advice]
 
 
+def test_a_node_with_more_is_rejected_for_something_else():
+    others = [node("n"), node("m", cpu="1"), node("o", cpu="9", taints=[GPU])]
+    first, _ = explain([pod(cpu="5"), *others], "p").advice
+    assert first == (
+        "Insufficient cpu: the pod requests 5; of the 2 nodes with this reason, n has the most "
+        "free: 4. None of them is large enough when empty; the largest has 4."
+    )
+
+
 def test_a_resource_that_no_node_has():
     pending = pod()
     pending["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
     assert explain([pending, node("n"), node("m")], "p").advice == [
-        "Insufficient example.com/gpu: the pod asks for 1; these 2 nodes offer none."
+        "Insufficient example.com/gpu: the pod requests 1; these 2 nodes offer none."
     ]
 
 

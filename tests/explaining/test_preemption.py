@@ -49,21 +49,21 @@ def test_victims_and_why_the_node_is_nominated():
     assert (
         str(explanation)
         == """\
-default/new fits no node as they are. 2 pods have to leave n1 for it; of 2 nodes where that helps,
-it goes against the fewest disruption budgets.
+default/new fits no node without preemption. 2 pods would be preempted on n1; of 2 nodes where
+preemption helps, it violates the fewest disruption budgets.
 
-Others could make room on 2 nodes:
+Preemption is possible on 2 nodes:
   * n1: default/web-0 (priority 0), default/web-1 (priority 0)
-    n2: default/db-0 (priority 0), default/db-1 (priority 0); goes against 2 promises of disruption
-      budget default/guard
+    n2: default/db-0 (priority 0), default/db-1 (priority 0); violates disruption budget
+      default/guard (2 pods)
 
-2 nodes are refused:
+2 nodes are rejected:
   2  Insufficient cpu (NodeResourcesFit)
       n1, n2
 
-What is behind it:
-  - Insufficient cpu: the pod asks for 2; at most 0 is free on n1. Large enough, were they less
-    full: n1, n2."""
+Details:
+  - Insufficient cpu: the pod requests 2; of the 2 nodes with this reason, n1 has the most free: 0.
+    Large enough if other pods left: n1, n2."""
     )
     assert explanation.to_dict()["nominated"] == "n1"
     assert explanation.to_dict()["candidates"]["n2"] == {

@@ -47,7 +47,7 @@ def test_the_best_node():
         "    small    435                73                               62\n"
         "  the same for all of them: TaintToleration 300, ImageLocality 0\n"
         "\n"
-        "1 node is refused:\n"
+        "1 node is rejected:\n"
         "  1  Insufficient cpu (NodeResourcesFit)\n"
         "      mini"
     )
@@ -57,7 +57,7 @@ def test_the_best_node():
     ("objects", "said"),
     [
         pytest.param(
-            [pod(), node("n")], "default/p would run on n: there is no other.", id="one node"
+            [pod(), node("n")], "default/p would run on n: it is the only node.", id="one node"
         ),
         pytest.param(
             [pod(cpu="3"), node("n"), node("m", "1")],
@@ -71,7 +71,7 @@ def test_the_best_node():
         ),
         pytest.param(
             [pod(schedulingGates=[{"name": "g"}]), node("n")],
-            "default/p is held back by SchedulingGates: waiting for scheduling gates: [g].",
+            "default/p is gated by SchedulingGates: waiting for scheduling gates: [g].",
             id="gated",
         ),
         pytest.param(
@@ -88,12 +88,12 @@ def test_the_best_node():
         pytest.param(
             [pod(nodeName="m"), node("n"), node("m", unschedulable=True)],
             "default/p runs on m. Scheduled again, it would go to n: it is the only one of 2 nodes "
-            "that fits; m is refused (node(s) were unschedulable).",
+            "that fits; m is rejected (node(s) were unschedulable).",
             id="runs on a node that is not the best",
         ),
         pytest.param(
             [pod(nodeName="gone"), node("n")],
-            "default/p runs on gone. Scheduled again, it would go to n: there is no other; "
+            "default/p runs on gone. Scheduled again, it would go to n: it is the only node; "
             "gone is not among the nodes.",
             id="runs on an unknown node",
         ),
@@ -114,7 +114,7 @@ def test_the_seed_breaks_a_tie():
     other = {"a": "b", "b": "a"}[explanation.picked]
     assert sentence(str(explanation)) == (
         f"default/p would run on {explanation.picked}: 2 of the 3 that fit share the best, "
-        f"{explanation.totals['a']} points, and the seed chose it over {other}."
+        f"{explanation.totals['a']} points, and the seed selected it over {other}."
     )
 
 
@@ -132,7 +132,7 @@ def test_a_plugin_that_raises_is_named(tmp_path):
         "profiles": [{"plugins": enabled}],
     }
     explanation = sentence(text(pod(), node("n"), node("m"), config=config))
-    assert explanation.startswith("default/p cannot be decided on, because plugin Raising failed: ")
+    assert explanation.startswith("default/p cannot be scheduled, because plugin Raising failed: ")
     assert explanation.endswith("no idea (raising.py:4)")
 
 

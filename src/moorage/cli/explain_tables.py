@@ -21,7 +21,7 @@ def show(explained: Explanation, skipped: Counter[str], *, show_all: bool) -> No
     headline.highlight_words([explained.pod.key], output.HEAD)
     if explained.picked:
         headline.highlight_words([explained.picked], output.GOOD)
-    headline.highlight_words(["stays pending", "stay pending", "held back"], output.BAD)
+    headline.highlight_words(["stays pending", "stay pending", "is gated"], output.BAD)
     page.put(headline)
     if explained.feasible:
         _show_feasible(page, explained, most)
@@ -33,7 +33,7 @@ def show(explained: Explanation, skipped: Counter[str], *, show_all: bool) -> No
     if explained.rejected:
         _show_rejected(page, explained, show_all=show_all)
     if explained.advice:
-        page.section("What is behind it")
+        page.section("Details")
         items = output.items()
         for line in explained.advice:
             items.add_row("-", Text(line))
@@ -75,7 +75,7 @@ def _scores(explained: Explanation, nodes: list[str], plugins: list[str]) -> Tab
 
 def _show_preemption(page: ConsolePage, explained: Explanation, most: int | None) -> None:
     options = explained.preemption_options
-    page.section(f"Others could make room on {texts.count(len(options), 'node')}")
+    page.section(f"Preemption is possible on {texts.count(len(options), 'node')}")
     items = output.items(justify="left")
     for each in options[:most]:
         victims = Text("\n".join(text.victims(each)))

@@ -55,13 +55,13 @@ def headline(explained: Explanation) -> str:
 def _sentence(explained: Explanation) -> str:
     key, gate, error = explained.pod.key, explained.gate, explained.error
     if gate is not None:
-        return f"{key} is held back by {gate.plugin}: {gate.message}."
+        return f"{key} is gated by {gate.plugin}: {gate.message}."
     if error is not None and not error.is_rejected:
         what = f"plugin {error.plugin} failed" if error.plugin else "the attempt failed"
-        return f"{key} cannot be decided on, because {what}: {explained.message}"
+        return f"{key} cannot be scheduled, because {what}: {explained.message}"
     if explained.nominated and explained.candidates:
         fits = "it would fit" if explained.runs_on else "fits"
-        return f"{key} {fits} no node as they are. {_preemption_sentence(explained)}."
+        return f"{key} {fits} no node without preemption. {_preemption_sentence(explained)}."
     if not explained.picked:
         stays = "it would stay pending" if explained.runs_on else "stays pending"
         return f"{key} {stays}: {explained.message}"
@@ -84,11 +84,11 @@ def _because(explained: Explanation) -> str:
 
 def _unscored(explained: Explanation) -> str:
     if explained.nodes == 1:
-        return "there is no other"
+        return "it is the only node"
     if len(explained.feasible) == 1:
         return f"it is the only one of {texts.count(explained.nodes, 'node')} that fits"
     if explained.pod.status.nominated_node_name == explained.picked:
-        return "it fits, and was promised to the pod when others made room"
+        return "it fits, and it is the pod's nominated node"
     return "it is the first that fits, and no plugin gives scores"
 
 
@@ -99,7 +99,7 @@ def _drawn(explained: Explanation, scored: list[str]) -> str:
         which = f"all {len(scored):,} that fit have {points}"
     else:
         which = f"{len(explained.best):,} of the {len(scored):,} that fit share the best, {points}"
-    return f"{which}, and the seed chose it over {others}"
+    return f"{which}, and the seed selected it over {others}"
 
 
 def _best(explained: Explanation, scored: int) -> str:
@@ -119,7 +119,7 @@ def _previous(explained: Explanation) -> str:
     if node in ("", explained.picked):
         return ""
     if node in explained.rejected:
-        return f"; {node} is refused ({explained.rejected[node].message})"
+        return f"; {node} is rejected ({explained.rejected[node].message})"
     if explained.totals.get(node, -1) >= 0:
         return f"; {node} has {explained.totals[node]:,}"
     return "" if node in explained.feasible else f"; {node} is not among the nodes"
@@ -127,11 +127,10 @@ def _previous(explained: Explanation) -> str:
 
 def _preemption_sentence(explained: Explanation) -> str:
     chosen = next(each for each in explained.candidates if each.node == explained.nominated)
-    leave = "has" if len(chosen.victims) == 1 else "have"
     pods = texts.count(len(chosen.victims), "pod")
     nodes = texts.count(len(explained.candidates), "node")
-    where = f"of {nodes} where that helps, " if len(explained.candidates) > 1 else ""
-    return f"{pods} {leave} to leave {explained.nominated} for it; {where}{explained.why_nominated}"
+    where = f"of {nodes} where preemption helps, " if len(explained.candidates) > 1 else ""
+    return f"{pods} would be preempted on {explained.nominated}; {where}{explained.why_nominated}"
 
 
 # Feasible nodes
@@ -197,7 +196,7 @@ def _preemption(explained: Explanation) -> list[str]:
     options = explained.preemption_options
     if not options:
         return _wrapped(explained.preemption_message)
-    lines = [f"Others could make room on {texts.count(len(options), 'node')}:"]
+    lines = [f"Preemption is possible on {texts.count(len(options), 'node')}:"]
     for each in options[:MOST_RANKED]:
         mark = PICKED if each.node == explained.nominated else " "
         line = f"{each.node}: {texts.listed(victims(each), 2 * WIDTH)}"
@@ -217,10 +216,8 @@ def harm(candidate: Candidate) -> str:
     if not candidate.violations:
         return ""
     whose = "budget" if len(candidate.budgets) == 1 else "budgets"
-    return (
-        f"goes against {texts.count(candidate.violations, 'promise')} "
-        f"of disruption {whose} {', '.join(candidate.budgets)}"
-    )
+    pods = texts.count(candidate.violations, "pod")
+    return f"violates disruption {whose} {', '.join(candidate.budgets)} ({pods})"
 
 
 # Rejected nodes
@@ -239,15 +236,15 @@ def _rejected(explained: Explanation) -> list[str]:
 
 
 def rejected_count(explained: Explanation) -> str:
-    """`1 node is refused`, `12 nodes are refused`."""
+    """`1 node is rejected`, `12 nodes are rejected`."""
     count = len(explained.rejected)
-    return "1 node is refused" if count == 1 else f"{count:,} nodes are refused"
+    return "1 node is rejected" if count == 1 else f"{count:,} nodes are rejected"
 
 
 def _advice(explained: Explanation) -> list[str]:
     if not explained.advice:
         return []
-    lines = ["What is behind it:"]
+    lines = ["Details:"]
     for line in explained.advice:
         lines += _wrapped(line, f"{INDENT}- ", INDENT * 2)
     return lines

@@ -43,7 +43,7 @@ class NodeUnschedulable:
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         names = mp.texts.listed([node.name for node in rejection.nodes], 60)
-        return f"cordoned, until somebody runs `kubectl uncordon`: {names}."
+        return f"cordoned; `kubectl uncordon` makes them schedulable again: {names}."
 
     def events_to_register(self) -> mp.Events:
         return {

@@ -18,7 +18,7 @@ class SchedulingGates:
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         gates = [gate.name for gate in rejection.pod.spec.scheduling_gates]
         which = "gate is" if len(gates) == 1 else "gates are"
-        return f"No node is looked for until its scheduling {which} removed: {', '.join(gates)}."
+        return f"The pod is not scheduled until its scheduling {which} removed: {', '.join(gates)}."
 
     def events_to_register(self) -> mp.Events:
         return {mp.ClusterEvent.POD_GATES_ELIMINATED: own_gates_gone}

@@ -354,13 +354,13 @@ CHOICES = [
     pytest.param(
         [[("mid", 0)], [("mid", 0)], [("low", 0)]],
         2,
-        "the most important pod that has to leave is less important than elsewhere",
+        "the highest priority of its victims is lower than elsewhere",
         id="28: the lowest priority",
     ),
     pytest.param(
         [[("mid", 0), ("low", 0)], [("mid", 0), ("neg", 0)]],
         1,
-        "the priorities of the pods that have to leave add up to the least",
+        "the sum of its victims' priorities is the lowest",
         id="29: the smaller sum",
     ),
     pytest.param(
@@ -370,34 +370,34 @@ CHOICES = [
             [("mid", 0), ("neg", 0), ("low", 0)],
         ],
         1,
-        "the priorities of the pods that have to leave add up to the least",
+        "the sum of its victims' priorities is the lowest",
         id="30: fewer negative ones",
     ),
     pytest.param(
         [[("low", 2)], [("low", 3)], [("low", 1)]],
         1,
-        "the most important pod that has to leave was started last",
+        "its victim with the highest priority started last",
         id="31: the victim that started last",
     ),
     pytest.param(
         [[("low", 4), ("low", 2)], [("low", 5), ("low", 1)], [("low", 3), ("low", 6)]],
         2,
-        "the most important pod that has to leave was started last",
+        "its victim with the highest priority started last",
         id="32: the earliest start on each node counts",
     ),
     pytest.param(
         [[("mid", 2), ("low", 1)], [("mid", 6), ("low", 0)], [("mid", 5), ("low", 9)]],
         1,
-        "the most important pod that has to leave was started last",
+        "its victim with the highest priority started last",
         id="33: the start of the victims of highest priority counts",
     ),
     pytest.param(
         [[("low", 1)], [("low", 1)], [("mid", 1)]],
         0,
-        "nothing tells it from another, and it was looked at first",
+        "it equals another in every criterion and was evaluated first",
         id="a tie",
     ),
-    pytest.param([[("low", 1)]], 0, "there is no other node where it helps", id="the only one"),
+    pytest.param([[("low", 1)]], 0, "preemption helps on no other node", id="the only one"),
 ]
 
 
@@ -423,7 +423,7 @@ def test_fewest_violations_is_the_first_criterion(bench, make):
     )
     result = cluster.post_filter(make.pod("p", "high"))
     assert result.nominated == "n2"
-    assert result.why == "it goes against the fewest disruption budgets"
+    assert result.why == "it violates the fewest disruption budgets"
 
 
 def test_fewer_victims_decide_when_priority_sums_are_equal(bench, make):
@@ -434,7 +434,7 @@ def test_fewer_victims_decide_when_priority_sums_are_equal(bench, make):
         cluster.add(make.pod(name, lowest, size, start=1, node="n1"))
     cluster.add(make.pod("c", lowest, 1200, start=1, node="n2"))
     result = cluster.post_filter(make.pod("p", "high", 1200))
-    assert (result.nominated, result.why) == ("n2", "the fewest pods have to leave")
+    assert (result.nominated, result.why) == ("n2", "it has the fewest victims")
 
 
 # Other filters ----------------------------------------------------------------------------------

@@ -23,14 +23,14 @@ SMALLEST_BLOCK = 64
 
 # For each criterion, why the node that is best in it is chosen.
 REASONS = (
-    "it goes against the fewest disruption budgets",
-    "the most important pod that has to leave is less important than elsewhere",
-    "the priorities of the pods that have to leave add up to the least",
-    "the fewest pods have to leave",
-    "the most important pod that has to leave was started last",
+    "it violates the fewest disruption budgets",
+    "the highest priority of its victims is lower than elsewhere",
+    "the sum of its victims' priorities is the lowest",
+    "it has the fewest victims",
+    "its victim with the highest priority started last",
 )
-ONLY = "there is no other node where it helps"
-TIE = "nothing tells it from {others}, and it was looked at first"
+ONLY = "preemption helps on no other node"
+TIE = "it equals {others} in every criterion and was evaluated first"
 
 
 def enough(nodes: int, percentage: int, absolute: int) -> int:

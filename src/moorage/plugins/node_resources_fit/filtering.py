@@ -136,23 +136,26 @@ def explain_shortage(rejection: mp.Rejection) -> str:
     these = nodes[0].name if is_one else f"these {mp.texts.count(len(nodes), 'node')}"
     if not rejection.reason.startswith(INSUFFICIENT):
         limit = mp.texts.count(max(node.allocatable("pods") for node in nodes), "pod")
-        return f"{these} {'takes' if is_one else 'take'} {limit} at most, and no more fit."
+        return f"{these} {'has' if is_one else 'have'} a limit of {limit} and no room for another."
     resource = rejection.reason.removeprefix(INSUFFICIENT)
     requested = mp.requests.filter_request(rejection.pod).get(resource, 0)
     best = max(nodes, key=lambda node: _free(node, resource))
     request, free = mp.texts.two_amounts(requested, max(_free(best, resource), 0), resource)
     largest = max(node.allocatable(resource) for node in nodes)
-    line = f"the pod asks for {request}; "
+    line = f"the pod requests {request}"
     if largest <= 0:
-        return f"{line}{these} {'offers' if is_one else 'offer'} none."
-    line += f"{'' if is_one else 'at most '}{free} is free on {best.name}."
+        return f"{line}; {these} {'offers' if is_one else 'offer'} none."
+    _, most = mp.texts.two_amounts(requested, largest, resource)
+    if is_one:
+        return f"{line}; {best.name} has {free} free of {most}."
+    # Other nodes may have more free: they were rejected for something else.
+    line += (
+        f"; of the {len(nodes):,} nodes with this reason, {best.name} has the most free: {free}."
+    )
     enough = [node.name for node in nodes if node.allocatable(resource) >= requested]
     if enough:
-        they = "it" if len(enough) == 1 else "they"
-        return f"{line} Large enough, were {they} less full: {mp.texts.listed(enough, 60)}."
-    _, most = mp.texts.two_amounts(requested, largest, resource)
-    even = f"it has only {most}" if is_one else f"none of these has more than {most}"
-    return f"{line} Even empty, {even}."
+        return f"{line} Large enough if other pods left: {mp.texts.listed(enough, 60)}."
+    return f"{line} None of them is large enough when empty; the largest has {most}."
 
 
 def _free(node: mp.NodeInfo, resource: str) -> int:
