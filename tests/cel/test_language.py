@@ -231,6 +231,12 @@ def test_macros(expression, expected):
         ("or", "optional.none().or(optional.of(1)).value() == 1", True),
         ("orValue of another type", "optional.of(1).orValue('a') == 1", COMPILE),
         ("ofNonZeroValue", "optional.ofNonZeroValue(0).hasValue()", False),
+        ("none takes the type of its use", "optional.of(1).or(optional.none()).value() == 1", True),
+        (
+            "or of two types",
+            "optional.of(1).or(optional.none().or(optional.of('a'))).hasValue()",
+            COMPILE,
+        ),
         ("optMap", "optional.of(1).optMap(x, x + 1).value() == 2", True),
         ("optMap of none", "optional.none().optMap(x, x).hasValue()", False),
         ("optFlatMap", "optional.of(1).optFlatMap(x, optional.of(x)).value() == 1", True),

@@ -74,8 +74,8 @@ class Checker:
         node.type = self._rules[type(node)](node)
         return node.type
 
-    def _resolved(self, node: Node) -> Type:
-        return self.bindings.resolve(self.check(node))
+    def _substituted(self, node: Node) -> Type:
+        return self.bindings.substitute(self.check(node))
 
     def _literal(self, node: syntax.Literal) -> Type:
         return _LITERALS.get(type(node.value), NULL)
@@ -94,7 +94,7 @@ class Checker:
         if name in CLASSES and name.partition(".")[0] not in self.scope:
             node.constant = TypeValue(name)
             return Type("type", (DYN,))
-        operand = self._resolved(node.operand)
+        operand = self._substituted(node.operand)
         viral = operand.name == "optional_type"
         result = self._field(node, operand.params[0] if viral else operand)
         if node.test:
@@ -114,7 +114,7 @@ class Checker:
         raise syntax_error(node.position, what)
 
     def _index(self, node: syntax.Index) -> Type:
-        operand, key = self._resolved(node.operand), self._resolved(node.key)
+        operand, key = self._substituted(node.operand), self._substituted(node.key)
         viral = operand.name == "optional_type"
         container = operand.params[0] if viral else operand
         if container.name == "map" and self.bindings.assign(container.params[0], key):
@@ -142,7 +142,7 @@ class Checker:
             (result, result), branches
         ):
             raise _no_overload(node, "_?_:_", [test, *branches])
-        return self.bindings.resolve(result)
+        return self.bindings.substitute(result)
 
     def _element(self, node: Node, *, optional: bool) -> Type:
         type_ = self.check(node)
@@ -156,7 +156,7 @@ class Checker:
     def _join(self, node: Node, joined: Type, type_: Type) -> None:
         # The environment has homogeneous aggregate literals.
         if not self.bindings.assign(joined, type_):
-            joined = self.bindings.resolve(joined)
+            joined, type_ = self.bindings.resolve(joined), self.bindings.resolve(type_)
             raise syntax_error(node.position, f"expected type '{joined}' but found '{type_}'")
 
     def _list(self, node: syntax.ListLiteral) -> Type:
@@ -195,7 +195,7 @@ class Checker:
                 *params, result = self.bindings.instantiate((*overload.params, overload.result))
                 if self.bindings.assign_all(tuple(params), types):
                     node.overloads.append(overload)
-                    results.append(self.bindings.resolve(result))
+                    results.append(self.bindings.substitute(result))
         if not results:
             raise _no_overload(node, name, [self.bindings.resolve(type_) for type_ in types])
         return results[0] if all(result == results[0] for result in results) else DYN
@@ -209,7 +209,7 @@ class Checker:
         return BOOL
 
     def _comprehension(self, node: syntax.Comprehension) -> Type:
-        operand = self._resolved(node.operand)
+        operand = self._substituted(node.operand)
         outer = dict(self.scope)
         for name, type_ in zip(node.variables, self._variable_types(node, operand), strict=True):
             node.slots.append(self.frame_size)

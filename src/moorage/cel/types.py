@@ -156,7 +156,7 @@ def _types(text: str) -> tuple[Type, ...]:
 
 def is_wildcard(type_: Type) -> bool:
     """Whether values of the type are only known at run time."""
-    return type_.name in ("dyn", "any")
+    return type_ in (DYN, ANY) or type_.name[0] == "%"
 
 
 class Bindings:
@@ -182,12 +182,18 @@ class Bindings:
 
         return tuple(map(visit, types))
 
+    def substitute(self, type_: Type) -> Type:
+        """The type with variables replaced by what they stand for; free ones stay."""
+        if bound := self.bound.get(type_.name):
+            return self.substitute(bound)
+        return Type(type_.name, tuple(map(self.substitute, type_.params)))
+
     def resolve(self, type_: Type) -> Type:
         """The type with variables replaced by what they stand for; a free one is dyn."""
+        type_ = self.substitute(type_)
         if type_.name[0] == "%":
-            bound = self.bound.get(type_.name)
-            return DYN if bound is None else self.resolve(bound)
-        return Type(type_.name, tuple(map(self.resolve, type_.params))) if type_.params else type_
+            return DYN
+        return Type(type_.name, tuple(map(self.resolve, type_.params)))
 
     def assign_all(self, targets: tuple[Type, ...], sources: list[Type]) -> bool:
         """Whether all sources are assignable; variables are bound only if they are."""
@@ -212,7 +218,7 @@ class Bindings:
                     return True
                 if not self.assign(bound, other):
                     return False
-                if is_wildcard(other):  # Keep the more general of the two.
+                if other in (DYN, ANY):  # Keep the more general of the two.
                     self.bound[variable.name] = other
                 return True
         if is_wildcard(target) or is_wildcard(source):

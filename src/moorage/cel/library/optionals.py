@@ -3,12 +3,12 @@
 from typing import Any
 
 from moorage.cel.types import define, overload
-from moorage.cel.values import NONE, CelRuntimeError, OptionalValue, no_such_overload
+from moorage.cel.values import NONE, CelRuntimeError, Duration, OptionalValue, no_such_overload
 
 
 def _of_non_zero_value(value: Any) -> OptionalValue:
-    plain = value is None or isinstance(value, bool | int | float | str | bytes | list | dict)
-    return NONE if plain and not value else OptionalValue(value)
+    plain = value is None or isinstance(value, int | float | str | bytes | list | dict)
+    return NONE if value == Duration(0) or (plain and not value) else OptionalValue(value)
 
 
 def _value(optional: OptionalValue) -> Any:
