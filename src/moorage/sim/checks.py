@@ -5,6 +5,7 @@
                       there; every pending pod that it observed is in exactly one queue or state
     when finished     the scheduler's cache equals the cluster; no pod is assumed; no pod is pending
                       that a new scheduler would place, or preempt others for
+    devices           see `device_checks`
     when quiet        the same for unschedulable pods, where queueing hints are complete
 
 Two leaders can overcommit a node, because the API server does not count and neither knows the
@@ -26,14 +27,17 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
 from moorage.framework.effects import (
     BindPod,
+    CreateResourceClaim,
     DeletePod,
     PatchClaim,
     PatchPodStatus,
     PatchVolume,
     Request,
+    ReserveResourceClaim,
 )
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
+from moorage.sim.device_checks import DeviceChecks
 from moorage.sim.history import ContractViolation, HistoryChecker, shortage
 from moorage.sim.replica import Replica, SchedulerFactory
 
@@ -65,6 +69,7 @@ class InvariantChecks:
         self._replicas: list[Replica] = []
         self._histories: list[HistoryChecker] = []
         self._node_of: dict[str, str] = {}
+        self._devices = DeviceChecks(cluster)
         cluster.watch(self._changed)
 
     def start(self, replica: Replica) -> None:
@@ -106,9 +111,16 @@ class InvariantChecks:
         if problem and not self._histories[replica.number].excuses(ticket, node, there):
             self._fail(pod.uid, f"{pod.key} was bound to {node.name} beyond its room: {problem}")
 
+    def reserved(self, replica: Replica, request: ReserveResourceClaim) -> None:
+        """The API server performed the reservation of a device claim."""
+        if violation := self._devices.reserved(replica.number, request):
+            self._fail(*violation)
+
     def when_finished(self, replica: Replica) -> None:
         """Nothing is left to do, and there are no faults."""
         self._check_cache(replica)
+        for violation in self._devices.when_finished():
+            self._fail(*violation)
         if replica.scheduler.cluster.waiting:
             return  # Pods that wait on permit stay assumed for as long as their plugins say.
         for cached in replica.scheduler.cache:
@@ -205,11 +217,12 @@ class InvariantChecks:
 
 
 def _placed_on(request: Request, scheduler: Scheduler) -> str:
-    """The node that a request binds a pod, or its volumes, to; empty for other requests."""
+    """The node that a request binds a pod, its volumes or devices to; empty for others."""
     if isinstance(request, BindPod):
         return request.node
     cached = scheduler.cache.get(request.pod.uid)
-    is_first_step = isinstance(request, PatchVolume | PatchClaim)
+    first_steps = PatchVolume | PatchClaim | ReserveResourceClaim | CreateResourceClaim
+    is_first_step = isinstance(request, first_steps)
     return cached.node if cached is not None and is_first_step else ""
 
 

@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Observation
-from moorage.framework.effects import BindPod, DeletePod, EmitEvent
+from moorage.framework.effects import BindPod, DeletePod, EmitEvent, ReserveResourceClaim
 from moorage.sim import performer
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
@@ -210,6 +210,8 @@ class Replicas:
             self.changed_at = now
             if self._checks is not None and isinstance(effect.request, BindPod):
                 self._checks.bound(replica, effect.ticket, effect.request)
+        if self._checks is not None and isinstance(effect.request, ReserveResourceClaim):
+            self._checks.reserved(replica, effect.request)
         response = DeliverOutcome(replica.number, effect.ticket, outcome)
         if fault.back_seconds:
             self._clock.in_(fault.back_seconds, response)
