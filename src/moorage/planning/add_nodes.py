@@ -14,9 +14,11 @@ from typing import Any
 
 from moorage.api import config as configuration
 from moorage.api import manifests
+from moorage.api.devices import ResourceSlice
 from moorage.api.meta import KubeObject
 from moorage.framework.registry import Registry
 from moorage.planning import bounds, node_templates
+from moorage.planning.device_bounds import DeviceBounds
 from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
 from moorage.planning.node_templates import NewNodeTemplate
 from moorage.planning.packing import Packing
@@ -145,8 +147,10 @@ class NodeCountSearch:
     def _missing(self) -> dict[str, int]:
         """The requests of the pending pods beyond what is free."""
         cluster = self._cluster
-        total = bounds.requested(self.pending)
-        free = bounds.free(cluster.nodes, cluster.running)
+        devices = DeviceBounds(cluster.others)
+        slices = (obj for obj in cluster.others if isinstance(obj, ResourceSlice))
+        total = bounds.requested(self.pending) + devices.requested(self.pending)
+        free = bounds.free(cluster.nodes, cluster.running) + devices.free(slices)
         return {name: amount - free[name] for name, amount in total.items()}
 
     def _short(self, counts: Counts) -> int:

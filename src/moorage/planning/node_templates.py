@@ -15,6 +15,7 @@ from moorage.errors import InputError
 from moorage.expansion.expand import POOL, pool_nodes
 from moorage.expansion.node_defaults import HOST_NAME
 from moorage.planning import bounds
+from moorage.planning.device_bounds import DeviceBounds
 from moorage.planning.input_cluster import InputCluster
 
 
@@ -63,8 +64,11 @@ class NewNodeTemplate:
     def room(self) -> Counter[str]:
         """The most that one node has for pods other than its DaemonSet pods."""
         most: Counter[str] = Counter()
+        groups = self._pool.spec.devices
+        devices = DeviceBounds([*self._cluster.others, *drivers.classes(groups)])
         for node, daemons in zip(self.nodes(self.sample_size), self._daemons, strict=False):
             most |= bounds.free([node], daemons)
+            most |= devices.free(drivers.slices(node, groups))
         return most
 
 
