@@ -105,3 +105,40 @@ def test_warn_and_ignore(run, write):
     assert warned.stderr == f"moorage: warning: {file}, {PROBLEM}\n"
     ignored = run("simulate", "-f", file, "--validate", "ignore")
     assert (ignored.stderr, ignored.stdout) == ("", warned.stdout)
+
+
+def limited(kind, api_version="v1"):
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}
+
+
+def test_kinds_that_change_pods_are_named(run, write, make_pod, make_node):
+    kinds = (limited("LimitRange"), limited("HorizontalPodAutoscaler", "autoscaling/v2"))
+    file = write("a.yaml", make_node("n"), make_pod("p"), *kinds)
+    got = run("simulate", "-f", file)
+    assert got.stderr.splitlines() == [
+        "moorage: warning: HorizontalPodAutoscaler (1 object) is not applied: workloads keep "
+        "spec.replicas, also if that is below minReplicas",
+        "moorage: warning: LimitRange (1 object) is not applied: containers do not get its default "
+        "requests",
+    ]
+    stored = make_pod("p") | {"metadata": {"name": "p", "uid": "1"}}
+    got = run("simulate", "-f", write("b.yaml", make_node("n"), stored, *kinds))
+    assert got.stderr == ""
+
+
+def test_an_unknown_priority_class_is_named_with_its_file(run, write, make_pod, make_node):
+    nodes = write("nodes.yaml", make_node("n"), make_pod("other"))
+    pods = write("pods.yaml", make_pod("p", priorityClassName="high"), WEB)
+    got = run("simulate", "-f", nodes, "-f", pods, "-o", "json")
+    assert got.exit_code == 0
+    assert got.stderr == (
+        f'moorage: warning: {pods}, document 1, Pod default/p: no PriorityClass "high" is among '
+        "the objects, so an API server would refuse the pods; priority 0 is assumed\n"
+    )
+    assert json.loads(got.stdout)["placements"]["default/p"] == "n"
+    several = WEB.replace("      nodeSelector", "      priorityClassName: high\n      nodeSelector")
+    got = run("simulate", "-f", nodes, "-f", write("web.yaml", several), "-f", pods)
+    assert "Deployment default/web" in got.stderr or "and 1 more" in got.stderr
+    file = write("one.yaml", several)
+    got = run("simulate", "capacity", "-f", nodes, "--pod", file)
+    assert f"{file}, document 1, Deployment default/web: no PriorityClass" in got.stderr

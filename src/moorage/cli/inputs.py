@@ -27,6 +27,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     Nodes get what a kubelet would set. Warnings and notes go to standard error.
     """
     from moorage.api import manifests
+    from moorage.cli import cautions
     from moorage.expansion import node_defaults
 
     paths = list(paths)
@@ -37,6 +38,8 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
         found = manifests.load(paths, validate())
     found.objects, note = node_defaults.complete(found.objects)
     found.notes += [note] if note else []
+    cautions.assume_priorities(found)
+    found.warnings += cautions.not_applied(found)
     remark(found)
     return found
 
@@ -83,8 +86,13 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
     from moorage.api.pod import Pod
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
+    from moorage.cli import cautions
 
-    found = manifests.load([path], validate()).everything
+    manifest = manifests.load([path], validate())
+    cautions.assume_priorities(manifest, cluster)
+    manifest.warnings += cautions.not_applied(manifest)
+    remark(manifest)
+    found = manifest.everything
     makers = [obj for obj in found if isinstance(obj, Pod) or _makes_pods(obj)]
     if len(makers) != 1:
         number = len(makers) or "none"

@@ -64,6 +64,14 @@ class Manifest:
     def everything(self) -> list[KubeObject]:
         return [*self.objects, *self.workloads]
 
+    def location(self, obj: KubeObject) -> str:
+        """Where an object was read, and which one it is."""
+        kind = READ[type(obj).__name__]
+        namespace = (obj.namespace or "default") if kind.namespaced else ""
+        where = self.origins.get((kind.name, namespace, obj.name))
+        name = f"{kind.name} {f'{namespace}/' if namespace else ''}{obj.name}"
+        return name if where is None else f"{where}, {name}"
+
 
 class DocumentReader:
     """Reads documents, as JSON text or as plain data, into a manifest.

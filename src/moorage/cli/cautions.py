@@ -1,0 +1,88 @@
+"""Warnings about input that Moorage does not fully apply, so that a wrong answer is not silent."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from moorage.api import workloads
+from moorage.api.admission import SYSTEM_PRIORITIES
+from moorage.api.kinds import READ
+from moorage.api.pod import Pod, PodSpec
+from moorage.api.policy import PriorityClass
+from moorage.api.workloads import CronJob, PodTemplateSpec
+
+if TYPE_CHECKING:
+    from moorage.api.manifests import Manifest
+    from moorage.api.meta import KubeObject
+
+# What the objects of a kind would change, if they were applied.
+NOT_APPLIED = {
+    "LimitRange": "containers do not get its default requests",
+    "ResourceQuota": "pods that it would forbid are scheduled",
+    "RuntimeClass": "pods do not get its overhead, node selector and tolerations",
+    "HorizontalPodAutoscaler": "workloads keep spec.replicas, also if that is below minReplicas",
+}
+
+
+def not_applied(manifest: "Manifest") -> Iterator[str]:
+    """Kinds that change pods at admission, or how many there are; stored pods have been changed."""
+    makers = (obj for obj in manifest.everything if isinstance(obj, Pod) or _template(obj))
+    if all(obj.uid for obj in makers):
+        return
+    for name, count in sorted(manifest.skipped.items()):
+        kind = name.rpartition(" ")[2]
+        if kind in NOT_APPLIED and kind not in READ:
+            objects = "1 object" if count == 1 else f"{count:,} objects"
+            yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
+
+
+def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) -> None:
+    """Give priority 0 to pods of classes that are not among the objects, and warn.
+
+    An API server would refuse these pods; refusing the whole input answers nothing.
+    """
+    classes = {obj.name for obj in [*manifest.objects, *known] if isinstance(obj, PriorityClass)}
+    classes |= SYSTEM_PRIORITIES.keys()
+    missing: dict[str, list[str]] = {}
+    for objects in (manifest.objects, manifest.workloads):
+        for index, obj in enumerate(objects):
+            spec = _pod_spec(obj)
+            if spec is not None and spec.priority is None and spec.priority_class_name:
+                name = spec.priority_class_name
+                if name not in classes:
+                    missing.setdefault(name, []).append(manifest.location(obj))
+                    objects[index] = _with_spec(obj, replace(spec, priority=0))
+    for name, places in missing.items():
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        manifest.warnings.append(
+            f'{places[0]}{more}: no PriorityClass "{name}" is among the objects, so an API server '
+            "would refuse the pods; priority 0 is assumed"
+        )
+
+
+def _template(obj: "KubeObject") -> PodTemplateSpec | None:
+    found = workloads.pod_template(obj)
+    return None if found is None else found[1]
+
+
+def _pod_spec(obj: "KubeObject") -> PodSpec | None:
+    if isinstance(obj, Pod):
+        return obj.spec
+    template = _template(obj)
+    return None if template is None else template.spec
+
+
+def _with_spec(obj: "KubeObject", spec: PodSpec) -> "KubeObject":
+    if isinstance(obj, Pod):
+        return replace(obj, spec=spec)
+    template = _template(obj)
+    assert template is not None
+    template = replace(template, spec=spec)
+    if isinstance(obj, CronJob):
+        job = obj.spec.job_template
+        assert job is not None
+        job = replace(job, spec=replace(job.spec, template=template))
+        return replace(obj, spec=replace(obj.spec, job_template=job))
+    owner: KubeObject = obj
+    return replace(owner, spec=replace(owner.spec, template=template))  # type: ignore[attr-defined]  # every other workload has one
