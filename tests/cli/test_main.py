@@ -1,6 +1,7 @@
 """`moorage` itself: what it loads, its errors, and its exit codes."""
 
 import os
+import shlex
 import resource
 import subprocess
 import sys
@@ -121,15 +122,34 @@ def test_bad_input_has_no_traceback():
     assert ran.stdout == ""
 
 
-def test_a_closed_pipe():
+@pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "colour"])
+@pytest.mark.parametrize("arguments", [["config", "default"], ["simulate", "-f", "cluster.yaml"]])
+def test_a_closed_pipe(cluster, arguments, colour):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing) as output:
         ran = subprocess.run(
-            [*MOORAGE, "config", "default"], stdout=output, stderr=subprocess.PIPE, check=False
+            [*MOORAGE, *arguments],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=cluster.parent,
+            env={**os.environ, **colour},
         )
     assert ran.returncode == main.BROKEN_PIPE
     assert ran.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "arguments", ["config default", "--help", "simulate -f cluster.yaml", "explain fits -f ."]
+)
+def test_closed_standard_output(cluster, arguments):
+    command = f"{shlex.join(MOORAGE)} {arguments} >&-"
+    ran = subprocess.run(
+        command, shell=True, stderr=subprocess.PIPE, text=True, check=False, cwd=cluster.parent
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == "moorage: standard output: Bad file descriptor\n"
 
 
 FULL = Path("/dev/full")

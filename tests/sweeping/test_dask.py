@@ -47,6 +47,18 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
         list(dask.as_completed(abs, [1], "tcp://127.0.0.1:9"))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_without_workers(monkeypatch):
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        pytest.raises(InputError, match=r"no worker within 0\.5 s"),
+    ):
+        list(dask.as_completed(abs, [1], cluster.scheduler_address))
+
+
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'moorage\[dask\]'"):

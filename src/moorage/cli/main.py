@@ -22,7 +22,8 @@ EXIT_BAD_INPUT = 2
 MOST_LINES = 40
 INTERRUPTED = 130  # as in shells: 128 and the number of the signal, SIGINT
 BROKEN_PIPE = 141  # the same for SIGPIPE
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# Standard output cannot be written: its disk is full, or it was closed (`>&-`).
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class BadInput(click.ClickException):
@@ -75,8 +76,12 @@ def moorage() -> None:
 
 def main() -> None:
     """Run a command; end quietly when interrupted, or when the output is closed."""
+    if sys.stdout is None:
+        # Take the descriptor, so that no other file gets it; writing to it fails.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
         code = moorage(standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -84,7 +89,7 @@ def main() -> None:
         code = INTERRUPTED
     except OSError as error:
         # File errors are handled where files are opened; this is standard output.
-        if error.errno not in FULL:
+        if error.errno not in UNWRITABLE:
             raise
         click.echo(f"moorage: standard output: {error.strerror}", err=True)
         _stop_writing()

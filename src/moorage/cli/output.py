@@ -29,11 +29,18 @@ HEAD = "bold"
 UNBOUND = "unbound immediate PersistentVolumeClaims"
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the entry point, instead of exiting with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class ConsolePage:
     """Prints texts and tables in order, with an empty line before each section."""
 
     def __init__(self) -> None:
-        self.console = Console(width=_width(), markup=False, highlight=False, emoji=False)
+        self.console = _Console(width=_width(), markup=False, highlight=False, emoji=False)
         self._is_fresh = True
 
     @property

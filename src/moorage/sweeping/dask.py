@@ -32,6 +32,12 @@ def as_completed(
         first_line = str(error).split("\n")[0] or type(error).__name__
         raise InputError(f"Dask scheduler {address}: {first_line}") from None
     with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            raise InputError(
+                f"Dask scheduler {address}: no worker within {CONNECT_SECONDS} s"
+            ) from None
         shared = client.scatter(function, broadcast=True, hash=False)
         futures = [client.submit(_call, shared, item, pure=False) for item in items]
         indexes = {future.key: index for index, future in enumerate(futures)}
