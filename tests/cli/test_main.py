@@ -1,8 +1,8 @@
 """`moorage` itself: what it loads, its errors, and its exit codes."""
 
 import os
-import shlex
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
