@@ -204,6 +204,28 @@ def test_priority_comes_from_the_priority_class(server, make_pod):
     refused(answer, 403, "Forbidden", "must not be provided in pod spec")
 
 
+def test_admin_access_to_devices_needs_a_label_of_the_namespace(server):
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+    path = "spec.devices.requests[0].exactly.adminAccess: Forbidden: admin access to devices"
+    refused(server.post(claims, claim), 422, "Invalid", path)
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    server.patch("/api/v1/namespaces/default", label, MERGE)
+    assert server.post(claims, claim).status == 201
+
+
+def test_spec_of_a_device_claim_cannot_change(server):
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    server.post(claims, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}})
+    change = {"spec": {"devices": {"requests": []}}}
+    answer = server.patch(f"{claims}/c", change, MERGE)
+    refused(answer, 422, "Invalid", "spec: Forbidden: field is immutable")
+    status = {"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "1"}]}}
+    assert server.patch(f"{claims}/c/status", status, MERGE).status == 200
+
+
 @pytest.mark.parametrize("part", ["log", "exec", "attach", "portforward"])
 def test_what_needs_a_container_is_refused_in_words(server, make_pod, part):
     server.post(PODS, make_pod())

@@ -6,15 +6,26 @@ import msgspec
 
 from moorage.api import admission, claims, defaults
 from moorage.api.admission import PriorityClasses
+from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
 from moorage.errors import ManifestError
 from moorage.serve import status_errors
+from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import PODS, PRIORITY_CLASSES, STORAGE_CLASSES
+from moorage.serve.objects import validation
+from moorage.serve.resources import (
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    Resource,
+)
 from moorage.serve.store import Store
+
+ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 
 def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
@@ -76,6 +87,24 @@ def set_default_storage_class(store: Store, obj: Object) -> None:
         )
         if found is not None:
             spec["storageClassName"] = found
+
+
+def admit_claim(store: Store, resource: Resource, typed: KubeObject) -> None:
+    """Reject admin access to devices outside of namespaces that are marked for it."""
+    assert isinstance(typed, ResourceClaim | ResourceClaimTemplate)
+    if isinstance(typed, ResourceClaimTemplate):
+        spec, path = typed.spec.spec, "spec.spec"
+    else:
+        spec, path = typed.spec, "spec"
+    namespace = store.find(NAMESPACES, "", typed.namespace) or {"metadata": {}}
+    if objects.labels(namespace).get(ADMIN_ACCESS) == "true":
+        return
+    for i, request in enumerate(spec.devices.requests or ()):
+        if request.exactly is not None and request.exactly.admin_access:
+            field = f"{path}.devices.requests[{i}].exactly.adminAccess"
+            rule = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on the "
+            rule += "containing namespace"
+            raise validation.may_not_change(resource, typed.name, field, rule)
 
 
 def _priority_classes(store: Store) -> Iterator[PriorityClass]:

@@ -18,6 +18,8 @@ from moorage.serve.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     SECRETS,
     SERVICES,
     Resource,
@@ -58,6 +60,8 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
         admission.admit_priority_class(store, typed)
     elif resource is PERSISTENT_VOLUME_CLAIMS:
         admission.set_default_storage_class(store, obj)
+    elif resource in (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES):
+        admission.admit_claim(store, resource, typed)
     elif resource is SERVICES:
         _allocate_cluster_ip(store, random, obj)
     elif resource is JOBS:
