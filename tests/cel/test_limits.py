@@ -1,6 +1,6 @@
 """Limits: length, depth, cost and time. Whatever the text, only the two errors are raised."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ DEVICE = DeviceInput(
     attributes={"a": "x" * 64, "b": 7, "c": True, "v": Version("1.2.3")},
     capacity={"m": "1Gi"},
 )
-SECONDS = 15  # The slowest takes three seconds on an idle core.
+SECONDS = 20  # of CPU time, for one that hangs; the slowest takes three
 
 
 def evaluate(expression):
@@ -94,9 +94,9 @@ NESTED = "".join(f"{TEN}.all(x{i}, " for i in range(7)) + "int('1'.find('[0-9]*'
     ],
 )
 def test_ends_in_time(expression, expected):
-    start = perf_counter()
+    start = process_time()
     assert evaluate(expression) is expected
-    assert perf_counter() - start < SECONDS
+    assert process_time() - start < SECONDS
 
 
 def test_text_that_is_no_unicode_is_a_compile_error():
@@ -343,7 +343,7 @@ def grow(inner):
     )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.recursive(ATOMS, grow, max_leaves=6).map("type({}) == int || true".format))
 def test_random_expressions_raise_nothing_else(text):
     evaluate(text)

@@ -46,6 +46,10 @@ _ORDERED = frozenset(
         "google.protobuf.Duration",
     )
 )
+# Values of other types may be compared with null.
+_NOT_NULLABLE = frozenset(
+    ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type")
+)
 _NUMERIC = frozenset(("int", "uint", "double"))
 
 
@@ -186,6 +190,9 @@ class Checker:
         types = [self.check(arg) for arg in args]
         if name in ("<", "<=", ">", ">="):
             return self._ordering(node, types)
+        if name in ("==", "!=") and NULL in types:
+            other = types[types[0] == NULL]
+            types = [other, other] if other.name not in _NOT_NULLABLE else types
         known = OVERLOADS.get(node.function)
         if known is None:
             raise _undeclared(node, node.function)

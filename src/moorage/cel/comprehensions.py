@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
+from moorage.cel.types import type_name
 from moorage.cel.values import (
     NONE,
     CelRuntimeError,
+    Code,
+    Frame,
     OptionalValue,
     make_map,
     no_such_overload,
     require_order,
 )
 
-Frame = list[Any]
-Code = Callable[[Frame], Any]
 # Operand, slots of the variables, filter, body.
 Loop = Callable[[Code, list[int], Code | None, Code], Code]
 
@@ -23,7 +24,7 @@ def _each(frame: Frame, value: Any, slots: list[int]) -> Iterable[Any]:
     """Set the variables to each element in turn; yields the element or key."""
     if len(slots) == 1:
         if not isinstance(value, list | dict):
-            raise CelRuntimeError(f"got '{type(value).__name__}', expected iterable type")
+            raise CelRuntimeError(f"got '{type_name(value)}', expected iterable type")
         (slot,) = slots
         for item in value:
             frame[slot] = item
@@ -35,7 +36,7 @@ def _each(frame: Frame, value: Any, slots: list[int]) -> Iterable[Any]:
     elif isinstance(value, dict):
         pairs = value.items()
     else:
-        raise CelRuntimeError(f"got '{type(value).__name__}', expected iterable type")
+        raise CelRuntimeError(f"got '{type_name(value)}', expected iterable type")
     for frame[first], frame[second] in pairs:
         yield frame[first]
 

@@ -34,7 +34,7 @@ class Token:
 
 def syntax_error(position: int, what: str) -> CelCompileError:
     """A compile error with the column that it is at."""
-    return CelCompileError(f"compilation failed: ERROR: <input>:{position + 1}: {what}")
+    return CelCompileError(f"compilation failed: ERROR: <input>:1:{position + 1}: {what}")
 
 
 def tokens(text: str) -> list[Token]:

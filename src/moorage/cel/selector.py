@@ -1,6 +1,6 @@
 """Device selectors: an expression over `device` that is true for the devices it selects."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -9,8 +9,7 @@ from typing import Any
 from moorage.cel import syntax
 from moorage.cel.checker import Checker
 from moorage.cel.compiler import Compiler
-from moorage.cel.library import operators
-from moorage.cel.types import ANY, BOOL
+from moorage.cel.types import ANY, BOOL, type_name
 from moorage.cel.values import (
     COST_LIMIT,
     CelCompileError,
@@ -115,9 +114,14 @@ class Selector:
             raise CelRuntimeError("expression is nested too deeply") from None
         if result is True or result is False:
             return result
+        kind = type_name(result)
         raise CelRuntimeError(
-            f"CEL result of type {operators.type_name(result)} could not be converted to bool"
+            f"CEL result of type {kind} could not be converted to bool:"
+            f" unsupported native conversion from {kind} to 'bool'"
         )
+
+    def __reduce__(self) -> tuple[Callable[[str], "Selector"], tuple[str]]:
+        return compile_selector, (self.expression,)  # Closures do not pickle.
 
 
 def compile_selector(expression: str) -> Selector:
@@ -128,12 +132,18 @@ def compile_selector(expression: str) -> Selector:
         raise CelCompileError("expression is not valid Unicode") from None
     if length > MAX_LENGTH:
         raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
-    return _compiled(expression)
+    selector = _compiled(expression)
+    if isinstance(selector, str):
+        raise CelCompileError(selector)
+    return selector
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Selector:
+def _compiled(expression: str) -> Selector | str:
+    """The selector, or the text of its error, so that a bad expression is compiled once, too."""
     try:
         return Selector(expression)
+    except CelCompileError as error:
+        return str(error)
     except RecursionError:
-        raise CelCompileError("expression is nested too deeply") from None
+        return "expression is nested too deeply"

@@ -72,9 +72,6 @@ CLASSES: dict[str, type] = {
     "kubernetes.Quantity": QuantityValue,
     "kubernetes.Semver": Semver,
 }
-_NOT_NULLABLE = frozenset(
-    ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type")
-)
 
 Cost = Callable[..., int]
 
@@ -159,6 +156,12 @@ def is_wildcard(type_: Type) -> bool:
     return type_ in (DYN, ANY) or type_.name[0] == "%"
 
 
+def type_name(value: Any) -> str:
+    """CEL's name of a value's type."""
+    kind = dict if isinstance(value, dict) else type(value)
+    return next((name for name, cls in CLASSES.items() if cls is kind), kind.__name__)
+
+
 class Bindings:
     """The types that type variables stand for while an expression is checked."""
 
@@ -218,18 +221,22 @@ class Bindings:
                     return True
                 if not self.assign(bound, other):
                     return False
-                if other in (DYN, ANY):  # Keep the more general of the two.
-                    self.bound[variable.name] = other
+                self.bound[variable.name] = self._join(bound, other)
                 return True
         if is_wildcard(target) or is_wildcard(source):
             return True
-        if source == NULL:
-            return target.name not in _NOT_NULLABLE
         return (
             target.name == source.name
             and len(target.params) == len(source.params)
             and all(map(self.assign, target.params, source.params))
         )
+
+    def _join(self, a: Type, b: Type) -> Type:
+        """The more general of two assignable types, such as `list(dyn)` and not `list(int)`."""
+        a, b = self.substitute(a), self.substitute(b)
+        if is_wildcard(a) or is_wildcard(b):
+            return a if a in (DYN, ANY) else b
+        return Type(a.name, tuple(map(self._join, a.params, b.params)))
 
     def _follow(self, type_: Type) -> Type:
         # A variable that stands for another variable; one that stands for a type is returned as it

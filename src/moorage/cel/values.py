@@ -18,6 +18,10 @@ INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 SECOND = 10**9  # nanoseconds
 COST_LIMIT = 1_000_000
 
+# What a closure runs on: the remaining budget, the device, and a slot per variable.
+Frame = list[Any]
+Code = Callable[[Frame], Any]
+
 
 class CelCompileError(InputError):
     """An expression that is malformed, ill-typed or too large."""

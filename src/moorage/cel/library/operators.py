@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from moorage.cel.types import CLASSES, define, overload, tenths, traversal
+from moorage.cel.types import define, overload, tenths, traversal, type_name
 from moorage.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -93,12 +93,6 @@ for _kind in ("string", "bytes", "list<A>", "map<A, B>"):
     define(f"size({_kind}) -> int", f"{_kind}.size() -> int", run=len)
 define("dyn(A) -> dyn", run=lambda value: value)
 define("type(A) -> type<A>", run=lambda value: TypeValue(type_name(value)))
-
-
-def type_name(value: Any) -> str:
-    """CEL's name of a value's type."""
-    kind = dict if isinstance(value, dict) else type(value)
-    return next((name for name, cls in CLASSES.items() if cls is kind), kind.__name__)
 
 
 def _unconvertible(text: str, kind: str) -> CelRuntimeError:
