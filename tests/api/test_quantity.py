@@ -131,3 +131,29 @@ def test_division_truncates_toward_zero(a, b):
     remainder = a - quotient * b
     assert abs(remainder) < abs(b)
     assert remainder == 0 or (remainder < 0) == (a < 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("4096Mi", "4Gi"),
+        ("1536Mi", "1536Mi"),
+        ("0.5", "500m"),
+        ("0.5Ki", "512"),
+        ("1000", "1k"),
+        (1000000, "1M"),
+        ("1500m", "1500m"),
+        ("5e3", "5e3"),
+        ("1e6", "1e6"),
+        ("0Gi", "0"),
+        ("12", "12"),
+        ("6442450944", "6442450944"),
+    ],
+)
+def test_canonical_form(given, written):
+    assert quantity.canonical(given) == written
+
+
+def test_binary_form():
+    amounts = (6 << 30, 10, 3 << 19, 0)
+    assert list(map(quantity.binary_form, amounts)) == ["6Gi", "10", "1536Ki", "0"]

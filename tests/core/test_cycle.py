@@ -215,17 +215,18 @@ def test_post_filter_runs_after_pre_filter_rejects_all_nodes(machine):
         pytest.param(only_nodes([]), id="an empty node set"),
     ],
 )
-def test_post_filter_is_not_called_if_preemption_cannot_help(machine, refusal):
-    plugins = (
-        make("A", pre_filter=refusal, filter=SUCCESS),
-        make("B", post_filter=PluginFailure("called")),
-    )
-    decision = decide(machine(*plugins), nominated(POD, "n1"))
-    assert "called" not in decision.message
-    assert decision.post_filter is None
-    assert decision.nominated is None
-    # A nomination that the pod's status does not show would reserve the node for ever.
-    assert decide(machine(*plugins)).nominated == ""
+def test_post_filter_runs_after_a_final_rejection_too(machine, refusal):
+    """DynamicResources ends the post_filter plugins then; without it, they look in vain."""
+    seen = []
+
+    def note(state, pod, failure):
+        seen.append(failure.pre.rejected.code)
+        return unresolvable()
+
+    plugins = (make("A", pre_filter=refusal, filter=SUCCESS), make("B", post_filter=note))
+    decision = decide(machine(*plugins))
+    assert seen == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
+    assert decision.message == decision.diagnosis.message
 
 
 def test_post_filter_receives_the_status_of_each_rejected_node(machine):

@@ -248,7 +248,7 @@ def test_unreserve_runs_all_plugins_in_reverse_order_despite_errors(bench):
         make("D", reserve=SUCCESS, unreserve=lambda *_: undone.append("D")),
     ]
     workbench = bench(plugins)
-    errors = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
+    errors, _ = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
     assert undone == ["D", "A"]
     assert errors == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
 

@@ -69,6 +69,33 @@ def from_nano(count: int) -> Quantity:
     return f"{count // MICRO}m" if count % MICRO == 0 else f"{count}n"
 
 
+def canonical(quantity: Quantity) -> str:
+    """A quantity as an API server writes it: "4096Mi" becomes "4Gi", "0.5" becomes "500m"."""
+    match = _GRAMMAR.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
+    count = nano(quantity)
+    _, _, _, binary, exponent, _ = match.groups() if match is not None else (None,) * 6
+    if binary and abs(count) >= 1024 * NANO:
+        return binary_form(value_of_nano(count))
+    power = -9
+    while count and count % 1000 == 0 and power < 18:
+        count, power = count // 1000, power + 3
+    if not count:
+        return "0"
+    if exponent is not None:
+        return f"{count}e{power}" if power else str(count)
+    suffix = next((name for name, each in _DECIMAL.items() if each == power), "")
+    return f"{count}{suffix}"
+
+
+def binary_form(amount: int) -> str:
+    """Whole units with the largest suffix of powers of two: 6442450944 is "6Gi"."""
+    power = 0
+    while amount and amount % 1024 == 0 and power < 60:
+        amount, power = amount // 1024, power + 10
+    suffix = next((name for name, each in _BINARY.items() if each == power), "")
+    return f"{amount}{suffix}"
+
+
 def truncated_div(a: int, b: int) -> int:
     """Go's integer division: rounds toward zero, where Python's `//` rounds down."""
     quotient = abs(a) // abs(b)

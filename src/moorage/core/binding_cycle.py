@@ -16,7 +16,7 @@ from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.transitions import TransitionTable
 from moorage.framework import points
-from moorage.framework.effects import Awaiting, Request
+from moorage.framework.effects import Awaiting, EmitEvent, Request
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, summarize
@@ -102,11 +102,12 @@ class BindingCycle(Struct, gc=False):
 
     def step(self) -> tuple[Request, ...]:
         """Go on as far as possible; the returned requests have to be carried out first."""
+        events: tuple[Request, ...] = ()  # They have no outcome to wait for.
         while not self.outstanding and self.awaiting is None:
             if self.stage == BIND:
                 requests = self._bind()
             elif self.stage != PRE_BIND:
-                return ()
+                break
             elif self.unfinished or self.busy:
                 method = "pre_bind_next" if self.unfinished else "pre_bind"
                 if not self.unfinished:
@@ -116,10 +117,11 @@ class BindingCycle(Struct, gc=False):
             else:
                 self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
                 continue
-            self.outstanding = len(requests)
-            if requests:
-                return requests
-        return ()
+            self.outstanding = sum(not isinstance(each, EmitEvent) for each in requests)
+            if self.outstanding:
+                return events + requests
+            events += requests
+        return events
 
     def completed(self, outcome: Outcome) -> None:
         """Take the outcome of one of the outstanding requests."""
@@ -127,6 +129,8 @@ class BindingCycle(Struct, gc=False):
         if self.stage == FAILED:
             return
         if isinstance(outcome, Done):
+            if outcome.claim is not None:
+                self.state.written.append(outcome.claim)
             if self.stage == BIND:
                 self.stage = BINDING_TRANSITIONS[BIND, FINISH]
         elif isinstance(self.plugin, ExtenderBinder):

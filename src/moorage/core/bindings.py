@@ -26,9 +26,10 @@ from moorage.core.journal import Bound, Erred, Forgotten, Permitted, Waiting
 from moorage.core.observations import Listed, Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
+from moorage.core.undoing import Undoing
 from moorage.framework import events
 from moorage.framework.cluster import WaitingPod
-from moorage.framework.effects import Awaiting, PatchPodStatus, PodRef
+from moorage.framework.effects import Awaiting, EmitEvent, PatchPodStatus, PodRef
 from moorage.framework.status import SKIP, SUCCESS, error
 
 NO_WAITS: dict[str, float] = {}
@@ -87,9 +88,10 @@ class ObjectWaits:
 class Bindings:
     """See the module; cycles are known by the pods' UIDs."""
 
-    def __init__(self, state: SchedulerState, failures: Failures) -> None:
+    def __init__(self, state: SchedulerState, failures: Failures, undoing: Undoing) -> None:
         self._state = state
         self._failures = failures
+        self._undoing = undoing
         self._cache = state.cache
         self._queue = state.queue
         self._outbox = state.outbox
@@ -163,7 +165,10 @@ class Bindings:
         binding.state.now = now
         uid = binding.entry.uid
         for request in binding.step():
-            self._outbox.add(request, Purpose.BINDING, uid)
+            if isinstance(request, EmitEvent):
+                self._outbox.add(request)
+            else:
+                self._outbox.add(request, Purpose.BINDING, uid)
         if binding.stage == DONE:
             self._bound(binding, now)
         elif binding.stage == FAILED and not binding.outstanding:
@@ -193,14 +198,17 @@ class Bindings:
         """Unreserve and forget the pod, and return it to the queue."""
         pod, status = binding.pod, binding.status
         del self._cycles[pod.uid]
-        for message in binding.profile.run_unreserve(binding.state, pod, binding.node):
+        messages, requests = binding.profile.run_unreserve(binding.state, pod, binding.node)
+        for message in messages:
             self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
+        self._undoing.begin(requests)
         forgotten = self._forget(pod.uid, status.message, now)
         # Within the scheduling cycle no other pod has seen the node's capacity reduced.
         requeues = forgotten and binding.failed_in != RESERVE
         if requeues and not status.is_rejected:
             self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
         self._failures.put_back(binding.entry, *binding.failure, now)
+        self._undoing.requeue(now)
         if requeues and status.is_rejected:
             self._queue.move_all(
                 events.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid

@@ -284,14 +284,6 @@ class SchedulingCycle:
         decision.diagnosis.blame(status)
         if not status.plugin or status.code is Code.UNSCHEDULABLE:
             decision.diagnosis.unschedulable_plugins.update(decision.pre.narrowed_by)
-        resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        if decision.profile.has_post_filters and not resolvable:
-            # As in kube-scheduler, where DynamicResources did not see such a pod and ends the
-            # post_filter plugins. A nomination in the pod's status stays; one whose write was lost
-            # would reserve the node for as long as this lasts.
-            decision.nominated = None if decision.pod.status.nominated_node_name else ""
-            decision.status = unschedulable(decision.message)
-            return
         self._post_filter(decision, status)
 
     def _reject(self, decision: Decision, views: TemplateViews) -> None:

@@ -52,6 +52,7 @@ class Purpose(Enum):
     BINDING = "a binding cycle continues"
     LOOK_UP = "the lookup of a pod ends"
     PREEMPTION = "a preemption continues"
+    UNDO = "what a failed binding wrote is undone"
     INFORM = "no part waits for it"
 
 

@@ -16,7 +16,6 @@ Observations may be late, repeated or stale: an older version than the known one
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -213,19 +212,15 @@ class EventHandlers:
             return
         self._cluster.put(new)
         action = Action.ADD if old is None else Action.UPDATE
-        self._queue.move_all(ClusterEvent(resource_of(new), action), old, new, now)
+        self._queue.move_all(ClusterEvent(events.resource_of(new), action), old, new, now)
 
     def _object_gone(self, obj: KubeObject, now: float) -> None:
         old = self._cluster.get(type(obj), obj.key)
         if old is not None:
             self._cluster.drop(old)
-            self._queue.move_all(ClusterEvent(resource_of(old), Action.DELETE), old, None, now)
-
-
-def resource_of(obj: KubeObject) -> str:
-    """The name of an object's kind in a ClusterEvent."""
-    kind = KINDS[type(obj).__name__]
-    return f"{kind.group}/{kind.name}" if kind.group else kind.name
+            self._queue.move_all(
+                ClusterEvent(events.resource_of(old), Action.DELETE), old, None, now
+            )
 
 
 def version(obj: KubeObject) -> int:

@@ -28,6 +28,7 @@ from moorage.core.observations import Observation
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
+from moorage.core.undoing import Undoing
 from moorage.framework.invoke import measured
 from moorage.framework.registry import Registry
 
@@ -75,7 +76,8 @@ class Scheduler:
         )
         # Each part calls the public methods of the earlier ones, and shares the state.
         self._failures = Failures(state)
-        self.bindings = Bindings(state, self._failures)
+        self.undoing = Undoing(state)
+        self.bindings = Bindings(state, self._failures, self.undoing)
         self.preemptions = Preemptions(state, self.bindings)
         self._handlers = EventHandlers(state, self.bindings, self.preemptions)
         self._confirmations = Confirmations(state, self.bindings, self._handlers, confirm_seconds)
@@ -115,6 +117,8 @@ class Scheduler:
                 self._confirmations.completed(name, outcome, now)
             elif purpose is Purpose.PREEMPTION:
                 self.preemptions.completed(name, outcome, now)
+            elif purpose is Purpose.UNDO:
+                self.undoing.completed(name, outcome, now)
         return self._caused(now)
 
     @measured("advance")
@@ -124,6 +128,7 @@ class Scheduler:
         self.queue.advance(now)
         self._confirmations.advance(now)
         self.bindings.advance(now)
+        self.undoing.advance(now)
         return self._caused(now)
 
     @property
@@ -138,6 +143,7 @@ class Scheduler:
             self.queue.deadline(self._now),
             self._confirmations.deadline,
             self.bindings.deadline(self._now),
+            self.undoing.deadline,
         )
         return min((moment for moment in moments if moment is not None), default=None)
 

@@ -9,11 +9,13 @@ that is the version from which it was made.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
 from moorage.api.config import durations
+from moorage.api.devices import DeviceClass
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -32,12 +34,21 @@ class AssumeError(MoorageError):
     """An object that is not there, or not in the version from which its future was made."""
 
 
+class AssumedUntil(Enum):
+    """What ends the assumption of an object's future."""
+
+    CHANGED = "the object has another version than the one from which the future was made"
+    RELEASED = "it is released, whatever versions of the object come: it takes several writes"
+    OBSERVED = "the version that was written is observed, or a later one"
+
+
 @dataclass(slots=True)
 class Assumption:
     """An object's future, and the pod for which it is assumed; empty once it was carried out."""
 
     obj: KubeObject
     holder: str
+    until: AssumedUntil = AssumedUntil.CHANGED
 
 
 @dataclass(slots=True)
@@ -110,6 +121,8 @@ class Cluster:
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _derived: dict[Any, Any] = field(default_factory=dict)
     _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
+    # Objects that were held and no longer are: as they were assumed, and as they are.
+    _released: list[tuple[KubeObject, KubeObject | None]] = field(default_factory=list)
     # By namespace, for the kinds that were read in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
@@ -175,6 +188,50 @@ class Cluster:
         self._assumed[kind, obj.key] = Assumption(obj, holder)
         self._changed(kind, obj.key)
 
+    def hold(self, obj: KubeObject, holder: str) -> None:
+        """Show an object as it will be until `written` or `release`, on behalf of a pod (its UID).
+
+        Unlike an assumed object, it may not exist yet, and other versions of it may be observed.
+        """
+        self._assumed[type(obj), obj.key] = Assumption(obj, holder, AssumedUntil.RELEASED)
+        self._changed(type(obj), obj.key)
+
+    def is_held(self, kind: type[KubeObject], key: str) -> bool:
+        """Whether an object is held."""
+        found = self._assumed.get((kind, key))
+        return found is not None and found.until is AssumedUntil.RELEASED
+
+    def keep_held(self, kind: type[KubeObject], key: str) -> None:
+        """The pod for which an object is held failed; what it wrote is being undone."""
+        if self.is_held(kind, key):
+            self._assumed[kind, key].holder = ""
+
+    def written(self, obj: KubeObject) -> None:
+        """A held object was written: show this version until it, or a later one, is observed."""
+        kind, key = type(obj), obj.key
+        if not self.is_held(kind, key):
+            return  # It was deleted meanwhile.
+        known = self.get(kind, key)
+        if known is not None and _number(known) >= _number(obj):
+            self.release(kind, key)
+            return
+        held = self._assumed[kind, key]
+        self._assumed[kind, key] = Assumption(obj, "", AssumedUntil.OBSERVED)
+        self._changed(kind, key)
+        self._released.append((held.obj, obj))
+
+    def release(self, kind: type[KubeObject], key: str) -> None:
+        """Show a held object as it is."""
+        if self.is_held(kind, key):
+            held = self._assumed.pop((kind, key))
+            self._changed(kind, key)
+            self._released.append((held.obj, self.get(kind, key)))
+
+    def take_released(self) -> list[tuple[KubeObject, KubeObject | None]]:
+        """The objects that are no longer held since the last call."""
+        released, self._released = self._released, []
+        return released
+
     def restore(self, obj: KubeObject) -> None:
         """Show an object as it is; what is assumed from another version stays."""
         if self._assumption(obj) is not None:
@@ -204,13 +261,14 @@ class Cluster:
         kind = type(obj)
         objects = self._objects.setdefault(kind, {})
         ended = None
-        # Without versions an update looks the same as a repetition.
-        if self._assumption(obj) is None or not _version(obj):
+        if self._ends_assumption(obj):
             ended = self._assumed.pop((kind, obj.key), None)
         if ended is not None or not _is_same(objects.get(obj.key), obj):
             self._changed(kind, obj.key)
         else:
             self.version += 1
+        if isinstance(obj, DeviceClass):
+            self._serve_resources(objects.get(obj.key), obj)
         objects[obj.key] = obj
         if kind in self._by_namespace:
             self._by_namespace[kind].setdefault(obj.namespace, {})[obj.key] = obj
@@ -220,8 +278,39 @@ class Cluster:
         kind = type(obj)
         self._assumed.pop((kind, obj.key), None)
         self._changed(kind, obj.key)
-        self._objects.get(kind, {}).pop(obj.key, None)
+        old = self._objects.get(kind, {}).pop(obj.key, None)
+        if isinstance(old, DeviceClass):
+            self._serve_resources(old, None)
         self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
+
+    def _ends_assumption(self, obj: KubeObject) -> bool:
+        """Whether an observed version ends what is assumed of an object."""
+        assumed = self._assumed.get((type(obj), obj.key))
+        if assumed is None:
+            return False
+        known = self.get(type(obj), obj.key)
+        if known is not None and known.uid != obj.uid:
+            return True
+        match assumed.until:
+            case AssumedUntil.CHANGED:
+                # Without versions an update looks the same as a repetition.
+                return _version(assumed.obj) != _version(obj) or not _version(obj)
+            case AssumedUntil.OBSERVED:
+                return _number(obj) >= _number(assumed.obj)
+        return False
+
+    def _serve_resources(self, old: KubeObject | None, new: DeviceClass | None) -> None:
+        """Device classes decide which extended resources devices serve; that concerns all rows."""
+        resources, known = (
+            self.table.device_resources,
+            old if isinstance(old, DeviceClass) else None,
+        )
+        if new is not None:
+            changed = resources.put(known, new)
+        else:
+            changed = known is not None and resources.drop(known)
+        if changed:
+            self.table.restart_readers()
 
     def _changed(self, kind: type[KubeObject], key: str) -> None:
         self.version += 1
@@ -232,6 +321,12 @@ class Cluster:
 
 def _version(obj: KubeObject) -> str:
     return obj.metadata.resource_version
+
+
+def _number(obj: KubeObject) -> int:
+    """The version as a number; 0 if it is none."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0
 
 
 def _is_same(old: KubeObject | None, new: KubeObject) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from moorage.api import requests
+from moorage.api.kinds import KINDS
+from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.template import RESIZE_PENDING, resize_fields
@@ -170,6 +172,12 @@ UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, Action.ALL, "UnschedulableTimeout
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+def resource_of(obj: KubeObject) -> str:
+    """The name of an object's kind in a ClusterEvent."""
+    kind = KINDS[type(obj).__name__]
+    return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
 def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:

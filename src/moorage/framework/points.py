@@ -39,7 +39,7 @@ from moorage.framework.status import REJECTED, Code
 if TYPE_CHECKING:
     from moorage.api.meta import NodeName
     from moorage.api.pod import Pod
-    from moorage.framework.cluster import Rejection
+    from moorage.framework.cluster import Cluster, Rejection
     from moorage.framework.effects import Awaiting, Request
     from moorage.framework.events import Events
     from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
@@ -141,6 +141,14 @@ class Plugin(Protocol):
 
 class Contract(Protocol):
     """All methods that a plugin may have."""
+
+    @method()
+    def attach(self, cluster: Cluster) -> None:
+        """Called once, when the profile is made, with the cluster that it decides about.
+
+        For a plugin whose pre_enqueue or hint functions read objects; all other methods get the
+        cluster with the state of a cycle.
+        """
 
     @method("PreEnqueue", codes=SUCCESS_OR_REJECTED)
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -251,8 +259,11 @@ class Contract(Protocol):
         """The pod is about to be bound to the node: reserve what it needs, or reject it."""
 
     @method("Unreserve")
-    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None:
-        """Undo reserve, as the pod is not bound; must not fail."""
+    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> tuple[Request, ...] | None:
+        """Undo reserve, as the pod is not bound; must not fail.
+
+        Requests that it returns undo what pre_bind wrote; they are repeated until they succeed.
+        """
 
     @method("Permit", codes=(*SUCCESS_OR_REJECTED, Code.WAIT))
     def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
@@ -302,6 +313,12 @@ class Contract(Protocol):
         A reason is counted across nodes, so it has no names and numbers. `moorage explain` shows
         this sentence below the reasons. It is not part of a decision.
         """
+
+    @method()
+    def explain_reservation(
+        self, state: CycleState, pod: Pod, node: NodeInfo
+    ) -> list[dict[str, Any]]:
+        """What reserve would take on this node, as plain data, for explanations."""
 
     @method()
     def reads(self, pod: Pod) -> Hashable:

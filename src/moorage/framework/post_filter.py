@@ -107,17 +107,23 @@ class PostFiltered:
 
 
 def run(plugins: list[Callable[[], PostFiltered]]) -> PostFiltered:
-    """Call each in turn until one has done something, or reports that nothing can be done."""
+    """Call each in turn until one has done something, or reports that nothing can be done.
+
+    All requests are carried out, also those of a plugin that did not help.
+    """
     reasons: list[str] = []
+    requests: tuple[Request, ...] = ()
     first = ""
     nominated: str | None = KEEP
     for call in plugins:
         result = call()
         status = result.status
+        requests = result.requests = requests + result.requests
         if status.code not in (Code.UNSCHEDULABLE, Code.PENDING):
             return result
-        first = first or status.plugin
-        reasons += status.reasons
+        if status.reasons:
+            first = first or status.plugin
+            reasons += status.reasons
         if result.nominated is not KEEP:
             nominated = result.nominated
-    return PostFiltered(unschedulable(*reasons).by(first), nominated)
+    return PostFiltered(unschedulable(*reasons).by(first), nominated, requests)

@@ -73,6 +73,9 @@ class Profile:
         prepares = [self.method(plugin, "prepare") for plugin in self.plugins()]
         self._preparing = [method for method in prepares if method is not None]
         self._prepared = f"prepared for {name}"
+        for plugin in self.plugins():
+            if (attach := self.method(plugin, "attach")) is not None:
+                attach(cluster)
         self.hints = HintMap(self._events())
         self._what_if_plans: dict[frozenset[str], WhatIfPlan] = {}
         self.views = ViewCache(self)
@@ -202,9 +205,13 @@ class Profile:
         return SUCCESS
 
     @measured("Unreserve")
-    def run_unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-        """Undo with every plugin, in reverse order; returns the failures."""
-        return _run_all(self._chain["unreserve"], state, pod, node)
+    def run_unreserve(
+        self, state: CycleState, pod: Pod, node: NodeName
+    ) -> tuple[list[str], tuple[Request, ...]]:
+        """Undo with every plugin, in reverse order; returns the failures and the requests."""
+        requests: list[Request] = []
+        failures = _run_all(self._chain["unreserve"], state, pod, node, requests)
+        return failures, tuple(requests)
 
     @measured("Permit")
     def run_permit(
@@ -272,13 +279,24 @@ class Profile:
         return _run_all(methods, state, pod, node) if methods else []
 
 
-def _run_all(methods: list[PluginMethod], state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-    """Call a method of every plugin, also after one failed; returns the failures."""
+def _run_all(
+    methods: list[PluginMethod],
+    state: CycleState,
+    pod: Pod,
+    node: NodeName,
+    requests: list[Request] | None = None,
+) -> list[str]:
+    """Call a method of every plugin, also after one failed; returns the failures.
+
+    What the methods return is added to the requests.
+    """
     failures: list[str] = []
     for method in methods:
         if method.name not in state.idle:
             try:
-                method(state, pod, node)
+                requested = method(state, pod, node)
+                if requests is not None and isinstance(requested, tuple):
+                    requests += requested
             except PluginError as failure:
                 failures.append(str(failure))
     return failures

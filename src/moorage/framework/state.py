@@ -13,6 +13,7 @@ from moorage.framework.invoke import guard
 from moorage.nodes.table import NodeTable
 
 if TYPE_CHECKING:
+    from moorage.api.meta import KubeObject
     from moorage.api.pod import Pod
     from moorage.framework.template import PodTemplate
 
@@ -36,7 +37,10 @@ class StateKey(Generic[T]):
 class CycleState:
     """Scratch data of one pod's way through its cycles."""
 
-    __slots__ = ("_below", "_own", "cluster", "idle", "now", "table", "template", "to_activate")
+    __slots__ = (
+        *("_below", "_own", "cluster", "idle", "now", "table", "template", "to_activate"),
+        "written",
+    )
 
     def __init__(
         self,
@@ -53,6 +57,8 @@ class CycleState:
         self.idle: frozenset[str] = NO_PLUGINS if below is None else below.idle
         # Pods that a plugin wants back in the queue once this pod is through.
         self.to_activate: dict[str, Pod] = {}
+        # Objects that requests of pre_bind plugins wrote, as the API server returned them.
+        self.written: list[KubeObject] = []
         self._own: dict[str, Any] = {}
         self._below = below
 

@@ -22,6 +22,7 @@ from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
 from moorage.nodes.changes import Cursor, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
+from moorage.nodes.device_resources import DeviceResources
 from moorage.nodes.images import Images
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
@@ -64,6 +65,11 @@ class Rows:
         """Rows that have a node."""
         active: Mask = self._table.active_rows[self._index]
         return active
+
+    @property
+    def served_by_devices(self) -> DeviceResources:
+        """Extended resources that devices serve where a kubelet offers none."""
+        return self._table.device_resources
 
     @property
     def pod_count(self) -> Ints:
@@ -210,12 +216,19 @@ class NodeTable(Rows):
         self.images = Images()
         self.zone_order = ZoneOrder()
         self.node_changes = RowLog()
+        # Extended resources that devices serve where a kubelet offers none.
+        self.device_resources = DeviceResources()
         self.placements = Placements(self)
 
     # Reading
 
     def __len__(self) -> int:
         return self.capacity
+
+    def restart_readers(self) -> None:
+        """Everything may have changed for those who read rows."""
+        self.changes.forget()
+        self.node_changes.forget()
 
     def allocatable_floats(self, resources: tuple[str, ...]) -> Allocatable:
         """Allocatable amounts of several resources; kept until a node changes."""
@@ -428,8 +441,7 @@ class NodeTable(Rows):
         self._allocatable.clear()
         self.capacity = capacity
         # Arrays that readers keep per row have the wrong length now.
-        self.changes.forget()
-        self.node_changes.forget()
+        self.restart_readers()
 
 
 def differs(old: Node, new: Node) -> bool:

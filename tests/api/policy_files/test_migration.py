@@ -15,7 +15,7 @@ from moorage.framework.registry import Registry
 
 HEADER = {"kind": "Policy", "apiVersion": "v1"}
 MANDATORY = ["NodeUnschedulable", "TaintToleration"]
-NEWER = ["NodeDeclaredFeatures"]  # Came after the format.
+NEWER = ["DynamicResources", "NodeDeclaredFeatures"]  # Came after the format.
 
 
 @pytest.fixture
@@ -182,6 +182,7 @@ def test_scoring_strategies(migrate, priority, strategy):
 def test_nothing_said_is_the_default_set(migrate):
     made = migrate()
     assert effective(made, "score") == {
+        "DynamicResources": 1,
         "ImageLocality": 1,
         "InterPodAffinity": 1,
         "NodeAffinity": 1,

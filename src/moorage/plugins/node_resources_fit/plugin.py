@@ -1,8 +1,8 @@
 """NodeResourcesFit: does the node have the requested resources, and how full would it be?
 
 The filter uses the requests as stated, the score uses requests with a default for containers that
-state none. So the two read different amounts of one pod, and `reads` returns both. Devices behind
-an extended resource are not considered.
+state none. So the two read different amounts of one pod, and `reads` returns both. Where devices
+serve an extended resource, DynamicResources looks for them and the filter ignores it.
 """
 
 from collections.abc import Iterable, Mapping
