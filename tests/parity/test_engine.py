@@ -12,15 +12,16 @@ from msgspec.structs import replace
 
 from moorage import explain
 from moorage.api import config, defaults, manifests
+from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Effect, Failed
-from moorage.core.journal import Decided, Preempting, Queued, Refused
+from moorage.core.effects import Done, Effect, Failed, Outcome
+from moorage.core.journal import Decided, Erred, Preempting, Queued, Refused
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod
+from moorage.framework.effects import BindPod, DeleteResourceClaim, ReleaseResourceClaim
 from moorage.framework.registry import Registry
 
-from .cases import cases, scores
+from .cases import cases, errors, scores, without_cel
 
 ATTEMPTS = 3
 REGISTRY = Registry()  # Looking for entry points takes longer than a case.
@@ -35,6 +36,7 @@ class Engine:
         self.pod = next(o for o in self.objects if isinstance(o, Pod) and o.key == key)
         self.scheduler = Scheduler(config.load(case.get("config")), registry=REGISTRY)
         self.others = [obj for obj in self.objects if obj is not self.pod]
+        self.claims = [obj for obj in self.others if isinstance(obj, ResourceClaim)]
         self.nominated = [o for o in self.others if isinstance(o, Pod) and not o.node_name]
         # Without nodes these fail, so they are in backoff while the pod of the case is tried.
         for pod in self.nominated:
@@ -54,6 +56,8 @@ class Engine:
     def attempt(self, number: int) -> tuple[Pod, list[Effect]]:
         """Decide where a new pod of the template goes."""
         pod = replace(self.pod, metadata=replace(self.pod.metadata, uid=f"attempt-{number}"))
+        for claim in self.claims:
+            self.scheduler.observe(Updated(made_for(claim, self.pod.uid, pod.uid)), 0.0)
         self.scheduler.observe(Added(pod), 0.0)
         return pod, self.scheduler.schedule_one(0.0)
 
@@ -63,7 +67,7 @@ class Engine:
             effects = [
                 caused
                 for effect in effects
-                for caused in self.scheduler.complete(effect.ticket, Failed("undone"), 0.0)
+                for caused in self.scheduler.complete(effect.ticket, undone(effect), 0.0)
             ]
         self.scheduler.observe(Deleted(pod), 0.0)
         self.nominate()
@@ -77,6 +81,29 @@ class Engine:
         return self.scheduler.journal.last(fact, pod.uid)
 
 
+def made_for(claim: ResourceClaim, before: str, uid: str) -> ResourceClaim:
+    """A claim of the pending pod as it would be if the pod had another UID."""
+    owners = tuple(
+        replace(owner, uid=uid) if owner.uid == before else owner
+        for owner in claim.metadata.owner_references
+    )
+    users = tuple(
+        replace(user, uid=uid) if user.uid == before else user for user in claim.status.reserved_for
+    )
+    return replace(
+        claim,
+        metadata=replace(claim.metadata, owner_references=owners),
+        status=replace(claim.status, reserved_for=users),
+    )
+
+
+def undone(effect: Effect) -> Outcome:
+    """Everything fails, except what releases claims again."""
+    if isinstance(effect.request, ReleaseResourceClaim | DeleteResourceClaim):
+        return Done()
+    return Failed("undone")
+
+
 @pytest.mark.parametrize(("case", "want"), cases())
 def test_each_attempt_agrees(case: dict[str, Any], want: dict[str, Any]) -> None:
     engine = Engine(case)
@@ -84,6 +111,8 @@ def test_each_attempt_agrees(case: dict[str, Any], want: dict[str, Any]) -> None
         pod, effects = engine.attempt(number)
         if "preEnqueue" in want:
             assert engine.last(Queued, pod).queue == "gated"
+        elif "errorAnyOf" in want:
+            assert without_cel(engine.last(Erred, pod).message) in errors(want)
         elif want.get("best"):
             check_decided(engine, pod, want)
         else:
@@ -104,7 +133,8 @@ def check_rejected(engine: Engine, pod: Pod, want: dict[str, Any]) -> None:
     assert engine.last(Decided, pod) is None
     refused = engine.last(Refused, pod)
     preempting = engine.last(Preempting, pod)
-    message = " ".join(filter(None, (want["message"], want.get("preemptionMessage"))))
+    added = ", ".join(filter(None, (want.get("postFilter"), want.get("preemptionMessage"))))
+    message = " ".join(filter(None, (want["message"], added)))
     assert refused.message == message
     assert (refused.nominated == "") == ("nominatedAnyOf" not in want)
     if refused.nominated:

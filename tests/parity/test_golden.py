@@ -6,7 +6,7 @@ import pytest
 
 from moorage import explain
 
-from .cases import cases, comparable
+from .cases import cases, comparable, errors, without_cel
 
 
 @pytest.mark.parametrize(("case", "want"), cases())
@@ -14,6 +14,10 @@ def test_explain_agrees(case: dict[str, Any], want: dict[str, Any]) -> None:
     pod = f"{case['pod']['namespace']}/{case['pod']['name']}"
     got = explain(case["objects"], pod, config=case.get("config")).to_dict()
     assert comparable(got) == comparable(want)
+    if "errorAnyOf" in want:
+        assert without_cel(got["error"]) in errors(want)
+    freed = want.get("deallocatedAnyOf", want.get("deletedAnyOf", [None]))
+    assert got.get("deallocated") in freed
     if want.get("best"):
         assert got["picked"] in want["best"]
     assert (got.get("nominated") is None) == ("nominatedAnyOf" not in want)

@@ -25,8 +25,12 @@ from moorage.expansion import expand
 from moorage.expansion.device_claims import with_claims
 from moorage.explaining.explanation import Explanation
 from moorage.framework.cluster import Rejection
+from moorage.framework.effects import DeallocateResourceClaim, DeleteResourceClaim
+from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status
+
+PREEMPTION = "preemption: "
 
 
 def explain(
@@ -111,7 +115,7 @@ def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
     if found.error is None:
         _add_nodes(found, decision)
     if (outcome := decision.post_filter) is not None:
-        found.preemption_message = outcome.status.message
+        _add_post_filter(found, outcome)
         found.candidates = list(outcome.candidates)
         found.nominated = outcome.nominated or ""
         found.why_nominated = outcome.why
@@ -139,6 +143,27 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
         found.best = [name for name in found.feasible if found.totals[name] == top]
     elif decision.node:
         found.best = [decision.node]
+    for plugin in decision.profile.plugins():
+        if (method := decision.profile.method(plugin, "explain_reservation")) is not None:
+            for name in found.feasible:
+                info = table.info(table.row_of[name])
+                if taken := method(decision.state, decision.pod, info):
+                    found.allocations.setdefault(name, []).extend(taken)
+
+
+def _add_post_filter(found: Explanation, outcome: PostFiltered) -> None:
+    """The texts of post_filter plugins, with that of preemption by itself, and their requests."""
+    reasons = list(outcome.status.reasons)
+    starts = [i for i, reason in enumerate(reasons) if reason.startswith(PREEMPTION)]
+    first = starts[0] if starts else len(reasons)
+    found.post_filter_message = ", ".join(reasons[:first])
+    found.preemption_message = ", ".join(reasons[first:])
+    for request in outcome.requests:
+        match request:
+            case DeallocateResourceClaim(name=name):
+                found.deallocated = name
+            case DeleteResourceClaim(name=name):
+                found.deleted = name
 
 
 def _verdict(decision: Decision, row: int) -> Status | None:

@@ -50,7 +50,12 @@ class Explanation:
     best: list[str] = field(default_factory=list)
     message: str = ""
     unschedulable_plugins: list[str] = field(default_factory=list)
-    # The outcome of post_filter: preemption.
+    # What would be reserved on each feasible node: the devices of claims.
+    allocations: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    # The outcome of post_filter: what plugins before preemption add, and preemption.
+    post_filter_message: str = ""
+    deallocated: str = ""
+    deleted: str = ""
     preemption_message: str = ""
     candidates: list[Candidate] = field(default_factory=list)
     nominated: str = ""
@@ -132,13 +137,18 @@ class Explanation:
             "best": self.best,
             "picked": self.picked,
             "message": self.message,
+            "allocations": self.allocations,
+            "postFilter": self.post_filter_message,
+            # Either way the claim gives its devices back.
+            "deallocated": self.deallocated or self.deleted,
+            "deleted": self.deleted,
             "preemptionMessage": self.preemption_message,
             "candidates": candidates,
             "nominated": self.nominated,
         }
         plain |= {name: value for name, value in optional.items() if value}
         if self.error is not None:
-            plain["error"] = _status(self.error)
+            plain["error"] = self.error.message
         return plain
 
     def __str__(self) -> str:

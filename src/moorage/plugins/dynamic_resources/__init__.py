@@ -1,0 +1,3 @@
+from moorage.plugins.dynamic_resources.plugin import DynamicResources
+
+__all__ = ["DynamicResources"]

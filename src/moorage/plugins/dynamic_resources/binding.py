@@ -1,0 +1,185 @@
+"""Reserve and pre_bind: hold the claims with their allocations, write them, wait for devices.
+
+The claims of a pod are held in the cluster from reserve on, so that no other pod gets their
+devices. pre_bind creates the special claim, if there is one, reserves all claims for the pod, and
+waits for binding conditions. If the binding fails, `undo` returns requests that release the claims;
+they stay held until that is done.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from msgspec import structs
+
+from moorage import plugin as mp
+from moorage.plugins.dynamic_resources import conditions
+from moorage.plugins.dynamic_resources.claims import Claim
+from moorage.plugins.dynamic_resources.extended import ExtendedRequest
+
+PreBindResult = mp.Status | mp.Awaiting | tuple[mp.Request, ...]
+
+
+class Step(IntEnum):
+    """What pre_bind does next."""
+
+    CREATE = 0
+    RESERVE = 1
+    PATCH = 2
+    ANNOUNCE = 3
+    WAIT = 4
+
+
+@dataclass(slots=True)
+class ClaimBinding:
+    """A claim of the pod, with the allocation that has to be written, if it has none yet."""
+
+    claim: Claim
+    allocation: mp.AllocationResult | None
+    is_special: bool = False
+    is_created: bool = False
+    is_sent: bool = False
+    is_held: bool = False
+
+    @property
+    def future(self) -> Claim:
+        """The claim with its allocation."""
+        status = structs.replace(self.claim.status, allocation=self.allocation)
+        return structs.replace(self.claim, status=status)
+
+
+@dataclass(slots=True)
+class DeviceBinding:
+    """The claims of a pod on their way through the binding cycle."""
+
+    claims: list[ClaimBinding]
+    request: ExtendedRequest | None = None
+    step: Step = Step.CREATE
+    until: float | None = None
+
+    @property
+    def special(self) -> ClaimBinding | None:
+        return next((each for each in self.claims if each.is_special), None)
+
+
+def hold(cluster: mp.Cluster, binding: DeviceBinding, pod: mp.Pod) -> None:
+    """Show the claims with their allocations to all other pods."""
+    for each in binding.claims:
+        if each.allocation is not None:
+            each.is_held = True
+            cluster.hold(each.future, pod.uid)
+
+
+def go_on(
+    state: mp.CycleState, binding: DeviceBinding, pod: mp.Pod, node: str, timeout_seconds: float
+) -> PreBindResult:
+    """The next step of pre_bind, after the requests of the step before succeeded."""
+    cluster = state.cluster
+    _take_in(cluster, binding, state)
+    special = binding.special
+    if binding.step is Step.CREATE:
+        binding.step = Step.RESERVE
+        if special is not None:
+            if binding.request is None or not binding.request.mappings:
+                text = "nil or empty request mappings, no update of pod"
+                raise mp.PluginFailure(f"{text} {pod.key} ExtendedResourceClaimStatus")
+            bare = structs.replace(special.claim.metadata, uid="")
+            created = structs.replace(special.claim, metadata=bare)
+            return (mp.CreateResourceClaim(mp.PodRef.of(pod), created),)
+    if binding.step is Step.RESERVE:
+        binding.step = Step.PATCH
+        requests = [_reserve(each, pod) for each in binding.claims if _is_unreserved(each, pod)]
+        if requests:
+            return tuple(requests)
+    if binding.step is Step.PATCH:
+        binding.step = Step.ANNOUNCE
+        if special is not None:
+            assert binding.request is not None
+            status = mp.PodExtendedResourceClaimStatus(
+                request_mappings=binding.request.mappings, resource_claim_name=special.claim.name
+            )
+            ref = mp.PodRef.of(pod)
+            return (mp.PatchPodStatus(ref, extended_resource_claim_status=status),)
+    return _wait(state, binding, pod, node, timeout_seconds)
+
+
+def _is_unreserved(each: ClaimBinding, pod: mp.Pod) -> bool:
+    return not mp.resource_claims.is_reserved_for(each.claim, pod.uid)
+
+
+def _reserve(each: ClaimBinding, pod: mp.Pod) -> mp.ReserveResourceClaim:
+    each.is_sent = True
+    claim = each.claim
+    ref = mp.PodRef.of(pod)
+    return mp.ReserveResourceClaim(ref, claim.namespace, claim.name, claim.uid, each.allocation)
+
+
+def _take_in(cluster: mp.Cluster, binding: DeviceBinding, state: mp.CycleState) -> None:
+    """Take in what requests wrote."""
+    for written in state.written:
+        if not isinstance(written, mp.ResourceClaim):
+            continue
+        for each in binding.claims:
+            if each.claim.key != written.key:
+                continue
+            if each.is_special and not each.is_created:
+                each.is_created = True
+                spec = each.claim.spec
+                each.claim = structs.replace(written, spec=spec)
+                continue
+            each.claim = written
+            cluster.written(written)
+    state.written.clear()
+
+
+def _wait(
+    state: mp.CycleState, binding: DeviceBinding, pod: mp.Pod, node: str, timeout_seconds: float
+) -> PreBindResult:
+    """Wait until the binding conditions of all devices are true."""
+    claims = [
+        state.cluster.latest(mp.ResourceClaim, each.claim.key) or each.claim
+        for each in binding.claims
+    ]
+    waiting = [claim for claim in claims if conditions.has_conditions(claim)]
+    if not waiting:
+        return mp.SUCCESS
+    if binding.step is Step.ANNOUNCE:
+        binding.step = Step.WAIT
+        binding.until = state.now + timeout_seconds
+        note = f"waiting for binding conditions for device on node {node}"
+        event = ("Normal", "BindingConditionsPending", "Scheduling", note)
+        return (mp.EmitEvent(mp.PodRef.of(pod), *event, pod.spec.scheduler_name),)
+    unready = []
+    for claim in waiting:
+        found = conditions.pending(claim)
+        if found is None:
+            continue
+        if found.failed is not None:
+            why = f'reason={found.failed.reason}, message="{found.failed.message}"'
+            raise mp.PluginFailure(f"device binding failed: claim={claim.key}, {why}")
+        unready.append(claim)
+    if not unready:
+        return mp.SUCCESS
+    assert binding.until is not None
+    if state.now >= binding.until:
+        raise mp.PluginFailure("device binding timeout: context deadline exceeded")
+    objects = tuple((mp.ResourceClaim, claim.key) for claim in unready)
+    return mp.Awaiting(seconds=binding.until - state.now, objects=objects)
+
+
+def undo(cluster: mp.Cluster, binding: DeviceBinding, pod: mp.Pod) -> tuple[mp.Request, ...]:
+    """Requests that release what was written, or may have been; other claims are free at once."""
+    requests: list[mp.Request] = []
+    ref = mp.PodRef.of(pod)
+    for each in binding.claims:
+        claim = each.claim
+        target = (claim.namespace, claim.name, claim.uid)
+        if each.is_special and each.is_created:
+            requests.append(mp.DeleteResourceClaim(ref, *target))
+        elif each.is_sent:
+            requests.append(mp.ReleaseResourceClaim(ref, *target))
+        elif each.is_held:
+            cluster.release(mp.ResourceClaim, claim.key)
+            continue
+        if each.is_held:
+            cluster.keep_held(mp.ResourceClaim, claim.key)
+    return tuple(requests)

@@ -1,0 +1,139 @@
+"""From the devices that the allocator found to the allocation of a claim."""
+
+import uuid
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from moorage import plugin as mp
+from moorage.plugins.dynamic_resources.allocator import Chosen
+from moorage.plugins.dynamic_resources.plan import ClaimPlan
+from moorage.plugins.dynamic_resources.pools import DeviceView, PoolKey, PoolView
+
+FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
+
+_SHARES = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000001")
+
+
+def allocation(
+    claim: mp.ResourceClaim,
+    plan: ClaimPlan,
+    chosen: Sequence[Chosen],
+    pools: Sequence[PoolView],
+    node: str,
+) -> mp.AllocationResult:
+    """The allocation of a claim on a node."""
+    flat = [(pool.key, device) for pool in pools for device in pool.devices]
+    devices = [flat[each.device] for each in chosen]
+    results = [
+        _result(claim, i, each, *device)
+        for i, (each, device) in enumerate(zip(chosen, devices, strict=True))
+    ]
+    return mp.AllocationResult(
+        devices=mp.DeviceAllocationResult(results=tuple(results), config=_config(plan, chosen)),
+        node_selector=_node_selector([device for _, device in devices], node),
+    )
+
+
+def _result(
+    claim: mp.ResourceClaim, position: int, chosen: Chosen, pool: PoolKey, device: DeviceView
+) -> mp.DeviceRequestAllocationResult:
+    model = device.model.device
+    result = mp.DeviceRequestAllocationResult(
+        request=chosen.request.name,
+        driver=pool[0],
+        pool=pool[1],
+        device=device.name,
+        admin_access=True if chosen.request.admin_access else None,
+        tolerations=chosen.request.spec.tolerations,
+        binding_conditions=model.binding_conditions or (),
+        binding_failure_conditions=model.binding_failure_conditions,
+    )
+    if chosen.consumed is None:
+        return result
+    # Random in Kubernetes; derived from the claim here, so that a simulation can be repeated.
+    share = uuid.uuid5(_SHARES, f"{claim.uid}/{position}/{'/'.join(pool)}/{device.name}")
+    consumed = {name: _amount(chosen, model, name) for name in chosen.consumed}
+    return structs.replace(result, share_id=str(share), consumed_capacity=consumed)
+
+
+def _amount(chosen: Chosen, device: mp.Device, name: str) -> str:
+    """A consumed amount, in the form that the slice or the request has, if it is one of these."""
+    assert chosen.consumed is not None
+    amount = chosen.consumed[name]
+    capacity = device.capacity[name]
+    policy = capacity.request_policy
+    limits = policy.valid_range if policy is not None else None
+    requested = chosen.request.spec.capacity
+    written = [
+        requested and requested.requests.get(name),
+        policy and policy.default,
+        limits and limits.min,
+        *(policy.valid_values if policy is not None else ()),
+        capacity.value,
+    ]
+    for each in written:
+        if isinstance(each, str | int | float) and mp.quantity.nano(each) == amount:
+            return mp.quantity.canonical(each)
+    return mp.quantity.binary_form(mp.quantity.value_of_nano(amount))  # It was rounded up.
+
+
+def _node_selector(devices: Sequence[DeviceView], node: str) -> mp.NodeSelector | None:
+    """The nodes where devices can be used: this one, those of network devices, or all (None)."""
+    expressions: list[mp.LabelSelectorRequirement] = []
+    fields: list[mp.LabelSelectorRequirement] = []
+    is_limited = False
+    for device in devices:
+        if device.is_local:
+            name = mp.LabelSelectorRequirement(
+                key=mp.selectors.NODE_NAME_FIELD, operator="In", values=(node,)
+            )
+            return _one_term(mp.NodeSelectorTerm(match_fields=(name,)))
+        selector = device.node_selector
+        if selector is None:
+            continue
+        if len(selector.node_selector_terms) != 1:
+            count = len(selector.node_selector_terms)
+            text = f"unsupported node selector with {count} terms in a resource slice"
+            raise mp.PluginFailure(text)
+        [term] = selector.node_selector_terms
+        is_limited = True
+        expressions += [each for each in term.match_expressions if each not in expressions]
+        fields += [each for each in term.match_fields if each not in fields]
+    if not is_limited:
+        return None
+    return _one_term(
+        mp.NodeSelectorTerm(match_expressions=tuple(expressions), match_fields=tuple(fields))
+    )
+
+
+def _one_term(term: mp.NodeSelectorTerm) -> mp.NodeSelector:
+    return mp.NodeSelector(node_selector_terms=(term,))
+
+
+def _config(
+    plan: ClaimPlan, chosen: Sequence[Chosen]
+) -> tuple[mp.DeviceAllocationConfiguration, ...]:
+    """The configuration of the classes that were used, then that of the claim."""
+    used = list(dict.fromkeys(each.request for each in chosen))
+    found = []
+    for name in dict.fromkeys(request.spec.device_class_name for request in used):
+        same = [request for request in used if request.spec.device_class_name == name]
+        device_class = same[0].device_class
+        assert device_class is not None
+        for config in device_class.spec.config:
+            requests = tuple(request.name for request in same)
+            found.append(_entry(FROM_CLASS, requests, config.opaque))
+    for own in plan.spec.config:
+        if not own.requests:
+            found.append(_entry(FROM_CLAIM, (), own.opaque))
+            continue
+        named = [r for r in used if r.request in own.requests or r.name in own.requests]
+        found += [_entry(FROM_CLAIM, own.requests, own.opaque) for _ in named]
+    return tuple(found)
+
+
+def _entry(
+    source: str, requests: tuple[str, ...], opaque: mp.OpaqueDeviceConfiguration | None
+) -> mp.DeviceAllocationConfiguration:
+    return mp.DeviceAllocationConfiguration(source=source, requests=requests, opaque=opaque)
