@@ -24,7 +24,7 @@ def expressions(value):
 
 def cases():
     with gzip.open(GOLDEN, "rt") as lines:
-        return [json.loads(line)["case"] for line in lines]
+        return [json.loads(line) for line in lines]
 
 
 def device(driver, spec):
@@ -41,14 +41,77 @@ def device(driver, spec):
     )
 
 
+def devices(case):
+    """The devices of a case by driver, pool and name; the highest generation of a pool counts."""
+    slices = [o["spec"] for o in case["objects"] if o["kind"] == "ResourceSlice"]
+    slices.sort(key=lambda spec: spec["pool"].get("generation", 0))
+    return {
+        (spec["driver"], spec["pool"]["name"], each["name"]): device(spec["driver"], each)
+        for spec in slices
+        for each in spec.get("devices", [])
+    }
+
+
+def selectors_of(case, claim_name, request_name):
+    """The expressions of a request and its class."""
+    pod = case["pod"]
+    claim = next(
+        o
+        for o in case["objects"]
+        if o["kind"] == "ResourceClaim"
+        and (o["metadata"]["namespace"], o["metadata"]["name"]) == (pod["namespace"], claim_name)
+    )
+    parent, _, sub = request_name.partition("/")
+    requests = claim["spec"]["devices"]["requests"]
+    request = next(r for r in requests if r["name"] == parent)
+    alternatives = {r["name"]: r for r in request.get("firstAvailable", [])}
+    exact = alternatives[sub] if sub else request["exactly"]
+    classes = {o["metadata"]["name"]: o for o in case["objects"] if o["kind"] == "DeviceClass"}
+    yield from expressions(classes[exact["deviceClassName"]])
+    yield from expressions(exact.get("selectors", []))
+
+
+def test_devices_that_the_reference_allocates_match_their_selectors():
+    checked = 0
+    for line in cases():
+        known = devices(line["case"])
+        for claims in line["want"].get("allocations", {}).values():
+            for claim in claims:
+                for result in claim["results"]:
+                    if "requests" in claim:  # an extended resource, which has no claim yet
+                        continue
+                    each = known[result["driver"], result["pool"], result["device"]]
+                    for text in selectors_of(line["case"], claim["claim"], result["request"]):
+                        assert compile_selector(text).matches(each), (line["case"]["id"], text)
+                        checked += 1
+    assert checked > 250
+
+
+def test_runtime_errors_of_the_reference_occur_here_too():
+    found = 0
+    for line in cases():
+        error = line["want"].get("error", "")
+        if "CEL runtime error: " not in error:
+            continue
+        expected = error.partition("CEL runtime error: ")[2]
+        texts = set()
+        for text in set(expressions(line["case"])):
+            for each in devices(line["case"]).values():
+                try:
+                    compile_selector(text).matches(each)
+                except CelRuntimeError as problem:
+                    texts.add(str(problem))
+        assert expected in texts, line["case"]["id"]
+        found += 1
+    assert found >= 4
+
+
 def test_every_golden_expression_compiles_and_ends():
     results = {True: 0, False: 0, "error": 0}
-    for case in cases():
-        slices = [o["spec"] for o in case["objects"] if o["kind"] == "ResourceSlice"]
-        devices = [device(s["driver"], d) for s in slices for d in s.get("devices", [])]
-        for expression in sorted(set(expressions(case))):
+    for line in cases():
+        for expression in sorted(set(expressions(line["case"]))):
             selector = compile_selector(expression)
-            for each in devices:
+            for each in devices(line["case"]).values():
                 try:
                     results[selector.matches(each)] += 1
                 except CelRuntimeError:
