@@ -6,7 +6,12 @@ import pytest
 
 from moorage.serve.patches import apply, json_patch, strategic_merge
 from moorage.serve.patches.apply import FieldManager
-from moorage.serve.status_errors import BadRequestError, ConflictError, StatusError
+from moorage.serve.status_errors import (
+    BadRequestError,
+    ConflictError,
+    StatusError,
+    TooLargeError,
+)
 
 TARGET = {"a": {"b": [1, 2, {"c": "d"}]}, "e": "f", "g/h": 1}
 
@@ -59,6 +64,26 @@ def test_json_patch(operations, result):
     else:
         assert json_patch.apply_json_patch(TARGET, operations) == result
     assert before == TARGET
+
+
+def test_copies_of_copies_are_limited_by_their_size():
+    doubling = [{"op": "copy", "from": "/a", "path": f"/a/y{i}"} for i in range(40)]
+    with pytest.raises(TooLargeError, match="copies"):
+        json_patch.apply_json_patch(TARGET, doubling)
+
+
+def test_many_small_copies_are_allowed():
+    many = [{"op": "copy", "from": "/e", "path": f"/n{i}"} for i in range(1000)]
+    assert len(json_patch.apply_json_patch(TARGET, many)) == len(TARGET) + 1000
+
+
+def test_shifts_of_long_lists_are_limited():
+    long = {"list": list(range(500_000))}
+    operations = [{"op": "remove", "path": "/list/0"}] * json_patch.MAX_OPERATIONS
+    with pytest.raises(TooLargeError, match="shifts"):
+        json_patch.apply_json_patch(long, operations)
+    at_the_end = [{"op": "add", "path": "/list/-", "value": 1}] * json_patch.MAX_OPERATIONS
+    assert len(json_patch.apply_json_patch(long, at_the_end)["list"]) == 510_000
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
 
-import copy
 from typing import Any
 
-from moorage.serve.status_errors import BadRequestError, InvalidError
+import msgspec
+
+from moorage.serve.status_errors import BadRequestError, InvalidError, TooLargeError
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
@@ -20,7 +21,10 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
 
 
 MAX_OPERATIONS = 10_000
-_MAX_COPIES = 100  # Copies of copies grow exponentially.
+MAX_COPIED = 3 * 1024 * 1024
+"""Bytes of JSON that all copies of a patch may add; copies of copies grow exponentially."""
+MAX_SHIFTED = 50_000_000
+"""List items that all insertions and removals of a patch may shift."""
 
 
 def apply_json_patch(target: Any, operations: Any) -> Any:
@@ -29,41 +33,86 @@ def apply_json_patch(target: Any, operations: Any) -> Any:
         raise BadRequestError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise BadRequestError(f"a JSON patch has at most {MAX_OPERATIONS} operations")
-    copies = sum(isinstance(each, dict) and each.get("op") == "copy" for each in operations)
-    if copies > _MAX_COPIES:
-        raise BadRequestError(f"a JSON patch has at most {_MAX_COPIES} copies")
-    document = copy.deepcopy(target)
+    patched = _PatchedDocument(msgspec.json.decode(msgspec.json.encode(target)))
     for operation in operations:
-        document = _apply_operation(document, operation)
-    return document
+        patched.apply(operation)
+    return patched.document
 
 
-def _apply_operation(document: Any, operation: Any) -> Any:
-    if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-        raise BadRequestError("every operation of a JSON patch needs `op` and `path`")
-    path = _steps(operation["path"])
-    match operation.get("op"):
-        case "add":
-            return _add(document, path, _value(operation))
-        case "remove":
-            return _remove(document, path)
-        case "replace":
-            if not path:
-                return _value(operation)
-            return _add(_remove(document, path), path, _value(operation))
-        case "move":
-            source = _source(operation)
-            value = _get(document, source)
-            if path[: len(source)] == source and path != source:
-                raise _failed("move", operation["path"], "it cannot move into itself")
-            return _add(_remove(document, source), path, value)
-        case "copy":
-            return _add(document, path, copy.deepcopy(_get(document, _source(operation))))
-        case "test":
-            if not _equal(_get(document, path), _value(operation)):
-                raise _failed("test", operation["path"], "the value differs")
-            return document
-    raise BadRequestError(f"unknown operation of a JSON patch: {operation.get('op')!r:.60}")
+class _PatchedDocument:
+    """A document while operations are applied to it, and the work that this took."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self._copied = 0
+        self._shifted = 0
+
+    def apply(self, operation: Any) -> None:
+        if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
+            raise BadRequestError("every operation of a JSON patch needs `op` and `path`")
+        path = _steps(operation["path"])
+        match operation.get("op"):
+            case "add":
+                self._add(path, _value(operation))
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._remove(path)
+                self._add(path, _value(operation))
+            case "move":
+                source = _source(operation)
+                value = _get(self.document, source)
+                if path[: len(source)] == source and path != source:
+                    raise _failed("move", operation["path"], "it cannot move into itself")
+                self._remove(source)
+                self._add(path, value)
+            case "copy":
+                self._add(path, self._copy(_get(self.document, _source(operation))))
+            case "test":
+                if not _equal(_get(self.document, path), _value(operation)):
+                    raise _failed("test", operation["path"], "the value differs")
+            case other:
+                raise BadRequestError(f"unknown operation of a JSON patch: {other!r:.60}")
+
+    def _copy(self, value: Any) -> Any:
+        encoded = msgspec.json.encode(value)
+        self._copied += len(encoded)
+        if self._copied > MAX_COPIED:
+            raise TooLargeError(f"the copies of a JSON patch have more than {MAX_COPIED} bytes")
+        return msgspec.json.decode(encoded)
+
+    def _add(self, path: list[str], value: Any) -> None:
+        if not path:
+            self.document = value
+            return
+        holder, last = _get(self.document, path[:-1]), path[-1]
+        if isinstance(holder, dict):
+            holder[last] = value
+        elif isinstance(holder, list):
+            at = len(holder) if last == "-" else _index(holder, last, allow_end=True)
+            self._shift(holder, at)
+            holder.insert(at, value)
+        else:
+            raise _missing(path)
+
+    def _remove(self, path: list[str]) -> None:
+        if not path:
+            self.document = None
+            return
+        holder, last = _get(self.document, path[:-1]), path[-1]
+        if isinstance(holder, dict) and last in holder:
+            del holder[last]
+        elif isinstance(holder, list):
+            at = _index(holder, last)
+            self._shift(holder, at)
+            del holder[at]
+        else:
+            raise _missing(path)
+
+    def _shift(self, holder: list[Any], at: int) -> None:
+        self._shifted += len(holder) - at
+        if self._shifted > MAX_SHIFTED:
+            raise TooLargeError(f"a JSON patch shifts more than {MAX_SHIFTED} list items")
 
 
 def _steps(pointer: str) -> list[str]:
@@ -94,33 +143,6 @@ def _get(document: Any, path: list[str]) -> Any:
             document = document[_index(document, step)]
         else:
             raise _missing(path)
-    return document
-
-
-def _add(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    holder, last = _get(document, path[:-1]), path[-1]
-    if isinstance(holder, dict):
-        holder[last] = value
-    elif isinstance(holder, list):
-        at = len(holder) if last == "-" else _index(holder, last, allow_end=True)
-        holder.insert(at, value)
-    else:
-        raise _missing(path)
-    return document
-
-
-def _remove(document: Any, path: list[str]) -> Any:
-    if not path:
-        return None
-    holder, last = _get(document, path[:-1]), path[-1]
-    if isinstance(holder, dict) and last in holder:
-        del holder[last]
-    elif isinstance(holder, list):
-        del holder[_index(holder, last)]
-    else:
-        raise _missing(path)
     return document
 
 
