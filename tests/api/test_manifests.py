@@ -250,7 +250,7 @@ def test_structs_pass_through():
         pytest.param(
             "a.yaml",
             "a: !!bool maybe",
-            "a.yaml: a tag does not fit its value: 'maybe'",
+            "a.yaml, line 1: is not YAML: 'maybe' is not of type bool",
             id="bad tag",
         ),
         pytest.param(

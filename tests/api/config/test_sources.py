@@ -46,34 +46,36 @@ def test_parse(text, value):
         ),
         pytest.param(
             "a: [1\nb: 2\n",
-            ["yaml: line 2: expected ',' or ']', but got ':'"],
+            ["yaml: line 2: did not find expected ',' or ']'"],
             id="a bracket left open",
         ),
         pytest.param(
             "a: 1\n---\nb: 2\n", ["one document is expected, 2 are there"], id="two files"
         ),
         pytest.param("a: .nan\n", ["not a value that JSON knows: float nan"], id="not a number"),
-        pytest.param("a: !!bool perhaps\n", ["yaml: KeyError: 'perhaps'"], id="not what it says"),
+        pytest.param(
+            "a: !!bool perhaps\n",
+            ["yaml: line 1: 'perhaps' is not of type bool"],
+            id="not what it says",
+        ),
         pytest.param(
             "a: !!python/name:os.system x\n",
-            [
-                "yaml: line 1: could not determine a constructor for the tag "
-                "'tag:yaml.org,2002:python/name:os.system'"
-            ],
+            ["yaml: line 1: the tag tag:yaml.org,2002:python/name:os.system is not supported here"],
             id="a tag that would run code",
         ),
         pytest.param(
             "a: 0x" + "f" * 5000 + "\n",
-            ["not a value that JSON knows: an integer of more than 64 bits"],
+            ["yaml: line 1: an integer has more than 1000 bits"],
             id="a number with too many bits",
         ),
-        pytest.param("? [a]\n: 1\n", ["yaml: line 1: found unhashable key"], id="a list as key"),
+        pytest.param(
+            "? [a]\n: 1\n",
+            ["yaml: line 1: a key must be a text, is a collection"],
+            id="a list as key",
+        ),
         pytest.param(
             "a: " + "9" * 5000 + "\n",
-            [
-                "yaml: ValueError: Exceeds the limit (4300 digits) for integer string conversion: "
-                "value has 5000 digits; use sys.set_int_max_str_digits() to increase the limit"
-            ],
+            ["yaml: line 1: an integer has more than 1000 bits"],
             id="a number without end",
         ),
     ],

@@ -1,12 +1,14 @@
 """Requests and their responses."""
 
 import json
+import socket
 import threading
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from moorage.serve.rest import requests
 from moorage.serve.rest.app import AppSettings
 from moorage.serve.sqlite import SqliteJournal
 
@@ -83,14 +85,20 @@ def test_rejected_quantities(server, make_pod, requests, text):
     refused(server.post(PODS, make_pod(containers=[container])), 422, "Invalid", text)
 
 
+LEVELS = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+BOMB = f"a0: &a0 [1]\n{LEVELS}".encode()
+
+
 @pytest.mark.parametrize(
     ("body", "media", "code"),
     [
         pytest.param(b"{", "application/json", 400, id="half a body"),
         pytest.param(b"[" * 100_000, "application/json", 400, id="deep beyond reading"),
         pytest.param(b'{"a":' * 200 + b"1" + b"}" * 200, "application/json", 400, id="deep"),
-        pytest.param(b"a: &x [1]\nb: *x", "application/yaml", 400, id="YAML aliases"),
+        pytest.param(BOMB, "application/yaml", 400, id="YAML aliases without limit"),
         pytest.param(b"\xff\xfe", "application/yaml", 400, id="no text"),
+        pytest.param(b"[" * 100_000, "application/yaml", 400, id="deep YAML"),
+        pytest.param(b'{"kind": "\xff"}', "application/json", 400, id="no UTF-8 in a text"),
         pytest.param(b"k8s\x00\xff\xff\xff", "application/vnd.kubernetes.protobuf", 400,
                      id="broken protobuf"),
         pytest.param(b"x", "text/plain", 415, id="another format"),
@@ -100,6 +108,19 @@ def test_rejected_quantities(server, make_pod, requests, text):
 def test_rejected_bodies(server, body, media, code):
     answer = server.request("POST", PODS, body, media=media)
     assert (answer.status, answer.json["kind"]) == (code, "Status")
+
+
+def test_body_that_is_not_what_its_encoding_says(server):
+    answer = server.request("POST", PODS, b"hello", Content_Encoding="gzip")
+    refused(answer, 400, "BadRequest", "cannot be decoded as 'gzip'")
+
+
+def test_body_that_does_not_arrive(server, monkeypatch):
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.1)
+    head = f"POST {PODS} HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(head.encode() + b"{")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
 @pytest.mark.parametrize(

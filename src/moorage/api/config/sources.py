@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from moorage.api import documents
 from moorage.api.config.errors import shown
+from moorage.api.documents import DocumentError
 from moorage.errors import ConfigError
 
 MAX_BITS = 64
@@ -20,7 +20,9 @@ MAX_BITS = 64
 def read(path: Path) -> Any:
     """The plain data of a YAML or JSON file; None if it is empty."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = documents.read_file(path, documents.MAX_SETTINGS_BYTES).decode()
+    except DocumentError as error:
+        raise ConfigError([error.problem]) from None
     except UnicodeDecodeError as error:
         raise ConfigError([f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL inside the name
@@ -76,86 +78,21 @@ def _parse_json(text: str) -> Any:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        documents, repeated = _documents(text)
-    except yaml.YAMLError as error:
-        raise ConfigError([_yaml_problem(error)]) from None
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # PyYAML raises these for values that do not match an explicit tag: `!!bool perhaps`.
-        raise ConfigError([f"yaml: {type(error).__name__}: {error}"]) from None
-    _refuse_repeated(repeated)
-    documents = [document for document in documents if document is not None]
-    if len(documents) > 1:
-        raise ConfigError([f"one document is expected, {len(documents)} are there"])
-    return documents[0] if documents else None
-
-
-def _documents(text: str) -> tuple[list[Any], list[str]]:
-    loader = _ConfigLoader(text)
-    documents: list[Any] = []
-    repeated: list[str] = []
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            assert node is not None
-            repeated += _repeated_keys(node)
-            documents.append(loader.construct_document(node))
-    finally:
-        loader.dispose()
-    return documents, repeated
-
-
-class _ConfigLoader(yaml.SafeLoader):
-    """A safe loader that reads dates as text, as in JSON.
-
-    The Python implementation: the C one is faster, but crashes on a file of many brackets.
-    """
-
-
-_ConfigLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _repeated_keys(root: yaml.Node) -> list[str]:
-    """Keys that are repeated in a mapping; before `<<` is resolved, which may repeat keys."""
-    repeated = []
-    pending, visited = [root], {id(root)}
-    while pending:
-        node = pending.pop()
-        keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-        seen = set()
-        for key in keys:
-            if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge"):
-                if key.value in seen:
-                    repeated.append((key.start_mark.line + 1, key.value))
-                seen.add(key.value)
-        for child in _children(node):
-            if id(child) not in visited:  # An alias refers to a node that was visited.
-                visited.add(id(child))
-                pending.append(child)
-    return [f"line {line}: key {shown(key)}" for line, key in sorted(repeated)]
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    match node:
-        case yaml.MappingNode():
-            return [child for pair in node.value for child in pair]
-        case yaml.SequenceNode():
-            return list(node.value)
-        case _:
-            return []
+        found = list(documents.parse_yaml(text))
+    except DocumentError as error:
+        line = "" if error.line is None else f"line {error.line}: "
+        raise ConfigError([f"yaml: {line}{error.problem}"]) from None
+    repeated = [each for document in found for each in document.repeated]
+    _refuse_repeated([f"line {line}: key {shown(key)}" for line, key, _ in sorted(repeated)])
+    values = [document.value for document in found if document.value is not None]
+    if len(values) > 1:
+        raise ConfigError([f"one document is expected, {len(values)} are there"])
+    return values[0] if values else None
 
 
 def _refuse_repeated(repeated: list[str]) -> None:
     if repeated:
         raise ConfigError([f"strict decoding error: {key} already set in map" for key in repeated])
-
-
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"yaml: line {error.problem_mark.line + 1}: {error.problem or error.context}"
-    return f"yaml: {' '.join(str(error).split())}"
 
 
 def _describe(value: object) -> str:

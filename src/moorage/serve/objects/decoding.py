@@ -1,48 +1,36 @@
-"""Request bodies: JSON or YAML bytes to values, with a limit on nesting."""
+"""Request bodies: JSON or YAML bytes to values."""
 
 from typing import Any
 
 import msgspec
-import yaml
 
+from moorage.api import documents
+from moorage.api.documents import DocumentError
 from moorage.serve.status_errors import BadRequestError
-
-MAX_DEPTH = 100
-"""The limit of nesting, far above any real object: it protects recursive functions."""
 
 
 def decode_json(body: bytes) -> Any:
     """The value of a JSON text."""
     try:
-        value = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise BadRequestError(f"the body of the request is not JSON: {error}") from None
-    except RecursionError:
-        raise _too_deep() from None
-    # Counting brackets is fast; only a body with many of them is walked.
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise _too_deep()
-    return value
+        return documents.decode_json(body)
+    except DocumentError as error:
+        raise BadRequestError(f"the body of the request is not JSON: {error.problem}") from None
 
 
 def decode_yaml(body: bytes) -> Any:
-    """The value of a YAML document; aliases are rejected because they can expand without limit."""
+    """The value of the only YAML document; keys and values are those that JSON has."""
     try:
-        text = body.decode()
-        depth = 0
-        for event in yaml.parse(text, yaml.CSafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise BadRequestError("the body of the request has YAML aliases; write them out")
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise _too_deep()
-        value = yaml.load(text, yaml.CSafeLoader)
-        # Through JSON, which rejects or converts dates, sets and keys that are not strings.
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except (yaml.YAMLError, UnicodeDecodeError, msgspec.MsgspecError, TypeError, ValueError) as e:
-        line = " ".join(str(e).split())
-        raise BadRequestError(f"the body of the request is not YAML: {line[:200]}") from None
+        found = list(documents.parse_yaml(body.decode()))
+    except UnicodeDecodeError:
+        raise BadRequestError("the body of the request is not UTF-8") from None
+    except DocumentError as error:
+        line = "" if error.line is None else f"line {error.line}: "
+        problem = f"the body of the request is not YAML: {line}{error.problem}"
+        raise BadRequestError(problem) from None
+    if len(found) > 1:
+        raise BadRequestError(f"the body of the request has {len(found)} YAML documents, not one")
+    # Through JSON, so that aliases become copies, and infinite numbers null.
+    return documents.decode_json(msgspec.json.encode(found[0].value)) if found else None
 
 
 def without_nulls(value: Any) -> Any:
@@ -52,22 +40,3 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(each) for each in value]
     return value
-
-
-def _depth(value: Any) -> int:
-    deepest, layer = 0, [value]
-    while layer:
-        deepest += 1
-        if deepest > MAX_DEPTH:
-            break
-        layer = [
-            inner
-            for each in layer
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-    return deepest
-
-
-def _too_deep() -> BadRequestError:
-    return BadRequestError(f"the body of the request is nested more than {MAX_DEPTH} levels deep")

@@ -1,5 +1,6 @@
 """Parsing a request: the path, the query parameters, the Accept header and the body."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -201,6 +202,7 @@ def accepted_format(accept: str, offered: tuple[ResponseFormat, ...]) -> Respons
 
 # The body --------------------------------------------------------------------------------------
 
+BODY_SECONDS = 30.0
 _JSON_BODIES = ("application/json", "")
 _YAML_BODIES = ("application/yaml", "application/apply-patch+yaml")
 _STRING_FIELDS = ("name", "generateName", "namespace", "uid", "resourceVersion")
@@ -214,7 +216,15 @@ def media_type(request: web.Request) -> str:
 
 async def _read_bytes(request: web.Request) -> bytes:
     try:
-        return await request.read()
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        problem = f"the body of the request did not arrive within {BODY_SECONDS:.0f} s"
+        raise BadRequestError(problem, code=408) from None
+    except web.RequestPayloadError:
+        encoding = request.headers.get("Content-Encoding", "")
+        problem = f"the body of the request cannot be decoded as {encoding[:20]!r}"
+        raise BadRequestError(problem) from None
     except web.HTTPRequestEntityTooLarge:
         raise TooLargeError("the request is larger than this server accepts") from None
 

@@ -1,0 +1,341 @@
+"""The reader of YAML and JSON texts: files, standard input, kubeconfigs and bodies of requests.
+
+The input is not trusted, so it is bounded: the size of a file, the depth of nesting, and the nodes
+that aliases add. YAML is built from libyaml's events without recursion: PyYAML's C composer
+overflows the stack, and its constructor takes ten times as long as the parser.
+
+YAML is read as Kubernetes reads it: times stay text, 1e3 is a number, 1:30 is not, keys are text.
+This module does not know what keys mean.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+import yaml
+
+MAX_DEPTH = 100
+"""Far above any real object; it protects recursive functions."""
+MAX_ALIASED = 100_000
+"""Nodes that the aliases of one document may add."""
+MAX_BYTES = 2**30
+"""The size of a file: a dump of 100,000 nodes and pods has about 200 MB."""
+MAX_SETTINGS_BYTES = 2**24
+"""The size of a file with settings: a configuration, a kubeconfig."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class DocumentError(Exception):
+    """A text that cannot be read: what is wrong, and in which line if that is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+
+
+class RepeatedKey(NamedTuple):
+    """A key that occurs again in a mapping; depth 1 is the document itself."""
+
+    line: int
+    key: str
+    depth: int
+
+
+class YamlDocument(NamedTuple):
+    """The value of a document, and keys that are repeated in it; the last value counts."""
+
+    value: Any
+    repeated: list[RepeatedKey]
+
+
+def read_file(file: Path | IO[bytes], limit: int = MAX_BYTES) -> bytes:
+    """The content of a file; raises OSError, or DocumentError if it is larger than the limit."""
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return read_file(opened, limit)
+    content = file.read(limit + 1)
+    if len(content) > limit:
+        raise DocumentError(f"is larger than {limit >> 20} MiB")
+    return content
+
+
+def decode_json(text: bytes) -> Any:
+    """The value of a JSON text."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise DocumentError(str(error)) from None
+    except UnicodeDecodeError:
+        raise DocumentError("a text in it is not UTF-8") from None
+    except RecursionError:
+        raise _too_deep() from None
+    # Counting brackets is fast; only a text with many of them is walked.
+    if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise _too_deep()
+    return value
+
+
+def parse_yaml(text: str) -> Iterator[YamlDocument]:
+    """Each document of a YAML text; None is the value of one without content."""
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, _LOADER):
+            if builder.add(event):
+                yield YamlDocument(builder.value, builder.repeated)
+                builder = _Builder()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "context", None)
+        problem = problem or getattr(error, "reason", None) or " ".join(str(error).split())
+        raise DocumentError(str(problem), None if mark is None else mark.line + 1) from None
+
+
+class _Node(NamedTuple):
+    """A value with an anchor: nodes in it, with those of aliases, and levels below it."""
+
+    value: Any
+    nodes: int
+    depth: int
+
+
+class _Collection:
+    """A list or mapping whose end is not read yet."""
+
+    def __init__(self, value: list[Any] | dict[str, Any], anchor: str | None, nodes: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.nodes_before = nodes
+        self.deepest = 0  # Levels below it.
+        self.key: str | None = None
+        self.is_merge = False  # The key is `<<`.
+        self.key_line = 0
+        self.line = 0
+        self.merged: list[dict[str, Any]] = []
+
+
+class _Builder:
+    """Builds the value of one document from the parser's events."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.repeated: list[RepeatedKey] = []
+        self._open: list[_Collection] = []
+        self._anchors: dict[str, _Node | None] = {}  # None: its end is not read yet.
+        self._nodes = 0
+        self._aliased = 0
+
+    def add(self, event: yaml.Event) -> bool:
+        """Add an event; True at the end of a document."""
+        if isinstance(event, yaml.ScalarEvent):
+            line = _line(event)
+            self._nodes += 1
+            value = _scalar(event, line)
+            if event.anchor:
+                self._anchors[event.anchor] = _Node(value, 1, 0)
+            self._put(value, line, 0, event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._end()
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._begin(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        return isinstance(event, yaml.DocumentEndEvent)
+
+    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+        line = _line(event)
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        if not event.implicit and event.tag != (_TAG + ("map" if is_mapping else "seq")):
+            raise DocumentError(f"the tag {event.tag} is not supported here", line)
+        if len(self._open) >= MAX_DEPTH:
+            raise _too_deep(line)
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._nodes += 1
+        collection = _Collection({} if is_mapping else [], event.anchor, self._nodes - 1)
+        collection.line = line
+        self._open.append(collection)
+
+    def _end(self) -> None:
+        collection = self._open.pop()
+        if collection.merged:
+            own = collection.value
+            assert isinstance(own, dict)
+            collection.value = {}
+            for each in reversed(collection.merged):  # The first one counts.
+                collection.value.update(each)
+            collection.value.update(own)
+        depth = collection.deepest + 1
+        if collection.anchor:
+            nodes = self._nodes - collection.nodes_before
+            self._anchors[collection.anchor] = _Node(collection.value, nodes, depth)
+        self._put(collection.value, collection.line, depth)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        line = _line(event)
+        node = self._anchors.get(str(event.anchor))
+        if node is None:
+            known = event.anchor in self._anchors
+            problem = "contains itself" if known else "is not defined"
+            raise DocumentError(f"the anchor {event.anchor} {problem}", line)
+        self._nodes += node.nodes
+        self._aliased += node.nodes
+        if self._aliased > MAX_ALIASED:
+            raise DocumentError(f"aliases add more than {MAX_ALIASED} values", line)
+        if len(self._open) + node.depth > MAX_DEPTH:
+            raise _too_deep(line)
+        self._put(node.value, line, node.depth)
+
+    def _put(
+        self, value: Any, line: int, depth: int, scalar: yaml.ScalarEvent | None = None
+    ) -> None:
+        """Add a complete value to the collection around it."""
+        if not self._open:
+            self.value = value
+            return
+        outer = self._open[-1]
+        outer.deepest = max(outer.deepest, depth)
+        container = outer.value
+        if isinstance(container, list):
+            container.append(value)
+        elif outer.key is None:
+            outer.key = self._key(outer, value, line)
+            outer.is_merge = outer.key == "<<" and scalar is not None and scalar.implicit[0]
+        else:
+            if outer.is_merge:
+                outer.merged += _mappings(value, line)
+            else:
+                if outer.key in container:
+                    self.repeated.append(RepeatedKey(outer.key_line, outer.key, len(self._open)))
+                container[outer.key] = value
+            outer.key = None
+
+    def _key(self, outer: _Collection, value: Any, line: int) -> str:
+        if isinstance(value, dict | list):
+            raise DocumentError("a key must be a text, is a collection", line)
+        outer.key_line = line
+        return value if isinstance(value, str) else json.dumps(value)
+
+
+def _line(event: yaml.Event) -> int:
+    mark = event.start_mark
+    assert mark is not None, "libyaml marks every event"
+    return mark.line + 1
+
+
+def _mappings(value: Any, line: int) -> list[dict[str, Any]]:
+    """The mappings that `<<` merges."""
+    found = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, dict) for each in found):
+        raise DocumentError("<< must name a mapping or a list of mappings", line)
+    return found
+
+
+_TAG = "tag:yaml.org,2002:"
+
+
+def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
+    if event.implicit[0]:
+        value = _plain(event.value)
+    elif event.implicit[1]:
+        return event.value
+    else:
+        tag = str(event.tag).removeprefix(_TAG)
+        convert = _CONVERTERS.get(tag)
+        if convert is None:
+            raise DocumentError(f"the tag {event.tag} is not supported here", line)
+        try:
+            value = convert(event.value)
+        except (ValueError, KeyError):
+            raise DocumentError(f"{event.value[:60]!r} is not of type {tag}", line) from None
+    if isinstance(value, int) and value.bit_length() > 1000:
+        raise DocumentError("an integer has more than 1000 bits", line)
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> Any:
+    """The value of a scalar without quotes."""
+    if text[:1] not in _FIRST:
+        return text
+    for pattern, convert in _PATTERNS:
+        if pattern.fullmatch(text):
+            return convert(text)
+    return text
+
+
+def _integer(text: str) -> int:
+    digits = text.replace("_", "").lower()
+    sign = -1 if digits.startswith("-") else 1
+    digits = digits.lstrip("+-")
+    if len(digits) > 1000:
+        return 1 << 4000  # Refused by its size; converting it would take long.
+    for prefix, base in (("0x", 16), ("0b", 2), ("0o", 8)):
+        if digits.startswith(prefix):
+            return sign * int(digits[2:], base)
+    return sign * int(digits, 8 if digits.startswith("0") and digits != "0" else 10)
+
+
+def _number(text: str) -> float:
+    return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_BOOLEANS = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(
+    ("false", "no", "off"), False
+)
+
+
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[text.lower()]
+
+
+def _null(_: str) -> None:
+    return None
+
+
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "bool": _boolean,
+    "int": _integer,
+    "float": _number,
+    "null": _null,
+}
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"(?i:true|false|yes|no|on|off)"), _boolean),
+    (
+        re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0o[0-7]+|0x[0-9a-fA-F_]+|0b[01_]+)"),
+        _integer,
+    ),
+    (
+        re.compile(
+            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+        ),
+        _number,
+    ),
+    (re.compile(r"~|null|Null|NULL|"), _null),
+)
+_FIRST = frozenset("yYnNtTfFoO-+0123456789.~") | {""}
+
+
+def _depth(value: Any) -> int:
+    """The levels of nesting, counted up to one above the limit."""
+    deepest, layer = 0, [value]
+    while layer and deepest <= MAX_DEPTH:
+        deepest += 1
+        layer = [
+            inner
+            for each in layer
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return deepest
+
+
+def _too_deep(line: int | None = None) -> DocumentError:
+    return DocumentError(f"is nested more than {MAX_DEPTH} levels deep", line)
