@@ -81,12 +81,16 @@ class Compiler:
         if node.test:
             operand, name = self.emit(node.operand), node.name
             return lambda frame: present(operand(frame), name)
-        return self._path(node) or self._lookup(node.operand, _constant(node.name), node.optional)
+        return self._path(node) or self._lookup(
+            node.operand, _constant(node.name), optional=node.optional
+        )
 
     def _index(self, node: syntax.Index) -> Code:
-        return self._path(node) or self._lookup(node.operand, self.emit(node.key), node.optional)
+        return self._path(node) or self._lookup(
+            node.operand, self.emit(node.key), optional=node.optional
+        )
 
-    def _lookup(self, container: Node, key: Code, optional: bool) -> Code:  # noqa: FBT001
+    def _lookup(self, container: Node, key: Code, *, optional: bool) -> Code:
         operand = self.emit(container)
         self.cost += 1
         if optional:
@@ -117,8 +121,7 @@ class Compiler:
 
     def _logical(self, node: syntax.Logical) -> Code:
         terms = (self.emit(node.terms[0]), *(self.block(term) for term in node.terms[1:]))
-        decisive = node.operator == "||"
-        return lambda frame: _decide(terms, decisive, frame)
+        return _decide(terms, decisive=node.operator == "||")
 
     def _conditional(self, node: syntax.Conditional) -> Code:
         test, then, other = self.emit(node.test), self.block(node.then), self.block(node.other)
@@ -248,21 +251,25 @@ def _constant(value: Any) -> Code:
     return lambda frame: value
 
 
-def _decide(terms: tuple[Code, ...], decisive: bool, frame: Frame) -> bool:  # noqa: FBT001
+def _decide(terms: tuple[Code, ...], *, decisive: bool) -> Code:
     """`||` (decisive is True) and `&&` (False): an error counts only if no term is decisive."""
-    error: CelRuntimeError | None = None
-    for term in terms:
-        try:
-            value = term(frame)
-        except CelRuntimeError as problem:
-            if problem.fatal:
-                raise
-            error = error or problem
-            continue
-        if value is decisive:
-            return bool(decisive)
-        if type(value) is not bool:
-            error = error or no_such_overload()
-    if error is not None:
-        raise error
-    return not decisive
+
+    def run(frame: Frame) -> bool:
+        error: CelRuntimeError | None = None
+        for term in terms:
+            try:
+                value = term(frame)
+            except CelRuntimeError as problem:
+                if problem.fatal:
+                    raise
+                error = error or problem
+                continue
+            if value is decisive:
+                return bool(decisive)
+            if type(value) is not bool:
+                error = error or no_such_overload()
+        if error is not None:
+            raise error
+        return not decisive
+
+    return run

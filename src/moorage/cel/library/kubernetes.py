@@ -41,7 +41,7 @@ def _compare(a: Any, b: Any) -> int:
 
 
 @overload("semver(string) -> semver", "semver(string, bool) -> semver", cost=traversal)
-def semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002
+def semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002 - an argument in CEL
     """Read a version; normalized, "v01.2" is "1.2.0"; raises CelRuntimeError."""
     if not normalize:
         return Semver.parse(text)

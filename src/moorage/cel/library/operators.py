@@ -133,7 +133,7 @@ def to_double(value: float | str) -> float:
 
 
 @overload("bool(bool) -> bool", "bool(string) -> bool")
-def to_bool(value: bool | str) -> bool:  # noqa: FBT001
+def to_bool(value: bool | str) -> bool:  # noqa: FBT001 - the value itself
     """`bool(value)`."""
     if value in (True, "1", "t", "T", "TRUE", "true", "True"):
         return True
