@@ -1,14 +1,16 @@
 """CEL, the language of DRA device selectors, as Kubernetes 1.36 offers it to them.
 
 `compile_selector(expression).matches(device)`: an expression is parsed, type-checked and compiled
-to Python closures once; an evaluation takes about a microsecond. No text of users reaches `eval`.
+to Python closures once; an evaluation takes 0.3 to 6 us. No text of users reaches `eval`.
 The package imports nothing of ours but quantities and errors.
 
-Why not a package: `cel-expr-python` (C++, 16 MB wheel, 50 MB installed) evaluates in about 9 us and
-knows neither sets nor two-variable comprehensions; `common-expression-language` (Rust) has no
-optionals and no type check; `cel-python` (pure Python, with lark, pendulum and jmespath) interprets
-a tree and checks no types. None has Kubernetes' functions (quantity, semver, ip, ...), DRA's
-environment and cost limit, and these with the type rules are most of the work.
+Why not a package of PyPI. Time of one `device.attributes["gpu.example.com"].model == "a100"`, all
+measured on the same core, ours 0.6 us:
+- `cel-expr-python` 0.1.3 (C++, 50 MB installed), 10 us: no sets, no two-variable comprehensions;
+- `common-expression-language` 0.10 (Rust, with pydantic and typer), 28 us: no `.?`, no type check;
+- `cel-python` 0.5 (pure Python, with lark and pendulum), 500 us: no `.?`, no type check.
+None has Kubernetes' functions, DRA's environment or the cost limit, which are most of the work. The
+first one ended the process for 7 to 15 of 4,000 random expressions.
 """
 
 from moorage.cel.selector import DeviceInput, Selector, Version, compile_selector
