@@ -171,12 +171,13 @@ class DeviceIndex:
         changed = dict.fromkeys(nodes)
         if slices and self._update_slices(slices, changed):
             changed.update(dict.fromkeys(np.flatnonzero(self._table.active_rows).tolist()))
+        # Usage first: the state of a row that is built again contains it.
+        used = [row for key in dict.fromkeys(claims) for row in self._count(key)]
         for row in changed:
             self._build_row(row)
-        for key in dict.fromkeys(claims):
-            for row in self._count(key):
-                if row not in changed:
-                    self._set_state(row)
+        for row in used:
+            if row not in changed:
+                self._set_state(row)
 
     def _update_slices(self, names: Sequence[str], rows: dict[int, None]) -> bool:
         """Take in changed slices; returns whether a wide pool changed."""
