@@ -1,6 +1,9 @@
 """What commands say about the files that they read."""
 
+import functools
+import http.server
 import json
+import threading
 
 import pytest
 
@@ -142,3 +145,44 @@ def test_an_unknown_priority_class_is_named_with_its_file(run, write, make_pod, 
     file = write("one.yaml", several)
     got = run("simulate", "capacity", "-f", nodes, "--pod", file)
     assert f"{file}, document 1, Deployment default/web: no PriorityClass" in got.stderr
+
+
+@pytest.fixture
+def web(tmp_path):
+    """The address of a web server for the folder of files."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    handler.func.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_url(run, write, web, make_node, make_pod):
+    write("a.yaml", make_node("n"), make_pod("p"))
+    assert run("simulate", "-f", f"{web}/a.yaml").stdout.startswith("1 pod on 1 node")
+    got = run("simulate", "-f", f"{web}/b.yaml")
+    assert got.exit_code == 2
+    assert got.stderr == f"moorage: {web}/b.yaml: HTTP 404 File not found\n"
+
+
+def test_simulate_takes_paths_without_f(run, cluster, make_node):
+    expected = run("simulate", "-f", cluster, "--seed", "3", "-o", "json").stdout
+    assert run("simulate", cluster, "--seed", "3", "-o", "json").stdout == expected
+    assert run("simulate", "--seed", "3", "-o", "json", cluster).stdout == expected
+    given = cluster.read_text()
+    assert run("simulate", "-", "--seed=3", "-ojson", stdin=given).stdout == expected
+    more = cluster.parent / "more.json"
+    more.write_text(json.dumps(make_node("m")))
+    assert "on 3 nodes" in run("simulate", cluster, more).stdout
+
+
+def test_simulate_refuses_a_misspelt_command(run):
+    got = run("simulate", "capcity")
+    assert got.exit_code == 2
+    assert "No such command 'capcity'" in got.stderr
+    assert run("simulate", "nowhere.yaml").stderr == (
+        "moorage: nowhere.yaml: no such file or folder\n"
+    )

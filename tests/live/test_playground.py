@@ -217,7 +217,14 @@ def test_a_snapshot_gives_the_same_explanation_and_simulation(playground, namesp
     moorage("snapshot", "--kubeconfig", kubeconfig, "-o", dump)
     for source in (("--kubeconfig", kubeconfig), ("-f", dump)):
         text = moorage("explain", f"{namespace}/huge-0", *source)
-        assert f"0/{NODES} nodes are available: {NODES} Insufficient cpu." in " ".join(text.split())
+        text = " ".join(text.split())
+        assert f"0/{NODES} nodes are available: {NODES} Insufficient cpu." in text
+        assert "Recorded by the cluster's scheduler condition Unschedulable: 0/" in text
+    live = " ".join(
+        moorage("explain", "sts/huge", "-n", namespace, "--kubeconfig", kubeconfig).split()
+    )
+    assert "Event FailedScheduling at " in live
+    assert "Configuration assumed here: " in live
     simulated = json.loads(moorage("simulate", "-f", dump, "-o", "json"))
     assert {key: node for key, node in simulated["placements"].items() if namespace in key} == {
         **{f"{namespace}/{name}": node for name, node in playground.running(namespace).items()},

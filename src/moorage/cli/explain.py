@@ -1,19 +1,37 @@
 """`moorage explain`: why this node, or why none."""
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from moorage.cli import documents, inputs, options
+from moorage.cli.progress import StatusLine
+from moorage.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moorage.api.config import Source
+    from moorage.api.manifests import Manifest
+    from moorage.api.pod import Pod
+    from moorage.explaining.dry_run import DryRun
+    from moorage.explaining.recorded import Recorded
+
+# From so many pods on, a status line says how far it is.
+MANY_PODS = 200
 
 
 @click.command()
-@click.argument("pod")
+@click.argument("pod", required=False)
+@click.option("-n", "--namespace", metavar="NAME", help="The namespace of POD, or of all pods.")
+@click.option("-l", "--selector", metavar="SELECTOR", help="Pods with these labels, as app=web.")
 @options.cluster
 @options.optional_files
 @options.configuration
 @options.answer_output
-@options.everything("Show every node that fits, and every name.")
+@options.everything("Show every feasible node, and every name.")
 def explain(
-    pod: str,
+    pod: str | None,
+    namespace: str | None,
+    selector: str | None,
     paths: tuple[str, ...],
     kubeconfig: str | None,
     context: str | None,
@@ -22,23 +40,112 @@ def explain(
     *,
     show_all: bool,
 ) -> None:
-    """Say where POD would run and why, or why it stays pending.
+    """Explain why POD is pending, or why it would run on which node.
 
-    POD is namespace/name, or a name that only one pod has. One scheduling cycle is run for it, and
-    every verdict and score is kept; nothing is changed. Pods with a node count as running there,
-    other pending pods do not count. A pod that has a node itself is looked at as if it were to be
+    POD is a name, NAMESPACE/NAME, pod/NAME, or a workload such as deployment/NAME, whose pending
+    pods are explained. Without POD, all pending pods are explained, grouped by reason.
+
+    One scheduling cycle runs for each pod; nothing is changed. Pods with a node count as running
+    there; other pending pods do not count. A pod that has a node is explained as if it were
     scheduled again.
 
-    The cluster is in files (-f), or a live one (--kubeconfig, else $KUBECONFIG), which is read and
-    not touched.
+    The cluster is read from files (-f), or from a live cluster (--kubeconfig, else $KUBECONFIG).
+    For a live cluster, the condition and the Event that its own scheduler recorded are shown as
+    well, and without --config the configuration of `moorage serve` is read from /configz.
     """
-    from moorage import explain as run_explain
+    from moorage.explaining import selecting
+    from moorage.explaining.dry_run import DryRun
 
-    manifest = inputs.files_or_cluster(paths, kubeconfig, context)
-    explained = run_explain(manifest.everything, pod, config_file)
+    if pod is not None and selector is not None:
+        raise click.UsageError("Name a POD or a selector (-l), not both.")
+    manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
+    config, assumed = _configuration(config_file, live)
+    run = DryRun(manifest.everything, config)
+    pods = selecting.select(run.objects, pod, namespace=namespace, labels=selector)
+    if len(pods) == 1:
+        _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)
+    else:
+        _explain_several(run, pods, assumed if live else "", manifest, output, show_all=show_all)
+
+
+def _configuration(
+    config_file: str | None, live: "inputs.LiveCluster | None"
+) -> "tuple[Source, str]":
+    """The configuration to explain with, and what to say about it."""
+    if config_file is not None:
+        return config_file, config_file
+    if live is not None and (served := live.configuration()) is not None:
+        from moorage.api import config
+
+        try:
+            return config.load(served), f"{live.server}/configz"
+        except ConfigError as error:  # It names plugins that are not installed here.
+            click.echo(f"moorage: warning: {live.server}/configz: {error}", err=True)
+    return None, "kube-scheduler's defaults (--config names another)"
+
+
+def _explain_one(
+    run: "DryRun",
+    pod: "Pod",
+    live: "inputs.LiveCluster | None",
+    assumed: str,
+    manifest: "Manifest",
+    output: str,
+    *,
+    show_all: bool,
+) -> None:
+    from moorage.explaining import recorded
+
+    explained = run.explain(pod)
+    found = recorded.read(pod, live.events(pod) if live is not None else ())
+    if output != "table":
+        documents.write(
+            explained.to_dict() | _more(found, assumed, is_live=live is not None), output
+        )
+        return
+    from moorage.cli import explain_tables
+
+    explain_tables.show(explained, manifest.skipped, show_all=show_all)
+    if found or live is not None:
+        explain_tables.show_recorded(
+            found, assumed, differs=recorded.differs(found, explained), by_cluster=live is not None
+        )
+
+
+def _more(found: "Recorded", assumed: str, *, is_live: bool) -> dict[str, Any]:
+    """What the document of a live cluster has besides the explanation."""
+    if not is_live:
+        return {}
+    import msgspec
+
+    return {"recorded": msgspec.to_builtins(found), "configuration": assumed}
+
+
+def _explain_several(
+    run: "DryRun",
+    pods: "list[Pod]",
+    assumed: str,
+    manifest: "Manifest",
+    output: str,
+    *,
+    show_all: bool,
+) -> None:
+    from moorage.explaining import grouping
+
+    if not pods and output == "table":
+        click.echo(f"No pod is pending; {len(run.pods):,} pods have a node.")
+        return
+    with StatusLine("explaining") as status:
+        if len(pods) > MANY_PODS:
+            status.say_at_once(f"{len(pods):,} pods")
+        groups = grouping.by_reason(run, pods)
     if output == "table":
         from moorage.cli import explain_tables
 
-        explain_tables.show(explained, manifest.skipped, show_all=show_all)
-    else:
-        documents.write(explained.to_dict(), output)
+        explain_tables.show_groups(groups, assumed, manifest.skipped, show_all=show_all)
+        return
+    plain = [
+        {"reason": each.reason, "pods": each.pods, "first": each.explanation.to_dict()}
+        for each in groups
+    ]
+    documents.write({"groups": plain}, output)

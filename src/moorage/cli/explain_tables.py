@@ -9,6 +9,8 @@ from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
 from moorage.explaining import Explanation, text
+from moorage.explaining.grouping import ReasonGroup
+from moorage.explaining.recorded import Recorded
 
 MOST_RANKED = 10
 ALL = 1_000_000_000
@@ -38,6 +40,49 @@ def show(explained: Explanation, skipped: Counter[str], *, show_all: bool) -> No
         for line in explained.advice:
             items.add_row("-", Text(line))
         page.put(items)
+    page.skipped(skipped)
+
+
+def show_recorded(found: Recorded, assumed: str, *, differs: bool, by_cluster: bool) -> None:
+    """Print what the cluster's scheduler recorded, and the configuration that was assumed."""
+    page = ConsolePage()
+    page.put("")
+    if found:
+        page.put(Text("Recorded by the cluster's scheduler", style=output.HEAD))
+        items = output.items(justify="left")
+        for name, recorded in (("condition", found.condition), ("Event", found.event)):
+            if recorded:
+                items.add_row(name, Text(recorded))
+        page.put(items)
+    if by_cluster or differs:
+        page.note(f"Configuration assumed here: {assumed}.")
+    if differs:
+        page.note(
+            "The recorded reason differs from the explanation: the cluster has changed since, or "
+            "its scheduler has another configuration."
+        )
+
+
+def show_groups(
+    groups: list[ReasonGroup], assumed: str, skipped: Counter[str], *, show_all: bool
+) -> None:
+    """Print pods by reason, with the details of the first pod of each."""
+    page = ConsolePage()
+    pods = sum(len(group.pods) for group in groups)
+    lacking = sum(len(group.pods) for group in groups if not group.is_placed)
+    page.put(Text(f"{texts.count(pods, 'pod')} without a node: {lacking:,} fit none now."))
+    for group in groups:
+        page.section()
+        names = ", ".join(group.pods) if show_all else texts.listed(group.pods, page.width - 8)
+        items, style = output.items(), output.GOOD if group.is_placed else output.BAD
+        items.add_row(f"{len(group.pods):,}", Text.assemble((names, style), "\n", group.reason))
+        for line in group.explanation.advice:
+            items.add_row("-", Text(line, output.DIM))
+        page.put(items)
+    page.section()
+    page.note("`moorage explain POD` shows the verdict and the scores of every node.")
+    if assumed:
+        page.note(f"Configuration assumed here: {assumed}.")
     page.skipped(skipped)
 
 

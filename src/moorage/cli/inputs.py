@@ -1,6 +1,7 @@
 """The objects that commands read: from files, or from a live cluster."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,17 +9,21 @@ import click
 
 from moorage.cli import options
 from moorage.cli.progress import StatusLine
-from moorage.errors import InputError
+from moorage.errors import InputError, ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from moorage.api.manifests import Manifest, Validate
     from moorage.api.meta import KubeObject
+    from moorage.api.pod import Pod
+    from moorage.live.connection import Connection
     from moorage.scenarios.plan import ScenarioPlan
 
 # Reading so much takes longer than a second.
 LARGE_BYTES = 10_000_000
+FETCH_SECONDS = 30
+MOST_FETCHED = 256 * 2**20
 
 
 def cluster(paths: "Iterable[str]") -> "Manifest":
@@ -35,7 +40,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     with StatusLine("reading") as status:
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
-        found = manifests.load(paths, validate())
+        found = manifests.load(paths, validate(), fetch)
     found.objects, note = node_defaults.complete(found.objects)
     found.notes += [note] if note else []
     cautions.assume_priorities(found)
@@ -49,7 +54,7 @@ def documents(paths: "Iterable[str]") -> "list[tuple[str, dict[str, Any]]]":
     from moorage.api import manifests
     from moorage.expansion import node_defaults
 
-    found, manifest = manifests.load_whole(paths, validate())
+    found, manifest = manifests.load_whole(paths, validate(), fetch)
     if note := node_defaults.complete_documents(found):
         manifest.notes.append(note)
     remark(manifest)
@@ -70,6 +75,23 @@ def remark(manifest: "Manifest | ScenarioPlan") -> None:
         click.echo(f"moorage: note: {' '.join(text.split())}", err=True)
 
 
+def fetch(url: str) -> bytes:
+    """The file at an HTTP or HTTPS address."""
+    import http.client
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(url, timeout=FETCH_SECONDS) as response:
+            found: bytes = response.read(MOST_FETCHED + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        status = f"HTTP {code} " if (code := getattr(error, "code", "")) else ""
+        reason = getattr(error, "reason", None) or error
+        raise ManifestError(f"{url}: {status}{reason}") from None
+    if len(found) > MOST_FETCHED:
+        raise ManifestError(f"{url}: is larger than {MOST_FETCHED // 2**20} MiB")
+    return found
+
+
 def _size(path: str) -> int:
     """The size of a file or folder in bytes; 0 if it does not exist."""
     found = Path(path)
@@ -88,7 +110,7 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
     from moorage.cli import cautions
 
-    manifest = manifests.load([path], validate())
+    manifest = manifests.load([path], validate(), fetch)
     cautions.assume_priorities(manifest, cluster)
     manifest.warnings += cautions.not_applied(manifest)
     remark(manifest)
@@ -116,17 +138,56 @@ def _makes_pods(obj: "KubeObject") -> bool:
     return isinstance(obj, CronJob) or isinstance(template, PodTemplateSpec)
 
 
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A cluster that more is read from than its objects."""
+
+    connection: "Connection"
+
+    @property
+    def server(self) -> str:
+        return self.connection.server
+
+    def configuration(self) -> dict[str, Any] | None:
+        """The scheduler's configuration, if the API server has it: `moorage serve` does."""
+        from moorage.live import listing
+
+        found = listing.read_document(self.connection, "/configz") or {}
+        config = found.get("componentconfig")
+        is_known = isinstance(config, dict) and config.get("kind") == "KubeSchedulerConfiguration"
+        return config if is_known else None
+
+    def events(self, pod: "Pod") -> list[dict[str, Any]]:
+        """The Events of a pod; empty if they may not be read."""
+        from moorage.live import listing, paths
+
+        path = paths.query(
+            f"/api/v1/namespaces/{pod.namespace}/events",
+            fieldSelector=f"involvedObject.kind=Pod,involvedObject.name={pod.name}",
+        )
+        found = listing.read_document(self.connection, path) or {}
+        return [
+            each
+            for each in found.get("items") or ()
+            if isinstance(each, dict)
+            and (each.get("involvedObject") or {}).get("uid") in (None, "", pod.uid)
+        ]
+
+
 def files_or_cluster(
     paths: tuple[str, ...], kubeconfig: str | None, context: str | None
-) -> "Manifest":
+) -> "tuple[Manifest, LiveCluster | None]":
     """The objects of files, or of a live cluster: the named one, or that of $KUBECONFIG."""
     names_cluster = kubeconfig is not None or context is not None
     if names_cluster and paths:
         raise click.UsageError("Name files (-f) or a cluster (--kubeconfig, --context), not both.")
     if paths:
-        return cluster(paths)
+        return cluster(paths), None
     if names_cluster or os.environ.get("KUBECONFIG"):
-        return live_cluster(kubeconfig, context)
+        from moorage.live import kubeconfig as kubeconfigs
+
+        connection = kubeconfigs.find(kubeconfig, context=context)
+        return _read(connection), LiveCluster(connection)
     raise click.UsageError(
         "Name the input: -f PATH or, for a live cluster, --kubeconfig FILE or $KUBECONFIG."
     )
@@ -134,11 +195,16 @@ def files_or_cluster(
 
 def live_cluster(kubeconfig: str | None, context: str | None) -> "Manifest":
     """The objects of a live cluster; kinds that may not be read are named on standard error."""
-    from moorage.api.manifests import Manifest
     from moorage.live import kubeconfig as kubeconfigs
+
+    return _read(kubeconfigs.find(kubeconfig, context=context))
+
+
+def _read(connection: "Connection") -> "Manifest":
+    from moorage.api.manifests import Manifest
     from moorage.live import listing
 
-    found = listing.read_cluster(kubeconfigs.find(kubeconfig, context=context))
+    found = listing.read_cluster(connection)
     for plural, why in found.unserved.items():
         click.echo(f"moorage: {plural} left out: {' '.join(why.split())}", err=True)
     return Manifest(objects=found.objects)

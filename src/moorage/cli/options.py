@@ -88,8 +88,8 @@ def paths(text: str, *, required: bool = False) -> Callable[[F], F]:
 
 
 _FILES = (
-    "A YAML or JSON file of Kubernetes objects, a folder of them, or - for standard input. "
-    "May be repeated."
+    "A YAML or JSON file of Kubernetes objects, a folder of them, an HTTP or HTTPS URL, or - for "
+    "standard input. May be repeated."
 )
 files = paths(_FILES, required=True)
 optional_files = paths(_FILES)

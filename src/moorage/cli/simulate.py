@@ -4,6 +4,7 @@ The planning questions (`simulate capacity` and others) are in `planning`.
 """
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import click
@@ -27,6 +28,36 @@ class SimulateGroup(options.LazyGroup):
     """A group that also runs without a subcommand."""
 
     modules: ClassVar = SUBCOMMANDS
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `simulate PATH` as `simulate -f PATH`."""
+        return super().parse_args(ctx, self._with_filenames(args))
+
+    def _with_filenames(self, args: list[str]) -> list[str]:
+        values = {
+            name
+            for option in self.params
+            if isinstance(option, click.Option) and not option.is_flag
+            for name in option.opts
+        }
+        found: list[str] = []
+        rest = iter(args)
+        for each in rest:
+            if each in self.modules:
+                return [*found, each, *rest]
+            if _is_path(each):
+                found.append("-f")
+            found.append(each)
+            if each in values:
+                found += [value] if (value := next(rest, None)) is not None else []
+        return found
+
+
+def _is_path(argument: str) -> bool:
+    """Whether an argument is a file rather than an option or a misspelt command."""
+    if argument.startswith("-"):
+        return argument == "-"
+    return "/" in argument or "." in argument or Path(argument).exists()
 
 
 @click.group(

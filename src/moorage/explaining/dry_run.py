@@ -44,13 +44,44 @@ def explain(
 
     A pod that has a node already is looked at as if it were to be scheduled again.
     """
-    completed = with_claims(defaults.complete(expand(manifests.read(objects).everything)))
-    given = find_pod(completed, pod)
-    scheduler = Scheduler(load_config(config), seed=seed)
-    unbound = structs.replace(given, spec=structs.replace(given.spec, node_name=""))
-    for obj in completed:
-        scheduler.observe(Added(unbound if obj is given else obj), 0.0)
-    return _explain(scheduler, unbound, given.node_name)
+    run = DryRun(objects, config, seed=seed)
+    return run.explain(find_pod(run.objects, pod))
+
+
+class DryRun:
+    """A cluster for which several pods are explained, each as if it were the only pending one."""
+
+    def __init__(
+        self,
+        objects: Iterable[Mapping[str, Any] | KubeObject],
+        config: Source = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.objects = with_claims(defaults.complete(expand(manifests.read(objects).everything)))
+        self._config = load_config(config)
+        self._seed = seed
+        self._scheduler: Scheduler | None = None
+
+    @property
+    def pods(self) -> list[Pod]:
+        """All pods, also those that workloads create."""
+        return [obj for obj in self.objects if isinstance(obj, Pod)]
+
+    def explain(self, pod: Pod) -> Explanation:
+        """What the scheduler decides for one of the pods."""
+        if pod.node_name:  # The node is considered without it.
+            unbound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+            return _explain(self._make_scheduler(pod, unbound), unbound, pod.node_name)
+        if self._scheduler is None:
+            self._scheduler = self._make_scheduler(pod, pod)
+        return _explain(self._scheduler, pod, "")
+
+    def _make_scheduler(self, pod: Pod, unbound: Pod) -> Scheduler:
+        scheduler = Scheduler(self._config, seed=self._seed)
+        for obj in self.objects:
+            scheduler.observe(Added(unbound if obj is pod else obj), 0.0)
+        return scheduler
 
 
 def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:

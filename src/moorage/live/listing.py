@@ -1,7 +1,9 @@
 """List all objects of a kind, page by page; read a whole cluster once for `explain`, `snapshot`."""
 
 import asyncio
+from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from moorage.api.kinds import KINDS, Kind
@@ -53,6 +55,20 @@ async def _read_cluster(connection: Connection) -> ClusterObjects:
                 structs.replace(obj, kind=kind.name, api_version=kind.api_version) for obj in found
             )
     return ClusterObjects(objects, unserved)
+
+
+def read_document(connection: Connection, path: str) -> dict[str, Any] | None:
+    """A JSON document of the API server; None if it does not serve it, or not to us."""
+
+    async def read() -> dict[str, Any] | None:
+        async with Client(connection, user_agent="reader") as client:
+            try:
+                found = msgspec.json.decode(await client.get(path, seconds=LIST_SECONDS))
+            except (ApiError, msgspec.MsgspecError):
+                return None
+        return found if isinstance(found, dict) else None
+
+    return asyncio.run(read())
 
 
 def field_selector(kind: Kind) -> str:

@@ -13,6 +13,7 @@ from random import Random
 
 from aiohttp import web
 
+from moorage.api import config as configurations
 from moorage.api.config import SchedulerConfiguration
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
@@ -51,7 +52,8 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM; raises InputError if the start fails."""
     api = open_api(options.data_dir)
     access = options.access
-    app = make_app(api, AppSettings(token=access.token))
+    plain = configurations.to_dict(options.configuration) if options.configuration else None
+    app = make_app(api, AppSettings(token=access.token, configuration=plain))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

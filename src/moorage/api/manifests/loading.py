@@ -26,23 +26,25 @@ from moorage.errors import ManifestError
 _STATED = msgspec.json.Decoder(dict[str, Raw])
 
 
-def load(paths: Iterable[str | Path], validate: Validate = "ignore") -> Manifest:
-    """All objects in these files and folders; `-` is standard input.
+def load(
+    paths: Iterable[str | Path], validate: Validate = "ignore", fetch: parsing.Fetch | None = None
+) -> Manifest:
+    """All objects in these files and folders; `-` is standard input, URLs are passed to `fetch`.
 
     The error has the problems of all files. With `strict`, fields that Kubernetes does not know are
     problems, too; with `warn` they are warnings.
     """
     reader = DocumentReader(validate)
-    _read_all(reader, paths)
+    _read_all(reader, paths, fetch)
     return reader.manifest
 
 
 def load_whole(
-    paths: Iterable[str | Path], validate: Validate = "ignore"
+    paths: Iterable[str | Path], validate: Validate = "ignore", fetch: parsing.Fetch | None = None
 ) -> tuple[list[tuple[str, dict[str, Any]]], Manifest]:
     """Whole objects of all kinds as plain data, each with its location; and warnings and notes."""
     reader = WholeDocumentReader(validate)
-    _read_all(reader, paths)
+    _read_all(reader, paths, fetch)
     return reader.found, reader.manifest
 
 
@@ -85,11 +87,13 @@ def documents(
     return found
 
 
-def _read_all(reader: DocumentReader, paths: Iterable[str | Path]) -> None:
+def _read_all(
+    reader: DocumentReader, paths: Iterable[str | Path], fetch: parsing.Fetch | None
+) -> None:
     with _garbage_collector_disabled():
         for path in paths:
             try:
-                for source, data in parsing.contents(path):
+                for source, data in parsing.contents(path, fetch):
                     _read_file(reader, source, data, in_folder=source != str(path))
             except ManifestError as error:
                 reader.problems += error.problems

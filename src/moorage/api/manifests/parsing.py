@@ -13,6 +13,8 @@ from moorage.api import documents
 from moorage.api.documents import DocumentError
 from moorage.errors import ManifestError
 
+Fetch = Callable[[str], bytes]
+
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "-"
 TEMPLATE = (
@@ -23,8 +25,19 @@ TEMPLATE = (
 _RAW = msgspec.json.Decoder(Raw)
 
 
-def contents(path: str | Path) -> Iterator[tuple[str, bytes]]:
-    """Every file at this path or below it: its name in error messages, and its content."""
+def is_url(path: str | Path) -> bool:
+    """Whether a path is the address of a file on the web."""
+    return str(path).startswith(("http://", "https://"))
+
+
+def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[tuple[str, bytes]]:
+    """Every file at this path or below it: its name in error messages, and its content.
+
+    `fetch` reads what is not in the file system: nothing here opens a connection.
+    """
+    if fetch is not None and is_url(path):
+        yield str(path), fetch(str(path))
+        return
     if path == STANDARD_INPUT:
         yield "standard input", _content("standard input", sys.stdin.buffer)
         return

@@ -5,6 +5,7 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,9 +35,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """The bearer token, if one is required, and the size limit of requests."""
+    """The bearer token, if one is required, the size limit of requests, and the configuration."""
 
     token: str = ""
+    # Of the scheduler that runs in this process, as plain data, for `/configz`.
+    configuration: dict[str, Any] | None = None
     request_limit: int = 3 * 1024 * 1024
 
 
@@ -47,7 +50,7 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
         client_max_size=settings.request_limit,
         middlewares=[_error_responses, _check_origin, _check_token(settings.token)],
     )
-    router = RequestRouter(api)
+    router = RequestRouter(api, settings.configuration)
     app.router.add_route("*", "/{path:.*}", router.handle)
 
     async def start(_app: web.Application) -> None:
@@ -128,8 +131,9 @@ def _check_token(token: str) -> Middleware:
 class RequestRouter:
     """Passes each request to its handler."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: ApiServer, configuration: dict[str, Any] | None = None) -> None:
         self._api = api
+        self._configuration = configuration
         self._reads = ReadRequests(api)
         self._writes = WriteRequests(api)
 
@@ -181,6 +185,8 @@ class RequestRouter:
                 return web.Response(text="ok")
             case ["version"]:
                 return responses.json(VERSION)
+            case ["configz"] if self._configuration is not None:
+                return responses.json({"componentconfig": self._configuration})
             case ["api" | "apis" as root]:
                 if requests.accepted_format(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
                     response = responses.json(discovery.aggregated(registry, core=root == "api"))

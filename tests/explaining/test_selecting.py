@@ -1,0 +1,74 @@
+"""Which pods are explained."""
+
+import pytest
+
+from moorage.errors import InputError
+from moorage.explaining import DryRun
+from moorage.explaining.selecting import select
+
+
+def pod(pod_name, namespace="default", labels=None, node=None, **owner):
+    meta = {"name": pod_name, "namespace": namespace, "labels": labels or {}}
+    if owner:
+        meta["ownerReferences"] = [{"controller": True, "uid": "1", **owner}]
+    spec = {"containers": [{"name": "c"}]} | ({"nodeName": node} if node else {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def workload(kind, name, replicas=2):
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c"}]}}
+    spec = {"replicas": replicas, "template": template, "selector": {"matchLabels": {"app": name}}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+OBJECTS = DryRun(
+    [
+        pod("a", labels={"app": "a"}),
+        pod("a", "other", labels={"app": "b"}),
+        pod("placed", node="n", labels={"app": "a"}),
+        pod("full-1", node="n", kind="StatefulSet", name="full"),
+        pod("old-5f-x", kind="ReplicaSet", name="old-5f"),
+        workload("Deployment", "web"),
+        workload("StatefulSet", "db"),
+    ]
+).objects
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        pytest.param({"name": "placed"}, ["default/placed"], id="name"),
+        pytest.param({"name": "pod/placed"}, ["default/placed"], id="pod/name"),
+        pytest.param({"name": "other/a"}, ["other/a"], id="namespace/name"),
+        pytest.param({"name": "a", "namespace": "other"}, ["other/a"], id="-n"),
+        pytest.param({"name": "po/a", "namespace": "other"}, ["other/a"], id="-n pod/name"),
+        pytest.param({"name": "sts/db"}, ["default/db-0", "default/db-1"], id="workload"),
+        pytest.param({"name": "sts/full"}, ["default/full-1"], id="all have nodes: one of them"),
+        pytest.param({"name": "deployment/old"}, ["default/old-5f-x"], id="through a ReplicaSet"),
+        pytest.param({"labels": "app=a"}, ["default/a"], id="-l: pending ones"),
+        pytest.param({"labels": "app in (a, b)", "namespace": "other"}, ["other/a"], id="-l -n"),
+        pytest.param({"namespace": "other"}, ["other/a"], id="all pending of a namespace"),
+    ],
+)
+def test_select(asked, found):
+    assert [each.key for each in select(OBJECTS, **asked)] == found
+
+
+def test_all_pending():
+    assert len(select(OBJECTS)) == 2 + 1 + 2 + 2
+    assert len(select(OBJECTS, "deployment/web")) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"labels": "app=x"}, "-l app=x: matches none of the 9 pods"),
+        ({"labels": "app in"}, "-l app in: "),
+        ({"name": "job/x"}, "Job 'x' owns none of the 9 pods; owners of pods are ReplicaSet/"),
+        ({"name": "a", "namespace": "nowhere"}, "no pod 'nowhere/a' among the 9 given"),
+    ],
+)
+def test_errors(asked, problem):
+    with pytest.raises(InputError) as caught:
+        select(OBJECTS, **asked)
+    assert str(caught.value).startswith(problem)
