@@ -15,7 +15,7 @@ from moorage.core.effects import Done
 from moorage.core.observations import Added
 from moorage.errors import InputError
 from moorage.framework.effects import BindPod
-from moorage.live import leader_election, server, tls
+from moorage.live import authorization, leader_election, server, tls
 from moorage.live.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS, Authorizer
 from moorage.live.client import Client
 from moorage.live.connection import Connection
@@ -159,7 +159,8 @@ def test_slis_count_outcomes():
 
 @asynccontextmanager
 async def serving(live, meter, configuration, *, authorizer=None, context=None):
-    made = server.SecureServer(live, meter, configuration, authorizer or Authorizer(None))
+    authorizer = authorizer or Authorizer(None, trust_loopback=True)
+    made = server.SecureServer(live, meter, configuration, authorizer)
     async with made.listening("127.0.0.1", 0, context) as port:
         scheme = "http" if context is None else "https"
         async with aiohttp.ClientSession(f"{scheme}://localhost:{port}") as session:
@@ -357,7 +358,10 @@ REMOTE = "10.1.2.3"
         pytest.param(REMOTE, "", "/healthz/ping", 401, id="exactly that path"),
         pytest.param(REMOTE, "", "/metrics", 401, id="metrics are not"),
         pytest.param("127.0.0.1", "", "/metrics", 200, id="from this machine"),
-        pytest.param("::1", "", "/debug/queue", 200, id="from this machine by IPv6"),
+        pytest.param("::1", "", "/metrics/slis", 200, id="from this machine by IPv6"),
+        pytest.param("127.0.0.1", "", "/configz", 401, id="not the configuration"),
+        pytest.param("127.0.0.1", "", "/debug/queue", 401, id="not the queue"),
+        pytest.param("127.0.0.1", "Bearer from-file", "/configz", 200, id="with a token"),
         pytest.param(REMOTE, "Bearer from-file", "/metrics", 200, id="the token of the file"),
         pytest.param(REMOTE, "bearer from-file", "/metrics", 200, id="in lower case"),
         pytest.param(REMOTE, "Basic from-file", "/metrics", 401, id="not as a password"),
@@ -393,6 +397,36 @@ def test_reviews_are_cached():
     codes, reviews = asyncio.run(_with_reviews(ask))
     assert codes == [200, 200, 200]
     assert reviews == 4
+
+
+def test_loopback_may_not_reset_metrics_unless_it_is_trusted():
+    async def ask(**options):
+        return await Authorizer(None, **options).code("127.0.0.1", "", "DELETE", "/metrics")
+
+    assert asyncio.run(ask()) == 401
+    assert asyncio.run(ask(trust_loopback=True)) == 200
+
+
+def test_invented_tokens_cause_few_reviews():
+    clock = Clock()
+
+    async def ask(client):
+        authorizer = Authorizer(client, clock=clock)
+        good = [await authorizer.code("10.0.0.9", "Bearer scraper", "GET", "/metrics")]
+        codes = []
+        for i in range(400):
+            clock.now = i / 100
+            codes.append(await authorizer.code(REMOTE, f"Bearer token-{i}", "GET", "/metrics"))
+            if i % 100 == 0:
+                good.append(await authorizer.code("10.0.0.9", "Bearer scraper", "GET", "/metrics"))
+        again = await authorizer.code(REMOTE, "Bearer token-0", "GET", "/metrics")
+        return codes, good, again
+
+    (codes, good, again), reviews = asyncio.run(_with_reviews(ask))
+    assert set(codes) == {401, 429}
+    assert reviews <= 2 + authorization.REVIEW_BURST + 4 * authorization.REVIEWS_PER_SECOND
+    assert good == [200] * 5
+    assert again == 401  # A negative review is cached.
 
 
 def test_without_a_review_nothing_is_allowed():

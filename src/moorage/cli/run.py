@@ -82,6 +82,7 @@ class ServingOptions:
     tls_private_key_file: str
     always: str
     token_file: str
+    trust_loopback: bool
 
     def companion(
         self, configuration: Any, meter: Any
@@ -106,7 +107,12 @@ class ServingOptions:
                 return
             paths = [path.strip() for path in self.always.split(",") if path.strip()]
             client = live.client.with_own_bucket(is_limited=False)
-            authorizer = Authorizer(client, always=paths, token_file=self.token_file)
+            authorizer = Authorizer(
+                client,
+                always=paths,
+                token_file=self.token_file,
+                trust_loopback=self.trust_loopback,
+            )
             secure = server.SecureServer(live, meter, configuration, authorizer)
             async with secure.listening(self.bind_address, self.secure_port, context):
                 yield
@@ -154,6 +160,11 @@ serving_options = options.bundled(
         default="",
         metavar="FILE",
         help="Who brings the token in it may see all other paths too.",
+    ),
+    click.option(
+        "--trust-loopback",
+        is_flag=True,
+        help="Let every client on the loopback address see all paths and reset metrics.",
     ),
 )
 

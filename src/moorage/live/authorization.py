@@ -1,8 +1,12 @@
 """Authorizer: which requests to the secure port are allowed.
 
-Health paths are open. Other paths are allowed to clients on the loopback address, with the token of
-the token file, or with a token that the cluster authenticates (TokenReview) and authorizes for the
-path (SubjectAccessReview), as in kube-scheduler. Reviews are cached for ten seconds.
+Health paths are open. Other paths are allowed with the token of the token file, or with a token
+that the cluster authenticates (TokenReview) and authorizes for the path (SubjectAccessReview), as
+in kube-scheduler. Reviews are cached for ten seconds, negative ones too, and each client address
+may cause few of them per second: invented tokens must not load the API server.
+
+A client on the loopback address needs no token to read metrics. It may be another pod with
+hostNetwork, or a proxy in a sidecar, so it gets everything else only with `trust_loopback`.
 """
 
 import hmac
@@ -16,12 +20,18 @@ import msgspec
 
 from moorage.errors import InputError
 from moorage.live import logs
-from moorage.live.api_errors import FORBIDDEN, UNAUTHORIZED, ApiError
+from moorage.live.api_errors import FORBIDDEN, TOO_MANY_REQUESTS, UNAUTHORIZED, ApiError
 from moorage.live.client import Client
+from moorage.live.token_bucket import TokenBucket
 
 ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 REVIEW_SECONDS = 10.0
 MAX_REVIEWS = 1000
+# Per client address.
+REVIEWS_PER_SECOND = 5.0
+REVIEW_BURST = 10
+MAX_ADDRESSES = 1000
+LOOPBACK_PATHS = ("/metrics", "/metrics/slis")
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -40,6 +50,7 @@ class Authorizer:
         *,
         always: Sequence[str] = ALWAYS_ALLOWED,
         token_file: str = "",
+        trust_loopback: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -47,15 +58,19 @@ class Authorizer:
         self._prefixes = tuple(path[:-1] for path in always if path.endswith("*"))
         self._token_file = token_file
         self._clock = clock
+        self._trust_loopback = trust_loopback
         self._reviews: dict[tuple[str, str, str], tuple[float, int]] = {}
+        self._buckets: dict[str, TokenBucket] = {}
         if token_file:
             self._token()  # Report errors now, not at the first request.
 
     async def code(self, peer: str, authorization: str, method: str, path: str) -> int:
-        """200 for a request that is allowed, else 401 or 403."""
+        """200 for a request that is allowed, else 401, 403 or 429."""
         if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
             return OK
-        if _is_loopback(peer):
+        if _is_loopback(peer) and (
+            self._trust_loopback or (method in ("GET", "HEAD") and path in LOOPBACK_PATHS)
+        ):
             return OK
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
@@ -63,7 +78,7 @@ class Authorizer:
             return UNAUTHORIZED
         if self._token_file and hmac.compare_digest(token.encode(), self._token()):
             return OK
-        return await self._cached_review(token, method.lower(), path)
+        return await self._cached_review(peer, token, method.lower(), path)
 
     def _token(self) -> bytes:
         try:
@@ -74,21 +89,33 @@ class Authorizer:
             raise InputError(f"{self._token_file}: there is no token in it")
         return token
 
-    async def _cached_review(self, token: str, verb: str, path: str) -> int:
+    async def _cached_review(self, peer: str, token: str, verb: str, path: str) -> int:
         if self._client is None:
             return UNAUTHORIZED
         known = self._reviews.get((token, verb, path))
         if known is not None and self._clock() < known[0]:
             return known[1]
+        if not self._bucket(peer).take_now():
+            return TOO_MANY_REQUESTS
         try:
             code = await self._review(self._client, token, verb, path)
         except (ApiError, msgspec.MsgspecError) as error:
             LOG.warning("cannot ask the cluster who may look", why=str(error))
             return UNAUTHORIZED
-        if len(self._reviews) >= MAX_REVIEWS:
-            self._reviews.clear()
+        while len(self._reviews) >= MAX_REVIEWS:
+            del self._reviews[next(iter(self._reviews))]  # The oldest.
+        self._reviews.pop((token, verb, path), None)
         self._reviews[token, verb, path] = (self._clock() + REVIEW_SECONDS, code)
         return code
+
+    def _bucket(self, peer: str) -> TokenBucket:
+        bucket = self._buckets.pop(peer, None)
+        if bucket is None:
+            while len(self._buckets) >= MAX_ADDRESSES:
+                del self._buckets[next(iter(self._buckets))]  # The one not used for longest.
+            bucket = TokenBucket(REVIEWS_PER_SECOND, REVIEW_BURST, self._clock)
+        self._buckets[peer] = bucket
+        return bucket
 
     async def _review(self, client: Client, token: str, verb: str, path: str) -> int:
         status = await _post(

@@ -12,6 +12,7 @@ import signal
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from moorage.api import config, quantity
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.live import logs
+from moorage.live import http_server, logs
 from moorage.live.authorization import Authorizer
 from moorage.live.health import Health, HealthResponse
 from moorage.live.reflector import Reflector
@@ -61,23 +62,17 @@ class SecureServer:
         self, address: str, port: int, context: ssl.SSLContext | None
     ) -> AsyncIterator[int]:
         """Listen while the block runs; yields the port, which the system chooses for 0."""
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, address, port, ssl_context=context)
+        async with http_server.running(self._application(), shutdown_seconds=1.0) as runner:
             try:
-                await site.start()
+                bound = await http_server.listen(runner, address, port, context)
             except OSError as error:
                 # The number of a name resolution error is below 0, and it has its own text.
                 number = error.errno or 0
                 reason = os.strerror(number) if number > 0 else error.strerror or str(error)
                 raise InputError(f"cannot listen on {address}:{port}: {reason.lower()}") from None
-            bound = runner.addresses[0][1]
             LOG.info("listening", address=address, port=bound, tls=context is not None)
             with self._dump_on_signal():
                 yield bound
-        finally:
-            await runner.cleanup()
 
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[self._authorize])
@@ -99,8 +94,7 @@ class SecureServer:
             request.remote or "", authorization, request.method, request.path
         )
         if code != 200:
-            reason = "Unauthorized" if code == 401 else "Forbidden"
-            return web.Response(status=code, text=f"{reason}\n")
+            return web.Response(status=code, text=f"{HTTPStatus(code).phrase}\n")
         return await handler(request)
 
     # Health

@@ -18,6 +18,7 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.live import http_server
 from moorage.serve import access as serve_access
 from moorage.serve import initial_objects, timestamps
 from moorage.serve.access import ServerAccess
@@ -54,13 +55,11 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
     access = options.access
     plain = configurations.to_dict(options.configuration) if options.configuration else None
     app = make_app(api, AppSettings(token=access.token, configuration=plain))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    try:
-        await runner.setup()
+    async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
         _add_initial_objects(api, options)
         control_plane = ControlPlane(api, scheduler(options), stopwatch=time.perf_counter)
         await api.store.wait_until_durable()
@@ -71,8 +70,6 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
         say(greeting(api, options, url))
         _tune_garbage_collector()
         await _run_until(control_plane, stop)
-    finally:
-        await runner.cleanup()
 
 
 def open_api(data_dir: Path | None) -> ApiServer:
@@ -104,16 +101,13 @@ def scheduler(options: ServeOptions) -> Scheduler | None:
 
 async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
     """Start to listen; returns the port, which the system chooses for `--port 0`."""
-    site = web.TCPSite(runner, access.address, access.port, ssl_context=access.ssl_context())
     try:
-        await site.start()
+        return await http_server.listen(runner, access.address, access.port, access.ssl_context())
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         if "in use" in why:
             why = "the address is in use; is one running already? --port 0 takes any that is free"
         raise InputError(f"cannot listen on {access.address}:{access.port}: {why}") from None
-    port: int = runner.addresses[0][1]
-    return port
 
 
 async def _run_until(control_plane: ControlPlane, stop: asyncio.Event) -> None:

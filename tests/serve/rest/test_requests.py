@@ -493,6 +493,24 @@ def test_requests_of_other_sites_are_rejected(server, origin, host, code):
     assert server.get("/api", **headers).status == code
 
 
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        pytest.param("evil.example", 403, id="a name that is rebound"),
+        pytest.param("evil.example:6440", 403, id="with our port"),
+        pytest.param("192.168.1.7:6440", 403, id="another address"),
+        pytest.param("localhost.evil.example", 403, id="a name that begins with ours"),
+        pytest.param("localhost:6440", 200, id="localhost"),
+        pytest.param("127.0.0.1:6440", 200, id="IPv4"),
+        pytest.param("[::1]:6440", 200, id="IPv6"),
+    ],
+)
+def test_without_a_token_only_loopback_names_are_served(serve, host, code):
+    assert serve().get("/api", Host=host).status == code
+    with_token = serve(settings=AppSettings(token="0123456789"))
+    assert with_token.get("/api", Host=host, Authorization="Bearer 0123456789").status == 200
+
+
 def test_apply_creates_changes_and_removes(server):
     media, path = "application/apply-patch+yaml", f"{DEPLOYMENTS}/web?fieldManager=me"
     assert server.patch(path, deployment(labels={"a": "1"}), media).status == 201

@@ -48,7 +48,11 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
     settings = settings or AppSettings()
     app = web.Application(
         client_max_size=settings.request_limit,
-        middlewares=[_error_responses, _check_origin, _check_token(settings.token)],
+        middlewares=[
+            _error_responses,
+            _check_origin,
+            _check_token(settings.token) if settings.token else _check_host,
+        ],
     )
     router = RequestRouter(api, settings.configuration)
     app.router.add_route("*", "/{path:.*}", router.handle)
@@ -104,12 +108,41 @@ async def _check_origin(request: web.Request, handler: Handler) -> web.StreamRes
     return await handler(request)
 
 
-def _is_address(host: str) -> bool:
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    if name == "localhost":
+@web.middleware
+async def _check_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Reject requests for another name, if the server requires no token.
+
+    A web site can resolve its name to our address (DNS rebinding). A GET request from such a page
+    has no Origin, but its Host is the name of the site.
+    """
+    host = request.headers.get("Host")
+    if host and not _is_loopback(host):
+        raise ForbiddenError(
+            f"{host[:100]!r} is not served: without a token only loopback names and addresses are"
+        )
+    return await handler(request)
+
+
+def _name(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host).strip("[]").rstrip(".")
+
+
+def _is_loopback(host: str) -> bool:
+    name = _name(host)
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(host: str) -> bool:
+    if _name(host) == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(_name(host))
     except ValueError:
         return False
     return True
@@ -121,7 +154,7 @@ def _check_token(token: str) -> Middleware:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if token and not hmac.compare_digest(given, expected):
+        if not hmac.compare_digest(given, expected):
             raise UnauthorizedError("Unauthorized")
         return await handler(request)
 
