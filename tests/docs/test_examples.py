@@ -42,3 +42,13 @@ def test_the_demo_has_something_to_ask_about():
     simulation.run()
     assert "analytics/quarterly-report-0" in simulation.pending
     assert simulation.pending.keys() < simulation.placements.keys()
+
+
+def test_devices_go_to_pods_that_claim_them():
+    simulation = Simulation(manifests.load([EXAMPLES / "devices"]).everything)
+    simulation.run()
+    assert simulation.pending.keys() == {"default/benchmark"}
+    devices = simulation.result.devices
+    assert devices["default/serve-a"] == devices["default/serve-b"]
+    trained = [each for pod, given in devices.items() if "train" in pod for each in given]
+    assert len({(each.pool, each.device) for each in trained}) == len(trained) == 6

@@ -5,8 +5,13 @@ from typing import Any
 import msgspec
 
 from moorage import plugin as mp
-from moorage.plugins.dynamic_resources import extended
-from moorage.plugins.dynamic_resources.devices import PodDevices
+from moorage.plugins.dynamic_resources import extended, shortage
+from moorage.plugins.dynamic_resources.devices import (
+    NO_SOLUTION,
+    STATUSES,
+    UNAVAILABLE,
+    PodDevices,
+)
 
 
 def reserved(devices: PodDevices, node: mp.Node) -> list[dict[str, Any]]:
@@ -42,4 +47,8 @@ def _result(result: mp.DeviceRequestAllocationResult) -> dict[str, Any]:
 
 def explain(rejection: mp.Rejection) -> str:
     """What keeps nodes from serving the claims of a pod."""
+    if rejection.reason in STATUSES[NO_SOLUTION].reasons:
+        return shortage.explain(rejection)
+    if rejection.reason in STATUSES[UNAVAILABLE].reasons:
+        return shortage.elsewhere(rejection)
     return ""
