@@ -73,9 +73,7 @@ NESTED = "".join(f"{TEN}.all(x{i}, " for i in range(7)) + "int('1'.find('[0-9]*'
         ),
         pytest.param(chain("[1]", "[{0}, {0}]", 100, '"%s".format({}) == ""'), COST, id="text"),
         pytest.param(chain("[1]", "[{0}, {0}]", 100, "1 in [{0}, 1]"), COMPILE, id="in, typed"),
-        pytest.param(
-            chain("[dyn(1)]", "[dyn({0}), {0}]", 90, "{0}.flatten(99) == []"), COST, id="flatten"
-        ),
+        pytest.param(chain("[1]", "[{0}, {0}]", 90, "{0}.flatten(99) == []"), COST, id="flatten"),
         pytest.param(
             'lists.range(9000).map(x, "(a+)+$").exists(p, "aaaaaaaaaaaaaaaaaaaaaaaab".matches(p))',
             False,

@@ -70,7 +70,7 @@ def test_compile_errors_name_the_place_and_the_rule(expression, error):
         ('device.attributes["x"].y', "no such key: y"),
         ('device.attributes["d.example.com"].s', "CEL result of type string could not be conv"),
         ('device.attributes["d.example.com"].s > 1', "no such overload"),
-        ('device.attributes["d.example.com"].s.all(x, x)', "'string', expected iterable type"),
+        ('dyn(device.attributes["d.example.com"].s).all(x, x)', "'string', expected iterable type"),
         ("[1][int(device.driver.size())] == 1", "index out of bounds: 13"),
     ],
 )

@@ -60,6 +60,9 @@ class Checker:
         self.bindings = Bindings()
         self.scope: dict[str, tuple[Type, int]] = {"device": (_DEVICE, DEVICE_SLOT)}
         self.frame_size = DEVICE_SLOT + 1
+        self.formats = 0  # calls of `format` around the current node
+        # Elements of list and map literals, their type and that of the first element.
+        self.literals: list[tuple[Node, Type, Type]] = []
         self._rules: dict[type, Callable[[Any], Type]] = {
             syntax.Literal: self._literal,
             syntax.Ident: self._ident,
@@ -157,23 +160,32 @@ class Checker:
             raise syntax_error(node.position, f"expected type 'optional_type' but found '{type_}'")
         return inner
 
-    def _join(self, node: Node, joined: Type, type_: Type) -> None:
-        # The environment has homogeneous aggregate literals.
-        if not self.bindings.assign(joined, type_):
-            joined, type_ = self.bindings.resolve(joined), self.bindings.resolve(type_)
-            raise syntax_error(node.position, f"expected type '{joined}' but found '{type_}'")
+    def _joined(self, nodes: list[tuple[Node, bool]]) -> Type:
+        """The type of the elements of a literal: theirs, or dyn if it is not one."""
+        joined = self.bindings.fresh()
+        types = [self._element(node, optional=optional) for node, optional in nodes]
+        if not all(self.bindings.assign(joined, type_) for type_ in types):
+            self.bindings.bound[joined.name] = DYN
+        if not self.formats:
+            self.literals += [
+                (node, type_, types[0]) for (node, _), type_ in zip(nodes, types, strict=True)
+            ]
+        return joined
+
+    def validate(self) -> None:
+        """Raise unless the elements of each literal have one type; `format` is exempt."""
+        for node, type_, first in self.literals:
+            found, expected = self.bindings.resolve(type_), self.bindings.resolve(first)
+            if found != expected:
+                what = f"expected type '{expected}' but found '{found}'"
+                raise syntax_error(node.position, what)
 
     def _list(self, node: syntax.ListLiteral) -> Type:
-        joined = self.bindings.fresh()
-        for item, optional in node.items:
-            self._join(item, joined, self._element(item, optional=optional))
-        return Type("list", (joined,))
+        return Type("list", (self._joined(node.items),))
 
     def _map(self, node: syntax.MapLiteral) -> Type:
-        keys, values = self.bindings.fresh(), self.bindings.fresh()
-        for key, value, optional in node.entries:
-            self._join(key, keys, self.check(key))
-            self._join(value, values, self._element(value, optional=optional))
+        keys = self._joined([(key, False) for key, _, _ in node.entries])
+        values = self._joined([(value, optional) for _, value, optional in node.entries])
         key_type = self.bindings.resolve(keys)
         if key_type.name not in ("bool", "int", "uint", "string", "dyn", "any"):
             raise syntax_error(node.position, f"unsupported map key type '{key_type}'")
@@ -187,7 +199,9 @@ class Checker:
             if qualified in OVERLOADS:
                 node.function, node.target = qualified, None
         args = ([node.target] if node.target else []) + node.args
+        self.formats += name == "format"
         types = [self.check(arg) for arg in args]
+        self.formats -= name == "format"
         if name in ("<", "<=", ">", ">="):
             return self._ordering(node, types)
         if name in ("==", "!=") and NULL in types:
@@ -242,7 +256,8 @@ class Checker:
             return [operand]
         expected = {"optMap": "optional_type", "optFlatMap": "optional_type", "sortBy": "list"}
         wanted = expected.get(node.macro)
-        if is_wildcard(operand):
+        # The reference does not iterate over `any`, the type of attributes, except through dyn().
+        if is_wildcard(operand) and (operand != ANY or wanted == "optional_type"):
             return [DYN] * len(node.variables)
         if operand.name not in ((wanted,) if wanted else ("list", "map")):
             what = f"expression of type '{operand}' cannot be range of a comprehension"

@@ -99,6 +99,7 @@ class Selector:
         tree = syntax.parse(expression)
         checker, compiler = Checker(), Compiler()
         type_ = checker.bindings.resolve(checker.check(tree))
+        checker.validate()
         if type_ not in (BOOL, ANY):
             raise CelCompileError(f"must evaluate to bool or the unknown type, not {type_}")
         self._run = compiler.emit(tree)

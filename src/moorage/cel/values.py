@@ -116,6 +116,8 @@ class QuantityValue:
             ) from None
 
 
+ZERO_TIME = Timestamp(_FIRST_SECOND * SECOND)
+
 _SEMVER = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"

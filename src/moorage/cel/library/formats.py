@@ -25,7 +25,7 @@ def _matching(pattern: re.Pattern[str], longest: int) -> Callable[[str], bool]:
 
 def _prefix(check: Callable[[str], bool]) -> Callable[[str], bool]:
     # What a generateName may be: a dash at the end is followed by the generated part.
-    return lambda text: check(f"{text[:-1]}a" if text.endswith("-") and len(text) > 1 else text)
+    return lambda text: check(f"{text[:-2]}a" if text.endswith("-") and len(text) > 1 else text)
 
 
 def _qualified(text: str) -> bool:

@@ -125,25 +125,37 @@ define("cidr.masked() -> cidr", run=_masked)
 define("cidr.prefixLength() -> int", run=lambda cidr: cidr.length)
 
 
-_URL = re.compile(
-    r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#]*))?)?([^?#]*)(?:\?([^#]*))?", re.ASCII
-)
-_HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?([^?]*)(?:\?(.*))?", re.DOTALL)
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\] ]*)(?::[0-9]*)?")
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_ENCODED_PATH = re.compile(r"[A-Za-z0-9\-_.~$&+,/:;=@!'()*\[\]%]*")
+_PATH_SIGNS = frozenset(b"-_.~$&+,/:;=@")
 
 
 @overload("url(string) -> url", cost=traversal)
 def url(text: str) -> URLValue:
     """Read a URL or an absolute path; raises CelRuntimeError."""
     match = _URL.fullmatch(text)
-    scheme, host, path, query = match.groups(default="") if match else ("", "", "", "")
-    host = host.rpartition("@")[2]
-    absolute = scheme or path.startswith("/")
-    unusable = any(sign <= " " or sign == "\x7f" for sign in text)
-    if unusable or not absolute or _BAD_ESCAPE.search(host + path) or not _HOST.fullmatch(host):
+    scheme, path, query = match.groups(default="") if match else ("", "", "")
+    host = ""
+    if scheme and path.startswith("//"):
+        host, slash, path = path[2:].partition("/")
+        host, path = host.rpartition("@")[2], slash + path
+    control = any(sign < " " or sign == "\x7f" for sign in text)
+    relative = not scheme and not path.startswith("/")
+    if control or relative or _BAD_ESCAPE.search(host + path) or not _HOST.fullmatch(host):
         raise CelRuntimeError(f'URL parse error during conversion from string: "{text[:80]}"')
-    return URLValue(scheme.lower(), host, path, query)
+    return URLValue(scheme.lower(), host, path if path.startswith("/") else "", query)
+
+
+def _escaped_path(value: URLValue) -> str:
+    if _ENCODED_PATH.fullmatch(value.path):
+        return value.path
+    return "".join(
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in _PATH_SIGNS else f"%{byte:02X}"
+        for byte in _unescaped_bytes(value.path)
+    )
 
 
 def _hostname(value: URLValue) -> str:
@@ -162,8 +174,11 @@ def _query(value: URLValue) -> dict[str, list[str]]:
 
 
 def _unescaped(text: str) -> str:
-    raw = text.replace("+", " ").encode()
-    return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), raw).decode(errors="replace")
+    return _unescaped_bytes(text.replace("+", " ")).decode(errors="replace")
+
+
+def _unescaped_bytes(text: str) -> bytes:
+    return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
 
 
 define("isURL(string) -> bool", run=lambda text: parses(url, text), cost=traversal)
@@ -174,5 +189,5 @@ define(
     "url.getPort() -> string",
     run=lambda value: value.host.rpartition("]")[2].partition(":")[2],
 )
-define("url.getEscapedPath() -> string", run=lambda value: value.path)
+define("url.getEscapedPath() -> string", run=_escaped_path)
 define("url.getQuery() -> map<string, list<string>>", run=_query)

@@ -3,12 +3,20 @@
 from typing import Any
 
 from moorage.cel.types import define, overload
-from moorage.cel.values import NONE, CelRuntimeError, Duration, OptionalValue, no_such_overload
+from moorage.cel.values import (
+    NONE,
+    ZERO_TIME,
+    CelRuntimeError,
+    Duration,
+    OptionalValue,
+    no_such_overload,
+)
 
 
 def _of_non_zero_value(value: Any) -> OptionalValue:
     plain = value is None or isinstance(value, int | float | str | bytes | list | dict)
-    return NONE if value == Duration(0) or (plain and not value) else OptionalValue(value)
+    zero = value in (Duration(0), ZERO_TIME) if not plain else not value
+    return NONE if zero else OptionalValue(value)
 
 
 def _value(optional: OptionalValue) -> Any:

@@ -36,8 +36,18 @@ def _at(text: str, index: int) -> int:
     return index
 
 
+def _index_of(text: str, part: str, start: int) -> int:
+    if part == "":
+        return start
+    return text.find(part, start) if _at(text, min(start, len(text))) < len(text) else -1
+
+
 def _last_index_of(text: str, part: str, last: int) -> int:
-    return text.rfind(part, 0, _at(text, last) + len(part))
+    if part == "":
+        return last
+    return (
+        text.rfind(part, 0, last + len(part)) if _at(text, min(last, len(text))) < len(text) else -1
+    )
 
 
 @overload("list<string>.join() -> string", cost=weight)
@@ -95,11 +105,7 @@ define("string.startsWith(string) -> bool", run=str.startswith, cost=_affix_cost
 define("string.endsWith(string) -> bool", run=str.endswith, cost=_affix_cost)
 define("string.charAt(int) -> string", run=lambda text, i: text[_at(text, i) : i + 1])
 define("string.indexOf(string) -> int", run=str.find, cost=traversal)
-define(
-    "string.indexOf(string, int) -> int",
-    run=lambda text, part, start: text.find(part, _at(text, start)),
-    cost=traversal,
-)
+define("string.indexOf(string, int) -> int", run=_index_of, cost=traversal)
 define("string.lastIndexOf(string) -> int", run=str.rfind, cost=traversal)
 define("string.lastIndexOf(string, int) -> int", run=_last_index_of, cost=traversal)
 define("string.lowerAscii() -> string", run=lambda text: text.translate(_LOWER), cost=traversal)
