@@ -57,9 +57,10 @@ class DynamicResources:
     normalizer = mp.ByMax()
     reads_kinds = ("ResourceClaim", "ResourceSlice", "DeviceClass")
     permissions = (
-        mp.Permission("resource.k8s.io", "resourceclaims", ("create", "update", "delete", "get")),
-        mp.Permission("resource.k8s.io", "resourceclaims/status", ("update", "patch")),
-        mp.Permission("resource.k8s.io", "resourceclaims/binding", ("update", "patch")),
+        mp.Permission("resource.k8s.io", "resourceclaims", ("create", "patch", "delete", "get")),
+        mp.Permission("resource.k8s.io", "resourceclaims/status", ("patch",)),
+        # The API server asks for this one when allocations and reservations change.
+        mp.Permission("resource.k8s.io", "resourceclaims/binding", ("patch",)),
     )
 
     def __init__(
