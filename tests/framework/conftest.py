@@ -10,7 +10,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry, build_profiles
 from moorage.framework.state import CycleState
 from moorage.framework.template import Templates
-from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.totals import Scored
 from moorage.testing import make_node, make_table
@@ -23,7 +23,7 @@ class CycleResults:
     profile: Profile
     state: CycleState
     pre: PreFiltered
-    filtered: Filtered | None = None
+    filtered: FeasibleRows | None = None
     scored: Scored | None = None
 
     def name(self, row):

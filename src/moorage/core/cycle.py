@@ -32,7 +32,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.template import PodTemplate, Templates
-from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPods, NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
@@ -64,7 +64,7 @@ class Decision(Struct, gc=False):
     post_filter: PostFiltered | None = None
     # The node nominated to the pod; "" clears the nomination, None leaves it.
     nominated: str | None = ""
-    filtered: Filtered | None = None
+    filtered: FeasibleRows | None = None
     # Verdicts on nodes with nominated pods, if there are any.
     check: NominatedPodsCheck | None = None
     # The rejected rows that a sampling walk visited; None if all rows were searched.
@@ -103,8 +103,8 @@ class Decision(Struct, gc=False):
         counts = self.filtered.rejected_by
         if not counts:
             return {}
-        plugin_at = self.filtered.plugin_at
-        return {plugin_at(index): count for index, count in enumerate(counts) if count}
+        names = self.filtered.names
+        return {names[index]: count for index, count in enumerate(counts) if count}
 
     def best_rows(self, count: int) -> list[int]:
         """The rows with the highest totals, the selected one first."""
@@ -184,7 +184,7 @@ class SchedulingCycle:
 
     # Which nodes are feasible
 
-    def _fits(self, decision: Decision, filtered: Filtered, views: TemplateViews) -> Mask:
+    def _fits(self, decision: Decision, filtered: FeasibleRows, views: TemplateViews) -> Mask:
         """The rows to choose from."""
         fits = filtered.fits
         if self._nominated:
@@ -212,7 +212,7 @@ class SchedulingCycle:
             return self._extend(decision, filtered, fits)
         return fits
 
-    def _extend(self, decision: Decision, filtered: Filtered, fits: Mask) -> Mask:
+    def _extend(self, decision: Decision, filtered: FeasibleRows, fits: Mask) -> Mask:
         """The rows that extenders leave."""
         assert self._extenders is not None
         left = self._extenders.filter(decision.pod, filtered, fits, decision.rejected)
@@ -301,7 +301,7 @@ class SchedulingCycle:
             decision.diagnosis.unschedulable_plugins.add(EXTENDER)
         self._post_filter(decision, NOT_SEARCHED if pre.names is None else pre.absent, counts)
 
-    def _diagnose(self, decision: Decision, filtered: Filtered) -> Diagnosis:
+    def _diagnose(self, decision: Decision, filtered: FeasibleRows) -> Diagnosis:
         """Sum up why the nodes do not fit that the search was narrowed to."""
         pre, check, rows = decision.pre, decision.check, self._searched_rows(decision)
         beside = [] if check is None else check.by_status(rows)

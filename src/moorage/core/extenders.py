@@ -30,7 +30,7 @@ from moorage.framework.post_filter import Candidate, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, unresolvable, unschedulable
-from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.totals import BestRows, Part, Scored
 
 # The plugin name under which extenders reject pods; any cluster event requeues such a pod.
@@ -128,7 +128,9 @@ class Extenders:
 
     # Filter
 
-    def filter(self, pod: Pod, filtered: Filtered, fits: Mask, seen: Rows | None) -> Filtered:
+    def filter(
+        self, pod: Pod, filtered: FeasibleRows, fits: Mask, seen: Rows | None
+    ) -> FeasibleRows:
         """The verdicts after all extenders; the same object if no extender rejects a row.
 
         `seen` are the rejected rows that a sampling walk visited; only those keep a verdict then.
@@ -143,7 +145,7 @@ class Extenders:
             return filtered
         return filtered.extended(EXTENDER, left, refused, seen)
 
-    def accepts(self, pod: Pod, filtered: Filtered, only: Mask) -> bool:
+    def accepts(self, pod: Pod, filtered: FeasibleRows, only: Mask) -> bool:
         """Whether all extenders accept the pod's nominated node; an error counts as a rejection.
 
         The cycle then asks about all nodes, and an error that lasts is reported there.

@@ -12,7 +12,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework.effects import Request
 from moorage.framework.status import SUCCESS, Code, Mask, Status, unschedulable
-from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
@@ -52,7 +52,7 @@ class NoFeasibleNode:
     """Why a pod fits no node: a status per node, and one for nodes that were not searched."""
 
     pre: PreFiltered
-    filtered: Filtered | None
+    filtered: FeasibleRows | None
     absent: Status
     # Runs filters again with pods added or removed.
     what_if: WhatIf

@@ -19,7 +19,7 @@ from moorage.framework import invoke
 from moorage.framework.points import Depends, depends_of
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
-from moorage.framework.views.feasible import NO_FILTER, Filtered
+from moorage.framework.views.feasible import NO_FILTER, FeasibleRows
 from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.policy import BY_NODE
@@ -88,7 +88,7 @@ class WhatIf:
     pod: Pod
     pre: PreFiltered
     # The verdicts on nodes as they are, once filters have run.
-    filtered: Filtered | None
+    filtered: FeasibleRows | None
     nominated: NominatedPods
     # The row that is nominated to this pod.
     own: int | None
@@ -224,7 +224,7 @@ class HypotheticalVerdicts:
     Rows are given back as positions among those that were asked for.
     """
 
-    def __init__(self, what_if: WhatIf, filtered: Filtered, rows: RowArray) -> None:
+    def __init__(self, what_if: WhatIf, filtered: FeasibleRows, rows: RowArray) -> None:
         plan, nominated = what_if.plan, what_if.nominated
         self._what_if = what_if
         self._filters = plan.filters

@@ -13,7 +13,7 @@ from moorage.framework.points import METHODS, POINTS
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Status
-from moorage.framework.views.feasible import Filtered
+from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
@@ -117,5 +117,8 @@ _READERS: dict[type[Any], Callable[[Any], str]] = {
     tuple: _of_pair,
     PostFiltered: lambda result: LABELS[result.status.code],
     PreFiltered: lambda result: LABELS[result.rejected.code] if result.rejected else SUCCESS,
-    Filtered: lambda result: SUCCESS if result.count else LABELS[Code.UNSCHEDULABLE],
+    **dict.fromkeys(
+        (FeasibleRows, FeasibleView),
+        lambda result: SUCCESS if result.count else LABELS[Code.UNSCHEDULABLE],
+    ),
 }

@@ -22,25 +22,26 @@ FEW_ROWS = 8
 class ChangeLog(Generic[T]):
     """An append-only list with an end position that only grows."""
 
-    longest: int | None = None
-    _changed: list[T] = field(default_factory=list)
-    _forgotten: int = 0
+    longest: int = LONGEST
+    entries: list[T] = field(default_factory=list)
+    # How many entries were dropped; the others end at `position`.
+    forgotten: int = 0
     position: int = 0
 
     def add(self, changed: T) -> None:
         """Append a change."""
-        self._changed.append(changed)
+        self.entries.append(changed)
         self.position += 1
-        if len(self._changed) > (self.longest or LONGEST):
-            half = len(self._changed) // 2
-            del self._changed[:half]
-            self._forgotten += half
+        if len(self.entries) > self.longest:
+            half = len(self.entries) // 2
+            del self.entries[:half]
+            self.forgotten += half
 
     def forget(self) -> None:
         """Everything may have changed: every reader starts over."""
-        self._changed.clear()
+        self.entries.clear()
         self.position += 1
-        self._forgotten = self.position
+        self.forgotten = self.position
 
 
 @dataclass(slots=True)
@@ -64,9 +65,9 @@ class Cursor(Generic[T]):
         """The changes since the last `commit`, oldest first; None if everything may have."""
         log, position = self.log, self.position
         self.position, self._end = UNREAD, log.position
-        if position < log._forgotten:
+        if position < log.forgotten:
             return None
-        return log._changed[position - log._forgotten :]
+        return log.entries[position - log.forgotten :]
 
     def commit(self) -> None:
         """The changes that `changed` returned last have been taken in."""

@@ -134,13 +134,6 @@ class PluginView(View):
     def is_by_node(self) -> bool:
         return self.depends is not Depends.USAGE
 
-    def refresh(self, state: CycleState, pod: Pod) -> None:
-        # As View.refresh, for a view with one cursor and no inputs.
-        (cursor,) = self._cursors
-        if cursor.position != cursor.log.position:
-            self.update(cursor.changed())
-            cursor.commit()
-
     @property
     def most_rows(self) -> int:
         # Without an array form, computing all rows is a loop over all nodes.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moorage.framework.status import SUCCESS, Code, Mask, Status, summarize
-from moorage.framework.views.feasible import FeasibleView, Filtered
+from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.view import View
@@ -28,7 +28,7 @@ class RejectionSummary(NamedTuple):
 class RejectionCounts(View, RowStatuses):
     """See the module. `version` grows when a row or a count changed."""
 
-    _filtered: Filtered
+    _filtered: FeasibleRows
 
     def __init__(
         self, table: NodeTable, feasible: FeasibleView, check: NominatedPodsCheck | None
@@ -37,17 +37,19 @@ class RejectionCounts(View, RowStatuses):
         View.__init__(self, table, logs=logs)
         RowStatuses.__init__(self, "", table.capacity)
         self.check = check
+        self._feasible = feasible
         self.version = 0
         self._counts: Counter[int] = Counter()
         self._summary: tuple[int, int, RejectionSummary] | None = None
 
-    def refresh_for(self, filtered: Filtered) -> None:
+    def refresh_for(self, filtered: FeasibleRows) -> None:
         """Bring the statuses up to date with the verdicts of a cycle."""
         self._filtered = filtered
+        is_cached = filtered is self._feasible
         rows = self.read_cursors()
-        self.update(rows if filtered.is_cached else None)
+        self.update(rows if is_cached else None)
         self.commit()
-        if not filtered.is_cached:
+        if not is_cached:
             # The logs do not tell what uncached filters will answer in the next cycle.
             self.restart()
 

@@ -6,9 +6,7 @@
       |                  |
     FeasibleView  -->  NormalizedView ...   the normalizers that summarise feasible scores
       |      |           |
-      |      |         TotalView            weighted sum
-      |      |           |
-      |      +-------> RankedView           totals of feasible rows, the best rows
+      |      +-------> TotalView            weighted sums of feasible rows, the best rows
       |
     RejectionCounts <-- NominatedPodsCheck  why every row is rejected; room for nominated pods
 
@@ -20,27 +18,20 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
 from moorage.framework.template import PodTemplate
-from moorage.framework.views.feasible import (
-    CycleFilter,
-    FeasibleView,
-    Filtered,
-    earlier_rejections,
-)
-from moorage.framework.views.filters import FITS, FilterView, PlacementFilterView
+from moorage.framework.views.feasible import FeasibleRows, FeasibleView
+from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, is_never_cached
 from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.scores import NormalizedView, ScoreView
-from moorage.framework.views.totals import RankedView, Scored, TotalView
+from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import CycleScores
 
 if TYPE_CHECKING:
@@ -121,12 +112,11 @@ class TemplateViews:
             profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
         )
         self._feasible: FeasibleView | None = None
-        self._filtered: Filtered | None = None
         # The filters in it that look beyond the node.
         self._by_placement: Sequence[IndexedFilter] = ()
         # Views that are not shared with other templates: by placement, or evaluated every time.
         self._not_shared: dict[str, FilterView] = {}
-        self._ranked: RankedView | None = None
+        self._total: TotalView | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
         self._check: NominatedPodsCheck | None = None
@@ -159,7 +149,7 @@ class TemplateViews:
     # Filter
 
     @measured("Filter")
-    def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> Filtered:
+    def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> FeasibleRows:
         """Every row's verdict."""
         feasible = self._feasible
         if feasible is None or self._by_placement != pre.by_placement:
@@ -167,10 +157,7 @@ class TemplateViews:
         feasible.refresh(state, pod)
         if pre.uncached:
             return self._filter_uncached(state, pod, pre, feasible)
-        filtered = self._filtered
-        if filtered is None or filtered.fits is not feasible.fits:
-            filtered = self._filtered = Filtered(self.profile.filter_names, feasible, feasible.fits)
-        return filtered
+        return feasible
 
     def _build_feasible(self, pre: PreFiltered) -> FeasibleView:
         cached = [
@@ -183,8 +170,8 @@ class TemplateViews:
         ]
         filters = sorted([*cached, *by_placement], key=lambda each: each[0])
         self._by_placement = pre.by_placement
-        self._feasible = FeasibleView(self.state.table, filters)
-        self._ranked = self._rejections = None
+        self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
+        self._total = self._rejections = None
         return self._feasible
 
     def _view(self, plugin: Any, kind: type[FilterView]) -> FilterView:
@@ -195,25 +182,29 @@ class TemplateViews:
 
     def _filter_uncached(
         self, state: CycleState, pod: Pod, pre: PreFiltered, feasible: FeasibleView
-    ) -> Filtered:
+    ) -> FeasibleRows:
         """The verdicts together with those of filters that run in every cycle."""
-        fits, uncached = feasible.fits, list[CycleFilter]()
+        filters: list[tuple[int, RowStatuses]] = list(feasible.filters)
+        rows = FeasibleRows(state.table, feasible.names, filters)
         for index, plugin in pre.uncached:
 
             def open_rows(index: int = index, plugin: Any = plugin) -> Mask:
                 """The rows that no earlier filter rejects, for plugins that run node by node."""
-                earlier = [(i, statuses) for i, statuses, _ in uncached]
-                open_: Mask = earlier_rejections(feasible.first.copy(), earlier) > index
+                earlier = FeasibleRows(state.table, (), [f for f in filters if f[0] < index])
+                earlier.combine()
                 if pre.names is not None and is_never_cached(plugin):
-                    open_ &= state.table.named(pre.names)
-                return open_
+                    return earlier.fits & state.table.named(pre.names)
+                return earlier.fits
 
             view = self._view(plugin, FilterView)
             view.evaluate(state, pod, open_rows)
             if view.codes is not None:
-                fits = fits & (view.codes == FITS)
-                uncached.append((index, view, int(np.count_nonzero(fits))))
-        return Filtered(self.profile.filter_names, feasible, fits, uncached)
+                filters.append((index, view))
+        if len(filters) == len(feasible.filters):
+            return feasible
+        filters.sort(key=lambda each: each[0])
+        rows.combine()
+        return rows
 
     # Score
 
@@ -222,18 +213,15 @@ class TemplateViews:
         """The weighted, normalised scores of the rows that fit."""
         feasible = self._feasible
         assert feasible is not None, "filters run first"
-        ranked = self._ranked or self._build_ranked(feasible, fits)
-        ranked.refresh(state, pod)
-        ranked.total.check(fits)
-        if fits is feasible.fits:
-            scored = Scored(ranked.values, ranked.total.parts, ranked.best)
-        else:
-            scored = ranked.among(fits)
+        total = self._total or self._build_total(feasible, fits)
+        total.refresh(state, pod)
+        total.check(fits)
+        scored = total.scored if fits is feasible.fits else total.among(fits)
         if self._scores_skipped_at == self._pre_filters.epoch:
             return scored
         return self._score_uncached(state, pod, fits, scored)
 
-    def _build_ranked(self, feasible: FeasibleView, fits: Mask) -> RankedView:
+    def _build_total(self, feasible: FeasibleView, fits: Mask) -> TotalView:
         columns: list[tuple[int, ScoreView | NormalizedView]] = []
         for plugin, weight in self._policy.scores:
             views = self._views[plugin.name]
@@ -243,9 +231,8 @@ class TemplateViews:
                 raw = views.score_view
                 plain = raw.normalizer is None
                 columns.append((weight, raw if plain else NormalizedView(raw, feasible)))
-        total = TotalView(self.state.table, columns, self.profile.score_order)
-        self._ranked = RankedView(total, feasible)
-        return self._ranked
+        self._total = TotalView(columns, feasible, self.profile.score_order)
+        return self._total
 
     def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         """The scores together with those of plugins that run in every cycle."""
@@ -276,7 +263,7 @@ class TemplateViews:
         return self._check
 
     def count_rejections(
-        self, filtered: Filtered, check: NominatedPodsCheck | None
+        self, filtered: FeasibleRows, check: NominatedPodsCheck | None
     ) -> RejectionCounts:
         """Why every row is rejected, and how many rows for each reason."""
         assert self._feasible is not None

@@ -1,6 +1,4 @@
-"""TotalView: the weighted sum of normalised scores per row. RankedView: the same with -1 for rows
-that are not feasible, and the best of them.
-"""
+"""TotalView: the weighted sum of normalised scores of feasible rows, and the best rows."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
@@ -10,12 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from moorage.api.pod import Pod
-from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores, SparseScores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import View
-from moorage.nodes.table import NodeTable
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
@@ -66,77 +61,6 @@ class Parts:
     def replaced(self, part: Part) -> "Parts":
         """These parts with another one of the same plugin."""
         return Parts([part if each[0] == part[0] else each for each in self._parts], self._order)
-
-
-class TotalView(View):
-    """Weighted sums of score views, of all rows, feasible or not."""
-
-    def __init__(
-        self,
-        table: NodeTable,
-        columns: Sequence[tuple[int, ScoreView | NormalizedView]],
-        order: Mapping[str, int],
-    ) -> None:
-        super().__init__(table, [view for _, view in columns], [table.node_changes])
-        self.columns = columns
-        self._order = order
-        # The columns that differ between rows, and the sum of the others.
-        self._varying: list[tuple[int, ScoreView | NormalizedView]] = []
-        self._constant = 0
-        self._checked: list[tuple[int, ScoreView | NormalizedView]] = []
-        # Half as wide is half the work; wide enough for all weights that people use.
-        is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
-        self._dtype = np.int64 if is_wide else np.int32
-        self.values = NO_SCORES
-        self.parts = Parts([], order)
-
-    def compute_row(self, row: int) -> bool:
-        self.parts.derived.pop(row, None)
-        total = self._constant
-        for weight, view in self._varying:
-            total += weight * view.values.item(row)
-        if total == self.values.item(row):
-            return False
-        self.values[row] = total
-        return True
-
-    def compute_all(self) -> None:
-        parts: list[Part] = []
-        self._varying, self._constant = [], 0
-        totals: Scores | None = None
-        for weight, view in self.columns:
-            if view.uniform is not None:
-                self._constant += weight * view.uniform
-                parts.append((view.name, weight, view.uniform))
-                continue
-            self._varying.append((weight, view))
-            parts.append((view.name, weight, view.values))
-            scores = view.values
-            if self._dtype is np.int64:
-                scores = scores.astype(np.int64, copy=False)
-            weighted = scores if weight == 1 else scores * weight
-            totals = weighted if totals is None else totals + weighted
-        if totals is None:
-            totals = np.full(self.table.capacity, self._constant, dtype=self._dtype)
-        elif len(self._varying) == 1:
-            totals = totals + self._constant  # A copy: it may be the column's own array.
-        else:
-            totals += self._constant
-        self.values = totals
-        # A uniform column changes only together with all others.
-        suspects = [each for each in self.columns if each[1].errors or not each[1].in_range]
-        self._checked = [*self._varying, *[each for each in suspects if each not in self._varying]]
-        self.parts = Parts(parts, self._order)
-        self._split([view for _, view in self.columns])
-
-    def check(self, fits: Mask) -> None:
-        """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
-        for _, view in self._checked:
-            if view.errors or not view.in_range:
-                for row in sorted(view.errors):
-                    if fits[row]:
-                        raise view.errors[row]
-                check_range(view.name, view.values, fits)
 
 
 class BestRows:
@@ -212,57 +136,6 @@ class BestRows:
         return found
 
 
-class RankedView(View):
-    """The totals of feasible rows, -1 elsewhere, and the best of them."""
-
-    def __init__(self, total: TotalView, feasible: "FeasibleView") -> None:
-        # The feasible view is refreshed before scores are computed, so only its log is read.
-        super().__init__(total.table, [total], [feasible.log])
-        self.total = total
-        self._feasible = feasible
-        self.values = NO_SCORES
-        self.best = BestRows()
-
-    def refresh(self, state: CycleState, pod: Pod) -> None:
-        # As View.refresh, for one input and one log.
-        self.total.refresh(state, pod)
-        by_total, by_feasible = self._cursors
-        if by_feasible.position == by_feasible.log.position:
-            if by_total.position != by_total.log.position:
-                self.update(by_total.changed())
-                by_total.commit()
-            return
-        self.update(self.read_cursors())
-        self.commit()
-
-    def compute_row(self, row: int) -> bool:
-        total = self.total.values.item(row) if self._feasible.fits.item(row) else -1
-        before = self.values.item(row)
-        if total != before:
-            self.values[row] = total
-            self.best.change(row, before, total)
-        return False  # No view reads this one.
-
-    def compute_all(self) -> None:
-        self.values = masked(self._feasible.fits, self.total.values.copy())
-        self.best.forget()
-
-    def among(self, fits: Mask) -> "Scored":
-        """The scores if other rows are feasible in this cycle."""
-        totals, parts = self.values.copy(), self.total.parts
-        for weight, view in self.total.columns:
-            if isinstance(view, ScoreView) or view.raw.ignores_feasible:
-                continue
-            summary = view.summarize(fits)
-            if summary != view.summary:
-                scores = view.normalizer.apply(view.raw.values, summary)
-                check_range(view.name, scores, fits)
-                before = view.values if view.uniform is None else view.uniform
-                totals = totals + weight * (scores - before)
-                parts = parts.replaced((view.name, weight, scores))
-        return Scored(masked(fits, totals), parts, BestRows())
-
-
 class Scored(Struct, gc=False):
     """The totals of feasible rows in one cycle (-1 elsewhere), and what each plugin gave."""
 
@@ -278,6 +151,99 @@ class Scored(Struct, gc=False):
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
         return self.parts.of(row)
+
+
+class TotalView(View):
+    """Weighted sums of score views: of feasible rows, -1 elsewhere; and the best rows."""
+
+    def __init__(
+        self,
+        columns: Sequence[tuple[int, ScoreView | NormalizedView]],
+        feasible: "FeasibleView",
+        order: Mapping[str, int],
+    ) -> None:
+        # The feasible view is refreshed before scores are computed, so only its log is read.
+        logs = [feasible.log, feasible.table.node_changes]
+        super().__init__(feasible.table, [view for _, view in columns], logs)
+        self._columns = columns
+        self._feasible = feasible
+        self._order = order
+        # The columns that differ between rows, and the sum of the others.
+        self._varying: list[tuple[int, ScoreView | NormalizedView]] = []
+        self._constant = 0
+        self._checked: list[ScoreView | NormalizedView] = []
+        # Half as wide is half the work; wide enough for all weights that people use.
+        is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
+        self._dtype = np.int64 if is_wide else np.int32
+        self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
+
+    def compute_row(self, row: int) -> bool:
+        scored = self.scored
+        scored.parts.derived.pop(row, None)
+        total = -1
+        if self._feasible.fits.item(row):
+            total = self._constant
+            for weight, view in self._varying:
+                total += weight * view.values.item(row)
+        before = scored.totals.item(row)
+        if total != before:
+            scored.totals[row] = total
+            scored.best_rows.change(row, before, total)
+        return False  # No view reads this one.
+
+    def compute_all(self) -> None:
+        parts: list[Part] = []
+        self._varying, self._constant = [], 0
+        totals: Scores | None = None
+        for weight, view in self._columns:
+            if view.uniform is not None:
+                self._constant += weight * view.uniform
+                parts.append((view.name, weight, view.uniform))
+                continue
+            self._varying.append((weight, view))
+            parts.append((view.name, weight, view.values))
+            scores = view.values
+            if self._dtype is np.int64:
+                scores = scores.astype(np.int64, copy=False)
+            weighted = scores if weight == 1 else scores * weight
+            totals = weighted if totals is None else totals + weighted
+        if totals is None:
+            totals = np.full(self.table.capacity, self._constant, dtype=self._dtype)
+        elif self._constant or len(self._varying) == 1:
+            totals = totals + self._constant  # A copy: it may be the column's own array.
+        # A uniform column changes only together with all others.
+        self._checked = [
+            view
+            for _, view in self._columns
+            if view.uniform is None or view.errors or not view.in_range
+        ]
+        masked(self._feasible.fits, totals)
+        self.scored = Scored(totals, Parts(parts, self._order), BestRows())
+        self._split([view for _, view in self._columns])
+
+    def check(self, fits: Mask) -> None:
+        """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
+        for view in self._checked:
+            if view.errors or not view.in_range:
+                for row in sorted(view.errors):
+                    if fits[row]:
+                        raise view.errors[row]
+                check_range(view.name, view.values, fits)
+
+    def among(self, fits: Mask) -> "Scored":
+        """The scores if other rows are feasible in this cycle."""
+        totals, parts = self.scored.totals.copy(), self.scored.parts
+        for weight, view in self._columns:
+            if isinstance(view, ScoreView) or view.raw.ignores_feasible:
+                continue
+            summary = view.summarize(fits)
+            if summary != view.summary:
+                scores = view.normalizer.apply(view.raw.values, summary)
+                check_range(view.name, scores, fits)
+                before = view.values if view.uniform is None else view.uniform
+                totals = totals + weight * (scores - before)
+                parts = parts.replaced((view.name, weight, scores))
+        return Scored(masked(fits, totals), parts, BestRows())
 
 
 def masked(fits: Mask, totals: Scores) -> Scores:

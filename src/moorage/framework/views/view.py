@@ -25,6 +25,7 @@ Changed = Sequence[int] | None
 
 # Recomputing one row costs about as much as so many rows of an array operation.
 ROW_COST = 256
+NO_ROW = -1
 # There may be thousands of views. A reader that falls further behind recomputes everything.
 LONGEST_LOG = 1024
 
@@ -58,21 +59,29 @@ class View:
             self._node_position = position
         for view in self._inputs:
             view.refresh(state, pod)
-        rows: Changed = None
-        behind: list[Cursor[int]] = []
+        row = NO_ROW
         for cursor in self._cursors:
-            # As Cursor.is_current, without the call: this runs for every view and pod.
-            if cursor.position != cursor.log.position:
-                changed = cursor.changed()
-                if not behind:
-                    rows = changed
-                elif rows != changed:
-                    rows = rows_of_both(rows, changed)
-                behind.append(cursor)
-        if behind:
-            self.update(rows)
-            for cursor in behind:
-                cursor.commit()
+            log, since = cursor.log, cursor.position
+            if since == log.position:
+                continue
+            # As `Cursor.changed`, without calls, for the usual case: one pod was placed since the
+            # last cycle, so every input has the same row.
+            is_one = log.position - since == 1 and since >= log.forgotten
+            if is_one and row in (NO_ROW, log.entries[-1]):
+                row = log.entries[-1]
+                continue
+            self.update(self.read_cursors())
+            self.commit()
+            return
+        if row != NO_ROW:
+            try:
+                if self.compute_row(row):
+                    self.log.add(row)
+            except BaseException:
+                self.restart()
+                raise
+            for cursor in self._cursors:
+                cursor.position = cursor.log.position
 
     @property
     def is_by_node(self) -> bool:
@@ -101,18 +110,11 @@ class View:
 
     def update(self, rows: Changed) -> None:
         """Recompute rows one by one if they are few, else all rows together."""
-        if rows is not None:
-            count = len(rows)
-            if count == 1:
-                # The usual case: one pod was placed since the last cycle.
-                if self.compute_row(rows[0]):
-                    self.log.add(rows[0])
-                return
-            if count <= FEW_ROWS or count <= self.most_rows:
-                for row in dict.fromkeys(rows):
-                    if self.compute_row(row):
-                        self.log.add(row)
-                return
+        if rows is not None and (len(rows) <= FEW_ROWS or len(rows) <= self.most_rows):
+            for row in dict.fromkeys(rows):
+                if self.compute_row(row):
+                    self.log.add(row)
+            return
         self.compute_all()
         self.log.forget()
 
