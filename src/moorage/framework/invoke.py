@@ -122,21 +122,24 @@ class PluginMethod:
         return f"{self.name}.{self.method}"
 
     def __call__(self, *args: Any) -> Any:
-        meter = self.meter
-        if meter is not None:
+        if self.meter is not None:
             self.calls += 1
-            if not meter.is_sampling:
-                meter = None
-        began = 0.0 if meter is None else meter.begin()
+            if self.meter.is_sampling:
+                return self._measured(self.meter, *args)
+        try:
+            return self._function(*args)
+        except PLUGIN_EXCEPTIONS as raised:
+            raise self.failed(reason_of(raised)) from raised
+
+    def _measured(self, meter: CallMeter, *args: Any) -> Any:
+        began = meter.begin()
         try:
             result = self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
             failure = self.failed(reason_of(raised))
-            if meter is not None:
-                meter.end_method(self, began, failure)
+            meter.end_method(self, began, failure)
             raise failure from raised
-        if meter is not None:
-            meter.end_method(self, began, result)
+        meter.end_method(self, began, result)
         return result
 
     def failed(self, reason: str) -> PluginError:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from moorage.framework.status import Mask, Scores, SparseScores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
-from moorage.framework.views.view import View
+from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
+from moorage.nodes.changes import FEW_ROWS
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
@@ -76,7 +76,7 @@ class BestRows:
 
     def __init__(self) -> None:
         self._best = -1
-        self._array: NDArray[np.intp] | None = None
+        self._array: RowArray | None = None
         self._rows: list[int] = []
         self._changes = 0
 
@@ -101,7 +101,7 @@ class BestRows:
         elif after == self._best:
             insort(self._rows, row)
 
-    def _change_array(self, array: NDArray[np.intp], row: int, before: int, after: int) -> None:
+    def _change_array(self, array: RowArray, row: int, before: int, after: int) -> None:
         if after > self._best:
             self._best, self._rows, self._array = after, [row], None
             return
@@ -112,7 +112,7 @@ class BestRows:
             array = np.concatenate((array[:at], [row], array[at:]))
         self._array = array if len(array) else None
 
-    def rows(self, totals: Scores) -> Sequence[int] | NDArray[np.intp]:
+    def rows(self, totals: Scores) -> Sequence[int] | RowArray:
         """The best rows; searched among all totals if they are not known."""
         if self._rows:
             return self._rows
@@ -144,7 +144,7 @@ class Scored(Struct, gc=False):
     best_rows: BestRows
 
     @property
-    def best(self) -> Sequence[int] | NDArray[np.intp]:
+    def best(self) -> Sequence[int] | RowArray:
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)
 
@@ -163,7 +163,7 @@ class TotalView(View):
         order: Mapping[str, int],
     ) -> None:
         # The feasible view is refreshed before scores are computed, so only its log is read.
-        logs = [feasible.log, feasible.table.node_changes]
+        logs = [feasible.table.node_changes, feasible.log]
         super().__init__(feasible.table, [view for _, view in columns], logs)
         self._columns = columns
         self._feasible = feasible
@@ -172,19 +172,36 @@ class TotalView(View):
         self._varying: list[tuple[int, ScoreView | NormalizedView]] = []
         self._constant = 0
         self._checked: list[ScoreView | NormalizedView] = []
+        # The sums of all rows, feasible or not; None if they have to be computed again.
+        self._sums: Scores | None = None
         # Half as wide is half the work; wide enough for all weights that people use.
         is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
         self._dtype = np.int64 if is_wide else np.int32
         self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
 
+    def read_cursors(self, rows: Changed = ()) -> Changed:
+        *by_score, by_feasible = self._cursors
+        for cursor in by_score:
+            rows = rows_of_both(rows, cursor.changed())
+        if rows is None or len(rows) > FEW_ROWS:
+            rows = self._sums = None
+        both = rows_of_both(rows, by_feasible.changed())
+        if both is None or len(both) > self.most_rows:
+            for row in rows or ():
+                self.compute_row(row)  # The sums of all other rows hold.
+            return None
+        return both
+
     def compute_row(self, row: int) -> bool:
+        assert self._sums is not None
         scored = self.scored
         scored.parts.derived.pop(row, None)
-        total = -1
-        if self._feasible.fits.item(row):
-            total = self._constant
-            for weight, view in self._varying:
-                total += weight * view.values.item(row)
+        total = self._constant
+        for weight, view in self._varying:
+            total += weight * view.values.item(row)
+        self._sums[row] = total
+        if not self._feasible.fits.item(row):
+            total = -1
         before = scored.totals.item(row)
         if total != before:
             scored.totals[row] = total
@@ -192,9 +209,15 @@ class TotalView(View):
         return False  # No view reads this one.
 
     def compute_all(self) -> None:
+        parts = self.scored.parts
+        if self._sums is None:
+            self._sums, parts = self._add_up()
+        self.scored = Scored(masked(self._feasible.fits, self._sums.copy()), parts, BestRows())
+
+    def _add_up(self) -> tuple[Scores, Parts]:
         parts: list[Part] = []
         self._varying, self._constant = [], 0
-        totals: Scores | None = None
+        sums: Scores | None = None
         for weight, view in self._columns:
             if view.uniform is not None:
                 self._constant += weight * view.uniform
@@ -206,20 +229,19 @@ class TotalView(View):
             if self._dtype is np.int64:
                 scores = scores.astype(np.int64, copy=False)
             weighted = scores if weight == 1 else scores * weight
-            totals = weighted if totals is None else totals + weighted
-        if totals is None:
-            totals = np.full(self.table.capacity, self._constant, dtype=self._dtype)
+            sums = weighted if sums is None else sums + weighted
+        if sums is None:
+            sums = np.full(self.table.capacity, self._constant, dtype=self._dtype)
         elif self._constant or len(self._varying) == 1:
-            totals = totals + self._constant  # A copy: it may be the column's own array.
+            sums = sums + self._constant  # A copy: it may be the column's own array.
         # A uniform column changes only together with all others.
         self._checked = [
             view
             for _, view in self._columns
             if view.uniform is None or view.errors or not view.in_range
         ]
-        masked(self._feasible.fits, totals)
-        self.scored = Scored(totals, Parts(parts, self._order), BestRows())
         self._split([view for _, view in self._columns])
+        return sums, Parts(parts, self._order)
 
     def check(self, fits: Mask) -> None:
         """Raise if a plugin raised for a row that fits, or gave it a score out of range."""

@@ -5,7 +5,6 @@ for a few rows beside one score for all others. The less there is, the less has 
 added up and searched.
 """
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,10 +76,6 @@ class UncachedScore:
             check_range(self.name, raw, fits)
         return raw
 
-    def normalized_one(self, raw: int, summary: Hashable) -> int:
-        """One normalised score."""
-        return checked(self.name, self.normalizer.apply(raw, summary))
-
 
 class CycleScores:
     """The totals of one cycle while uncached scores are added to them, plugin by plugin."""
@@ -131,23 +126,24 @@ class CycleScores:
         return scores.take(given.groups)
 
     def _add_sparse(self, plugin: UncachedScore, given: SparseScores) -> SparseScores:
-        fits, weight = self._fits, plugin.weight
+        fits, weight, before = self._fits, plugin.weight, self._totals
         few = {row: raw for row, raw in given.scores.items() if fits.item(row)}
         has_rest = len(few) < np.count_nonzero(fits)
-        raw = np.array([*few.values(), given.rest] if has_rest else list(few.values()))
-        summary = plugin.normalizer.summarize(raw)
-        rest = plugin.normalized_one(given.rest, summary) if has_rest else 0
-        before = self._totals
+        # Row by row: there are a handful, with fewer distinct scores.
+        raw = {*few.values(), given.rest} if has_rest else set(few.values())
+        summary = plugin.normalizer.summarize(np.array(sorted(raw), dtype=np.int64))
+        scores = {
+            each: checked(plugin.name, plugin.normalizer.apply(each, summary)) for each in raw
+        }
+        rest = scores[given.rest] if has_rest else 0
         if rest == 0 and weight < LIGHT:
             totals = before.copy()
         else:
             totals = before.astype(np.int64) + rest * weight
-        scores: dict[int, int] = {}
         changed: dict[int, int] = {}
         for row, each in few.items():
-            score = scores[row] = plugin.normalized_one(each, summary)
-            changed[row] = totals[row] = before.item(row) + score * weight
+            changed[row] = totals[row] = before.item(row) + scores[each] * weight
         self._totals = totals
         known = self._best if rest == 0 else None
         self._best = None if known is None else known.with_changes(before, changed)
-        return SparseScores(scores, rest)
+        return SparseScores({row: scores[each] for row, each in few.items()}, rest)
