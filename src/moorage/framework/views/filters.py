@@ -201,9 +201,7 @@ class PlacementFilterView(FilterView):
         self.state, self._pod = state, pod
         since, self._since = self._since, None  # If the plugin raises, everything is recomputed.
         since, reported = invoke.filter_changes(self._changes, state, pod, since)
-        rows = None
-        if reported is not None and len(reported) <= self.most_rows:
-            rows = reported.tolist()
-        self.update(self.read_cursors(rows))
-        self.commit()
+        if reported is None or len(reported) or not self._cursors[0].is_current:
+            self.update(self.read_cursors(None if reported is None else reported.tolist()))
+            self.commit()
         self._since = since

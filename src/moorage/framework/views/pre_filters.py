@@ -84,10 +84,11 @@ class PreFilterStage:
         self.epoch = 0
         self._versions: tuple[int, int, int] | None = None
         self._result: PreFiltered | None = None
-        self._steps: list[Step] | None = None
-        self._steps_without: dict[frozenset[str], list[Step]] = {}
+        self._all_steps: list[Step] | None = None
+        # By idle plugins: the steps of the others, and the result if all of them succeed.
+        self._steps: dict[frozenset[str], tuple[list[Step], PreFiltered]] = {}
         self._cached_skips: list[str] = []
-        self._skipped: set[str] | None = None
+        self._latest: PreFiltered | None = None
 
     def run(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The combined result for a pod."""
@@ -122,37 +123,49 @@ class PreFilterStage:
         return is_skip(result) and (self._skip_keys or {}).get(plugin) is not None
 
     def _run_steps(self, state: CycleState, pod: Pod) -> PreFiltered:
-        if self._steps is None:
-            self._steps = self._find_steps()
-        steps = self._steps_without.get(self.idle)
-        if steps is None:
-            steps = [step for step in self._steps if step[0] not in self.idle]
-            self._steps_without[self.idle] = steps
-        combined = PreFiltered(skipped={*self._cached_skips, *self.idle})
-        postponed: Status | None = None
+        found = self._steps.get(self.idle)
+        if found is None:
+            found = self._steps[self.idle] = self._not_idle()
+        steps, combined = found
+        succeeded, postponed = combined, None
         can_reuse = self._retains
         for name, run, is_cached in steps:
             result = run(state, pod)
             if result is SUCCESS:
                 can_reuse = can_reuse and is_cached
                 continue
+            if combined is succeeded:
+                combined = PreFiltered(skipped=set(succeeded.skipped))
             if can_reuse and not is_cached:
                 can_reuse = self.skips_again(name, result)
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
                 return combined
-        combined.rejected = postponed
-        if combined.skipped != self._skipped:
-            self._skipped = set(combined.skipped)
-            self._uncached = self._not_skipping(self._policy.uncached_filters)
-            self._by_placement = self._not_skipping(self._policy.placement_filters)
-        combined.uncached, combined.by_placement = self._uncached, self._by_placement
+        if combined is not succeeded:
+            combined.rejected = postponed
+            self._find_uncached(combined)
         if can_reuse:
             self._result = combined
         return combined
 
-    def _not_skipping(self, filters: Sequence[IndexedFilter]) -> list[IndexedFilter]:
-        return [each for each in filters if each[1].name not in (self._skipped or ())]
+    def _not_idle(self) -> tuple[list[Step], PreFiltered]:
+        if self._all_steps is None:
+            self._all_steps = self._find_steps()
+        succeeded = PreFiltered(skipped={*self._cached_skips, *self.idle})
+        self._find_uncached(succeeded)
+        return [step for step in self._all_steps if step[0] not in self.idle], succeeded
+
+    def _find_uncached(self, combined: PreFiltered) -> None:
+        known = self._latest
+        if known is None or known.skipped != combined.skipped:
+            skipped, policy = combined.skipped, self._policy
+            combined.uncached = [f for f in policy.uncached_filters if f[1].name not in skipped]
+            combined.by_placement = [
+                f for f in policy.placement_filters if f[1].name not in skipped
+            ]
+            self._latest = combined
+        else:
+            combined.uncached, combined.by_placement = known.uncached, known.by_placement
 
     def _find_steps(self) -> list[Step]:
         """The plugins to run; cached results of success and SKIP are settled here, once."""

@@ -240,7 +240,7 @@ class TotalView(View):
             for _, view in self._columns
             if view.uniform is None or view.errors or not view.in_range
         ]
-        self._split([view for _, view in self._columns])
+        self._find_live()
         return sums, Parts(parts, self._order)
 
     def check(self, fits: Mask) -> None:

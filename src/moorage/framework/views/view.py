@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.framework.state import CycleState
-from moorage.nodes.changes import FEW_ROWS, ChangeLog, Cursor
+from moorage.nodes.changes import FEW_ROWS, UNREAD, ChangeLog, Cursor
 from moorage.nodes.table import NodeTable
 
 RowArray = NDArray[np.intp]
@@ -38,12 +38,19 @@ class View:
     ) -> None:
         self.table = table
         self.log: ChangeLog[int] = ChangeLog(LONGEST_LOG)
-        # Inputs that change only with node objects are refreshed after such a change only.
-        self._inputs: Sequence[View]
-        self._node_inputs: Sequence[View]
-        self._split(inputs)
-        self._node_changes, self._node_position = table.node_changes, -1
+        self._inputs = inputs
         self._cursors = [Cursor(log) for log in (*[view.log for view in inputs], *logs)]
+        self._node_changes, self._node_position = table.node_changes, UNREAD
+        # What may change without a change of a node object.
+        self._live_inputs: list[View]
+        self._live_cursors: list[Cursor[int]]
+        self._find_live()
+
+    def _find_live(self) -> None:
+        by_node = {id(view.log) for view in self._inputs if view.is_by_node}
+        by_node.add(id(self._node_changes))
+        self._live_inputs = [view for view in self._inputs if not view.is_by_node]
+        self._live_cursors = [c for c in self._cursors if id(c.log) not in by_node]
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         """Bring the values up to date.
@@ -52,45 +59,51 @@ class View:
         read them. If a plugin raises, the cursors start over, and the next refresh recomputes
         everything.
         """
-        position = self._node_changes.position
-        if position != self._node_position:
-            for view in self._node_inputs:
+        if self._node_position != self._node_changes.position:
+            for view in self._inputs:
                 view.refresh(state, pod)
-            self._node_position = position
-        for view in self._inputs:
-            view.refresh(state, pod)
-        row = NO_ROW
-        for cursor in self._cursors:
-            log, since = cursor.log, cursor.position
-            if since == log.position:
-                continue
-            # As `Cursor.changed`, without calls, for the usual case: one pod was placed since the
-            # last cycle, so every input has the same row.
-            is_one = log.position - since == 1 and since >= log.forgotten
-            if is_one and row in (NO_ROW, log.entries[-1]):
-                row = log.entries[-1]
-                continue
-            self.update(self.read_cursors())
-            self.commit()
+            self._catch_up()
             return
-        if row != NO_ROW:
-            try:
-                if self.compute_row(row):
-                    self.log.add(row)
-            except BaseException:
-                self.restart()
-                raise
-            for cursor in self._cursors:
-                cursor.position = cursor.log.position
+        for view in self._live_inputs:
+            view.refresh(state, pod)
+        # As `read_cursors`, without calls, for the usual case: one pod was placed since the last
+        # cycle, so all that changed is one row, the same in every input.
+        row = NO_ROW
+        for cursor in self._live_cursors:
+            log, since = cursor.log, cursor.position
+            if since != log.position:
+                if since + 1 != log.position or since < log.forgotten:
+                    break
+                if row != log.entries[-1]:
+                    if row != NO_ROW:
+                        break
+                    row = log.entries[-1]
+        else:
+            if row != NO_ROW:
+                self._catch_up_with(row)
+            return
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        position, self._node_position = self._node_changes.position, UNREAD
+        self.update(self.read_cursors())
+        self.commit()
+        self._node_position = position
+
+    def _catch_up_with(self, row: int) -> None:
+        try:
+            if self.compute_row(row):
+                self.log.add(row)
+        except BaseException:
+            self.restart()
+            raise
+        for cursor in self._live_cursors:
+            cursor.position = cursor.log.position
 
     @property
     def is_by_node(self) -> bool:
         """Whether the values change only with node objects, as things stand."""
         return False
-
-    def _split(self, inputs: Sequence["View"]) -> None:
-        self._inputs = [view for view in inputs if not view.is_by_node]
-        self._node_inputs = [view for view in inputs if view.is_by_node]
 
     def read_cursors(self, rows: Changed = ()) -> Changed:
         """The rows that changed in any input since the last commit, and these."""
@@ -105,6 +118,7 @@ class View:
 
     def restart(self) -> None:
         """Recompute everything at the next refresh."""
+        self._node_position = UNREAD
         for cursor in self._cursors:
             cursor.restart()
 
