@@ -27,10 +27,13 @@ class ChangeLog(Generic[T]):
     # How many entries were dropped; the others end at `position`.
     forgotten: int = 0
     position: int = 0
+    # The last entry; None if everything may have changed instead.
+    newest: T | None = None
 
     def add(self, changed: T) -> None:
         """Append a change."""
         self.entries.append(changed)
+        self.newest = changed
         self.position += 1
         if len(self.entries) > self.longest:
             half = len(self.entries) // 2
@@ -40,6 +43,7 @@ class ChangeLog(Generic[T]):
     def forget(self) -> None:
         """Everything may have changed: every reader starts over."""
         self.entries.clear()
+        self.newest = None
         self.position += 1
         self.forgotten = self.position
 

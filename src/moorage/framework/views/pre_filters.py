@@ -110,13 +110,17 @@ class PreFilterStage:
         return self._result or self._run_steps(state, pod)
 
     def _find_idle(self, state: CycleState, pod: Pod) -> None:
-        keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
-        self.idle = state.idle = frozenset([name for name, key in keys.items() if key is ALWAYS])
+        idle, others = [], []
+        for method in self._with_skip_key:
+            key = invoke.skip_key(method, state, pod)
+            if key is ALWAYS:
+                idle.append(method.name)
+            if (key is not ALWAYS) if self._retains else (key in (ALWAYS, None)):
+                others.append(method)
+        self.idle = state.idle = frozenset(idle)
         # A retained result concerns this template alone. Otherwise a plugin whose key is neither
         # ALWAYS nor None is concerned with every pod, now or later: not worth another call.
-        drop = self.idle if self._retains else {n for n in keys if keys[n] not in (ALWAYS, None)}
-        if drop:
-            self._with_skip_key = [m for m in self._with_skip_key if m.name not in drop]
+        self._with_skip_key = others
 
     def skips_again(self, plugin: str, result: Result) -> bool:
         """Whether a plugin that is not cached skips the pod, and again while keys are the same."""
@@ -138,6 +142,9 @@ class PreFilterStage:
                 combined = PreFiltered(skipped=set(succeeded.skipped))
             if can_reuse and not is_cached:
                 can_reuse = self.skips_again(name, result)
+            if result is SKIP:
+                combined.skipped.add(name)
+                continue
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
                 return combined

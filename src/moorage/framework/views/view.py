@@ -25,7 +25,6 @@ Changed = Sequence[int] | None
 
 # Recomputing one row costs about as much as so many rows of an array operation.
 ROW_COST = 256
-NO_ROW = -1
 # There may be thousands of views. A reader that falls further behind recomputes everything.
 LONGEST_LOG = 1024
 
@@ -59,38 +58,34 @@ class View:
         read them. If a plugin raises, the cursors start over, and the next refresh recomputes
         everything.
         """
-        if self._node_position != self._node_changes.position:
+        if self._node_position == self._node_changes.position:
+            for view in self._live_inputs:
+                view.refresh(state, pod)
+            # As `read_cursors`, without calls, for the usual case: one pod was placed since the
+            # last cycle, so what changed is one row, the same in every input.
+            row: int | None = None
+            for cursor in self._live_cursors:
+                log = cursor.log
+                if cursor.position != log.position:
+                    newest = log.newest
+                    if newest is None or cursor.position + 1 != log.position:
+                        break
+                    if row is not None and row != newest:
+                        break
+                    row = newest
+            else:
+                if row is not None:
+                    self._take_in(row)
+                return
+        else:
             for view in self._inputs:
                 view.refresh(state, pod)
-            self._catch_up()
-            return
-        for view in self._live_inputs:
-            view.refresh(state, pod)
-        # As `read_cursors`, without calls, for the usual case: one pod was placed since the last
-        # cycle, so all that changed is one row, the same in every input.
-        row = NO_ROW
-        for cursor in self._live_cursors:
-            log, since = cursor.log, cursor.position
-            if since != log.position:
-                if since + 1 != log.position or since < log.forgotten:
-                    break
-                if row != log.entries[-1]:
-                    if row != NO_ROW:
-                        break
-                    row = log.entries[-1]
-        else:
-            if row != NO_ROW:
-                self._catch_up_with(row)
-            return
-        self._catch_up()
-
-    def _catch_up(self) -> None:
         position, self._node_position = self._node_changes.position, UNREAD
         self.update(self.read_cursors())
         self.commit()
         self._node_position = position
 
-    def _catch_up_with(self, row: int) -> None:
+    def _take_in(self, row: int) -> None:
         try:
             if self.compute_row(row):
                 self.log.add(row)
