@@ -3,7 +3,7 @@
 from itertools import count
 
 from moorage import Simulation
-from moorage.framework.invoke import PluginMethod, measure, measured
+from moorage.framework.invoke import PluginMethod, measured
 from moorage.metrics.stopwatches import Stopwatches
 from moorage.testing.builders import make_node, make_pod
 
@@ -17,7 +17,7 @@ class Inner:
 
 class Outer:
     def __init__(self, meter):
-        measure(self, meter)
+        self.meter = meter
         self.inner = PluginMethod(Inner(), "filter")
         self.inner.meter = meter
 

@@ -16,7 +16,7 @@ from moorage.core.diagnosis import Diagnosis
 from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
-from moorage.framework.invoke import measured
+from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -122,6 +122,8 @@ def _nominated_in_status(pod: Pod) -> str:
 
 class SchedulingCycle:
     """Decides for pods, one after the other."""
+
+    meter: CallMeter | None = None
 
     def __init__(
         self,

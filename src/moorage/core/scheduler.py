@@ -29,7 +29,7 @@ from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
-from moorage.framework.invoke import measured
+from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.registry import Registry
 
 CONFIRM_SECONDS = 30.0
@@ -41,6 +41,9 @@ MOST_CACHED = 64
 
 class Scheduler:
     """See the module."""
+
+    # Measures the verbs; profiles and the cycle have their own.
+    meter: CallMeter | None = None
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ and nothing else. The functions below call a method and check what it returned.
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable
-from functools import partial
+from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -68,33 +68,26 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
 def measured(label: str) -> Callable[[AnyFunction], AnyFunction]:
-    """Mark a method whose calls a meter sees under a label; it costs nothing without a meter."""
+    """Report the calls of a method to the `meter` of its object, if it has one, under a label."""
 
-    def mark(function: AnyFunction) -> AnyFunction:
-        function.measured_as = label  # type: ignore[attr-defined]
-        return function
+    def decorate(function: AnyFunction) -> AnyFunction:
+        @wraps(function)
+        def run(self: Any, *args: Any) -> Any:
+            meter: CallMeter | None = self.meter
+            if meter is None:
+                return function(self, *args)
+            began = meter.begin()
+            try:
+                result = function(self, *args)
+            except BaseException as raised:
+                meter.end_point(label, began, raised)
+                raise
+            meter.end_point(label, began, result)
+            return result
 
-    return mark
+        return run  # type: ignore[return-value]  # the same signature
 
-
-def measure(target: Any, meter: CallMeter) -> None:
-    """Report the calls of an object's marked methods to a meter from now on."""
-    for name in dir(type(target)):
-        function = getattr(type(target), name)
-        label = getattr(function, "measured_as", None)
-        if label is not None:
-            setattr(target, name, partial(_run_measured, meter, label, function, target))
-
-
-def _run_measured(meter: CallMeter, label: str, function: AnyFunction, *args: Any) -> Any:
-    began = meter.begin()
-    try:
-        result = function(*args)
-    except BaseException as raised:
-        meter.end_point(label, began, raised)
-        raise
-    meter.end_point(label, began, result)
-    return result
+    return decorate
 
 
 class PluginMethod:

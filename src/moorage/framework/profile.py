@@ -81,10 +81,8 @@ class Profile:
         self.views = ViewCache(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Views are rebuilt, and what plugins put into them need not pickle. A meter and what
-        # measures for it hide attributes of the class.
-        left = {"views", *dir(Profile)}
-        return {name: value for name, value in self.__dict__.items() if name not in left}
+        # Views are rebuilt, and what plugins put into them need not pickle. A meter stays here.
+        return {name: v for name, v in self.__dict__.items() if name not in ("views", "meter")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -112,7 +110,6 @@ class Profile:
     def measure(self, meter: CallMeter) -> None:
         """Report all calls of plugins and of extension points to a meter from now on."""
         self.meter = meter
-        invoke.measure(self, meter)
         self.views = ViewCache(self)
         for method in self.called_methods():
             method.meter = meter

@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.core.cycle import DECIDE
 from moorage.core.scheduler import Scheduler
-from moorage.framework.invoke import PluginMethod, measure
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
 
@@ -53,8 +53,7 @@ class Stopwatches:
 
     def attach(self, scheduler: Scheduler) -> None:
         """Measure a scheduler from now on."""
-        measure(scheduler, self)
-        measure(scheduler.cycle, self)
+        scheduler.meter = scheduler.cycle.meter = self
         for profile in scheduler.profiles.values():
             profile.measure(self)
 

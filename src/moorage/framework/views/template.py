@@ -95,8 +95,7 @@ class TemplateViews:
     ) -> None:
         self.profile = profile
         self.template = template
-        if profile.meter is not None:
-            invoke.measure(self, profile.meter)
+        self.meter = profile.meter
         self.retains = own is not None
         self._own = own or {}
         self._policy = profile.by_row if self.retains else profile.by_node
@@ -185,7 +184,6 @@ class TemplateViews:
     ) -> FeasibleRows:
         """The verdicts together with those of filters that run in every cycle."""
         filters: list[tuple[int, RowStatuses]] = list(feasible.filters)
-        rows = FeasibleRows(state.table, feasible.names, filters)
         for index, plugin in pre.uncached:
 
             def open_rows(index: int = index, plugin: Any = plugin) -> Mask:
@@ -202,7 +200,7 @@ class TemplateViews:
                 filters.append((index, view))
         if len(filters) == len(feasible.filters):
             return feasible
-        filters.sort(key=lambda each: each[0])
+        rows = FeasibleRows(state.table, feasible.names, sorted(filters, key=lambda each: each[0]))
         rows.combine()
         return rows
 
