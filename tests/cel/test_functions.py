@@ -46,12 +46,15 @@ STRINGS = [
     ('"  a\\t".trim() == "a"', True),
     ('"%s is %d, %.2f%%".format(["a", 5, 1.5]) == "a is 5, 1.50%"', True),
     (
-        '"%s".format([[1, "a", true, null, {"k": 1.5}]]) == "[1, a, true, null, {k: 1.5}]"',
+        '"%s".format([[1, "a", null, {"k": 1.5}]]) == "[1, \\"a\\", null, {\\"k\\":1.500000}]"',
         True,
     ),
     ('"%x %X %b %o".format([255, "hi", 5, 8]) == "ff 6869 101 10"', True),
     ('["a", 5].size() == 2', COMPILE),  # Only literals in format() may have elements of two types.
-    ('"%e".format([1234.5]) == "1.234500e+03"', True),
+    ('"%e %.1e".format([1234.5, 0.00012]) == "1.234500\\u00d710⁰³ 1.200000\\u00d710⁻⁰⁴"', True),
+    ('"%.1f %s".format([1234.5, 1e6]) == "1,234.5 1e+06"', True),
+    ('"%s %s".format([duration("1m"), [duration("1m")]]) == "60s [duration(\\"60s\\")]"', True),
+    ('"%f".format([1]) == ""', RUNTIME),
     ('"%s %s".format(["a"]) == ""', RUNTIME),
     ('"%y".format(["a"]) == ""', RUNTIME),
     ('"%d".format(["a"]) == ""', RUNTIME),

@@ -4,10 +4,11 @@ import math
 import re
 from typing import Any
 
+from moorage.cel.library.operators import double_to_string
+from moorage.cel.library.times import duration_to_string, timestamp_to_string
 from moorage.cel.values import (
     CelRuntimeError,
     Duration,
-    OptionalValue,
     Timestamp,
     TypeValue,
     Uint,
@@ -15,6 +16,7 @@ from moorage.cel.values import (
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]+))?(.)|$)", re.DOTALL)
 _MAX_PRECISION = 1000
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _QUOTED = {
     "\a": r"\a",
     "\b": r"\b",
@@ -54,30 +56,30 @@ def _clause(verb: str, precision: str | None, value: Any) -> str:
     kind = type(value)
     match verb:
         case "s":
-            return text_of(value)
-        case "d" if kind in (int, Uint, float) and math.isfinite(value):
-            return str(int(value)) if kind is not float or value == int(value) else text_of(value)
-        case "f" | "e" if kind in (int, Uint, float):
-            if not math.isfinite(value):
-                return text_of(value)
-            return f"{value:.{digits}{verb}}"
+            return _text(value)
+        case "d" if kind in (int, Uint):
+            return str(int(value))
+        case "f" | "e" if kind is float and not math.isfinite(value):
+            return "NaN" if value != value else "∞" if value > 0 else "-∞"
+        case "f" if kind is float:
+            return f"{value:,.{digits}f}"  # The reference groups digits, as in American English.
+        case "e" if kind is float:
+            mantissa, _, exponent = f"{value:.6e}".partition("e")  # It ignores the precision.
+            return (
+                f"{mantissa}\N{MULTIPLICATION SIGN}10{exponent.lstrip('+').translate(_SUPERSCRIPT)}"
+            )
         case "b" if kind in (int, Uint, bool):
             return f"{int(value):b}"
-        case "o" if kind in (int, Uint):
-            return f"{value:o}"
-        case "x" | "X" if kind in (int, Uint):
-            return f"{value:{verb}}"
+        case "o" | "x" | "X" if kind in (int, Uint):
+            return f"{int(value):{verb}}"
         case "x" | "X" if kind in (str, bytes):
-            raw = value.encode(errors="surrogatepass") if kind is str else value
+            raw = value.encode() if kind is str else value
             return str(raw.hex().upper() if verb == "X" else raw.hex())
     raise CelRuntimeError(f'format: unrecognized formatting clause "{verb}" for this argument')
 
 
-def text_of(value: Any) -> str:
+def _text(value: Any) -> str:
     """A value as `%s` shows it."""
-    from moorage.cel.library.operators import double_to_string
-    from moorage.cel.library.times import duration_to_string, timestamp_to_string
-
     match value:
         case None:
             return "null"
@@ -86,7 +88,7 @@ def text_of(value: Any) -> str:
         case int():
             return str(int(value))
         case float():
-            return double_to_string(value).replace("+Inf", "Infinity").replace("-Inf", "-Infinity")
+            return double_to_string(value)
         case str():
             return value
         case bytes():
@@ -98,10 +100,24 @@ def text_of(value: Any) -> str:
         case TypeValue():
             return value.name
         case list():
-            return f"[{', '.join(map(text_of, value))}]"
+            return f"[{', '.join(map(_literal, value))}]"
         case dict():
-            pairs = sorted((text_of(key), text_of(item)) for key, item in value.items())
-            return f"{{{', '.join(f'{key}: {item}' for key, item in pairs)}}}"
-        case OptionalValue():
-            raise CelRuntimeError("format: optional values cannot be formatted")
+            pairs = sorted((_literal(key), _literal(item)) for key, item in value.items())
+            return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
     raise CelRuntimeError("format: string clause can only be used on basic types")
+
+
+def _literal(value: Any) -> str:
+    """A value in a list or map, as CEL's literal."""
+    match value:
+        case str():
+            return quoted(value)
+        case bytes():
+            return f"b{quoted(_text(value))}"
+        case float() if math.isfinite(value):
+            return f"{value:.6f}"
+        case Duration():
+            return f"duration({quoted(_text(value))})"
+        case Timestamp():
+            return f"timestamp({quoted(_text(value))})"
+    return _text(value)
