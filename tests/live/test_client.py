@@ -7,6 +7,7 @@ import time
 import pytest
 from scripted import HANG_UP, never, serving
 
+from moorage.errors import KubeconfigError
 from moorage.live.api_errors import ApiStatusError, FencedError, NoResponseError, NotSentError
 from moorage.live.client import Client
 from moorage.live.connection import Connection, Identity
@@ -196,3 +197,14 @@ def test_missing_credentials_are_an_api_error(tmp_path):
 
     with pytest.raises(NotSentError, match="the token is empty"):
         asyncio.run(ask())
+
+
+def test_refused_credentials_are_an_error_at_the_start():
+    async def check(answer):
+        async with serving(answer, token="old") as (_, client):
+            await client.check()
+
+    with pytest.raises(KubeconfigError, match=r"refuses these credentials \(401\): Unauthorized"):
+        asyncio.run(check((401, {"code": 401, "message": "Unauthorized"})))
+    asyncio.run(check((403, {"code": 403, "message": "Forbidden"})))
+    asyncio.run(check((500, {"code": 500, "message": "starting"})))

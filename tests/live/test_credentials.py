@@ -7,8 +7,9 @@ import stat
 import pytest
 
 from moorage.errors import KubeconfigError
+from moorage.live import tls
 from moorage.live.connection import Connection, ExecPlugin, Identity
-from moorage.live.credentials import REREAD_SECONDS, Credentials
+from moorage.live.credentials import REREAD_SECONDS, RETRY_SECONDS, Credentials
 
 VERSION = "client.authentication.k8s.io/v1"
 
@@ -51,6 +52,75 @@ def test_no_credentials():
 def test_name_and_password():
     headers = asyncio.run(credentials(Identity(username="me", password="pw")).headers())
     assert headers == {"Authorization": "Basic bWU6cHc="}
+
+
+@pytest.fixture
+def certificate_files(tmp_path):
+    """Files of a certificate and its key, and a function that renews them."""
+    files = tmp_path / "client.crt", tmp_path / "client.key"
+
+    def renew(*which):
+        for file, content in zip(files, tls.self_signed(), strict=True):
+            if not which or file.suffix in which:
+                file.write_bytes(content)
+
+    renew()
+    return *files, renew
+
+
+def with_files(certificate, key, clock):
+    identity = Identity(
+        certificate=certificate.read_bytes(),
+        key=key.read_bytes(),
+        certificate_file=certificate,
+        key_file=key,
+    )
+    connection = Connection(server="https://localhost", identity=identity)
+    return Credentials(connection, wall_clock=clock)
+
+
+def test_certificate_files_are_read_again(certificate_files):
+    certificate, key, renew = certificate_files
+    clock = Clock()
+    made = with_files(certificate, key, clock)
+    first = made.ssl
+    asyncio.run(made.headers())
+    renew()
+    asyncio.run(made.headers())
+    assert made.ssl is first  # Not before a minute has passed.
+    clock.now += REREAD_SECONDS
+    asyncio.run(made.headers())
+    second = made.ssl
+    assert second is not first
+    renew()
+    assert made.invalidate()  # After a 401.
+    asyncio.run(made.headers())
+    assert made.ssl not in (first, second)
+
+
+def test_half_a_renewal_keeps_the_old_certificate(certificate_files):
+    certificate, key, renew = certificate_files
+    clock = Clock()
+    made = with_files(certificate, key, clock)
+    first = made.ssl
+    renew(".crt")
+    asyncio.run(made.headers())
+    assert made.ssl is first
+    clock.now += RETRY_SECONDS
+    renew()
+    asyncio.run(made.headers())
+    assert made.ssl is not first
+
+
+def test_unchanged_files_keep_the_context(certificate_files):
+    certificate, key, _ = certificate_files
+    clock = Clock()
+    made = with_files(certificate, key, clock)
+    first = made.ssl
+    for _ in range(3):
+        clock.now += REREAD_SECONDS
+        asyncio.run(made.headers())
+    assert made.ssl is first
 
 
 def test_token_file_is_read_again(tmp_path):

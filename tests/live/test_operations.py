@@ -93,7 +93,8 @@ def test_endpoints_and_dump_of_a_running_scheduler(world):
     for i in range(3):
         world.create_node(f"node-{i}")
     port = free_port()
-    scheduler = world.run(f"--secure-port={port}", "--bind-address=127.0.0.1")
+    flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", "--trust-loopback")
+    scheduler = world.run(*flags)
     until(lambda: ask(port, "/readyz") == "ok")
     world.create_pod("a")
     world.create_pod("huge", cpu="99")

@@ -115,8 +115,19 @@ class Client:
         return other
 
     async def check(self) -> None:
-        """Get the credentials now, so that errors in them are reported at the start."""
+        """Use the credentials once, so that errors in them are reported at the start.
+
+        A server that cannot be reached yet is no error.
+        """
         await self._credentials.headers()
+        try:
+            await self.get("/version", seconds=CONNECT_SECONDS, tries=2)
+        except ApiError as error:
+            if isinstance(error, ApiStatusError) and error.code == api_errors.UNAUTHORIZED:
+                source = self._connection.source or self.server
+                raise KubeconfigError(
+                    f"{source}: {self.server} refuses these credentials (401): {error}"
+                ) from None
 
     async def get(
         self, path: str, *, seconds: float = REQUEST_SECONDS, tries: int = TRIES

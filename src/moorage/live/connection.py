@@ -9,6 +9,7 @@ class ServerTrust(Struct, frozen=True, kw_only=True):
     """How to verify a server; without an authority the system's are trusted."""
 
     authority: bytes = b""
+    authority_file: Path | None = None  # Read again while the client runs.
     insecure: bool = False
     server_name: str = ""
 
@@ -32,6 +33,9 @@ class Identity(Struct, frozen=True, kw_only=True):
     token_file: Path | None = None
     certificate: bytes = b""
     key: bytes = b""
+    # Files of certificate and key, which are read again while the client runs.
+    certificate_file: Path | None = None
+    key_file: Path | None = None
     username: str = ""
     password: str = ""
     exec_plugin: ExecPlugin | None = None

@@ -1,8 +1,9 @@
 """Credentials: the token and the client certificate of requests, cached while they are valid.
 
-token        used as it is
-token file   read again every minute, because service account tokens are rotated
-exec plugin  run at the start, when its credentials expire, and after a 401
+token              used as it is
+token file         read again every minute and after a 401, because tokens are rotated
+certificate files  likewise: client certificate, key and authority
+exec plugin        run at the start, when its credentials expire, and after a 401
 """
 
 import asyncio
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.errors import KubeconfigError
-from moorage.live import tls
+from moorage.live import logs, tls
 from moorage.live.connection import Connection, ExecPlugin
 
 REREAD_SECONDS = 60.0
+RETRY_SECONDS = 5.0
 EXEC_SECONDS = 60.0
 # Credentials are replaced this long before they expire, so that no request has expired ones.
 MARGIN_SECONDS = 10.0
@@ -51,6 +53,9 @@ class Credentials:
         self._wall_clock = wall_clock
         identity = connection.identity
         self._is_secure = connection.server.startswith("https:")
+        self._log = logs.named("credentials")
+        # Certificate, key and authority of the context.
+        self._material = (identity.certificate, identity.key, connection.trust.authority)
         self.ssl: ssl.SSLContext | None = None
         if self._is_secure:
             self.ssl = self._context(identity.certificate, identity.key)
@@ -72,7 +77,8 @@ class Credentials:
         """Refresh before the next request, after a 401; False if that cannot help."""
         identity = self._connection.identity
         self._valid_until = 0.0
-        return identity.exec_plugin is not None or identity.token_file is not None
+        has_token_file = identity.token_file is not None
+        return identity.exec_plugin is not None or has_token_file or self._has_files
 
     async def _refresh(self) -> None:
         identity = self._connection.identity
@@ -81,11 +87,43 @@ class Credentials:
                 self._running = asyncio.ensure_future(self._run_plugin(identity.exec_plugin))
                 self._running.add_done_callback(self._finished)
             await asyncio.shield(self._running)
-        elif identity.token_file is not None and not identity.token:
-            self._headers = _authorization(_token(identity.token_file))
-            self._valid_until = self._wall_clock() + REREAD_SECONDS
-        else:
-            self._valid_until = float("inf")
+            return
+        if identity.token_file is not None and not identity.token:
+            token = _authorization(_token(identity.token_file))
+            if token != self._headers:  # Encoded headers are cached by identity.
+                self._headers = token
+        has_files = identity.token_file is not None or self._has_files
+        self._valid_until = self._wall_clock() + REREAD_SECONDS if has_files else float("inf")
+        if self._has_files:
+            self._read_certificates()
+
+    @property
+    def _has_files(self) -> bool:
+        identity, trust = self._connection.identity, self._connection.trust
+        files = (identity.certificate_file, identity.key_file, trust.authority_file)
+        return self._is_secure and any(file is not None for file in files)
+
+    def _read_certificates(self) -> None:
+        """Use the certificates that are in the files now; others are kept if these are invalid."""
+        identity, trust = self._connection.identity, self._connection.trust
+        files = (identity.certificate_file, identity.key_file, trust.authority_file)
+        try:
+            found = tuple(
+                old if file is None else file.read_bytes()
+                for file, old in zip(files, self._material, strict=True)
+            )
+            if found == self._material:
+                return
+            certificate, key, authority = found
+            trust = structs.replace(trust, authority=authority)
+            self.ssl = tls.client_context(trust, certificate, key, self._connection.source)
+        except (OSError, KubeconfigError) as error:
+            # Perhaps only one of two files was replaced so far.
+            self._log.warning("certificates cannot be read again; the old ones stay", why=error)
+            self._valid_until = self._wall_clock() + RETRY_SECONDS
+            return
+        self._material = (certificate, key, authority)
+        self._log.info("certificates read again")
 
     def _finished(self, _: asyncio.Task[None]) -> None:
         self._running = None

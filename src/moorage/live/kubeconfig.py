@@ -81,10 +81,11 @@ def find(
     host, token = environment.get("KUBERNETES_SERVICE_HOST"), service_account / "token"
     if host and token.exists():
         port = environment.get("KUBERNETES_SERVICE_PORT", "443")
-        authority = _read(service_account / "ca.crt", "the cluster's certificate authority")
+        authority_file = service_account / "ca.crt"
+        authority = _read(authority_file, "the cluster's certificate authority")
         return Connection(
             server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
-            trust=ServerTrust(authority=authority),
+            trust=ServerTrust(authority=authority, authority_file=authority_file),
             identity=Identity(token_file=token),
             source=str(service_account),
         )
@@ -179,6 +180,7 @@ def _server(file: _File, name: str, cluster: _Cluster) -> tuple[str, ServerTrust
         raise KubeconfigError(f"{at}, server: must be an http or https URL, is {cluster.server!r}")
     return cluster.server.rstrip("/"), ServerTrust(
         authority=_material(file, at, cluster, "certificate_authority"),
+        authority_file=_material_file(file, cluster, "certificate_authority"),
         insecure=cluster.insecure_skip_tls_verify,
         server_name=cluster.tls_server_name,
     )
@@ -203,6 +205,8 @@ def _identity(file: _File, name: str, user: _User) -> Identity:
         token_file=None if user.token else token_file,
         certificate=certificate,
         key=key,
+        certificate_file=_material_file(file, user, "client_certificate"),
+        key_file=_material_file(file, user, "client_key"),
         username=user.username,
         password=user.password,
         exec_plugin=_plugin(file, at, user.exec) if user.exec is not None else None,
@@ -241,6 +245,12 @@ def _material(file: _File, at: str, entry: _Cluster | _User, name: str) -> bytes
     except (binascii.Error, ValueError):
         raise KubeconfigError(f"{at}, {wire}-data: is not base64") from None
     return _pem(found, f"{at}, {wire}-data")
+
+
+def _material_file(file: _File, entry: _Cluster | _User, name: str) -> Path | None:
+    """The file of `_material`; None if the `-data` field has it."""
+    named = getattr(entry, name)
+    return file.resolve(named) if named and not getattr(entry, f"{name}_data") else None
 
 
 def _pem(found: bytes, at: str) -> bytes:
