@@ -109,6 +109,13 @@ def folded(node: syntax.Call, values: list[Any]) -> Any:
         raise CelCompileError(f"program instantiation failed: {error}") from None
 
 
+def folded_cost(node: syntax.Call) -> int:
+    """The cost of a folded call: the reference folds conversions only."""
+    cost = node.overloads[0].cost
+    values = [arg.value for arg in node.args if isinstance(arg, syntax.Literal)]
+    return cost(*values) if cost and node.function in _PARSERS else 0
+
+
 def validate_regex(pattern: Any) -> None:
     """Raise CelCompileError for a literal that is no regular expression."""
     if isinstance(pattern, str):

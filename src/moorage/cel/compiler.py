@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.cel import syntax
 from moorage.cel.access import find, get, path, present, unwrapped
-from moorage.cel.calls import applied, folded, measured, ordering, validate_regex
+from moorage.cel.calls import applied, folded, folded_cost, measured, ordering, validate_regex
 from moorage.cel.comprehensions import LOOPS
 from moorage.cel.syntax import Node
 from moorage.cel.types import QUANTITY
@@ -151,7 +151,9 @@ class Compiler:
 
     def _map(self, node: syntax.MapLiteral) -> Code:
         entries = [(self.emit(k), self.emit(v), optional) for k, v, optional in node.entries]
-        self.cost += COST_MAP
+        nodes = [part for k, v, _ in node.entries for part in (k, v)]
+        # Like a list, a map of literals is a constant for the reference, and costs nothing.
+        self.cost += 0 if all(isinstance(part, syntax.Literal) for part in nodes) else COST_MAP
 
         def pairs(frame: Frame) -> Iterable[tuple[Any, Any]]:
             for key, value_code, optional in entries:
@@ -178,6 +180,7 @@ class Compiler:
         if all(isinstance(arg, syntax.Literal) for arg in args):
             constant = folded(node, [arg.value for arg in args if isinstance(arg, syntax.Literal)])
             if constant is not None:
+                self.cost += folded_cost(node)
                 return _constant(constant)
         if node.function == "matches" and isinstance(pattern := args[-1], syntax.Literal):
             validate_regex(pattern.value)
