@@ -1,6 +1,7 @@
 """`moorage serve`: what it says when it cannot begin; tests/serve/live has the rest."""
 
 import socket
+import sqlite3
 
 import pytest
 import yaml
@@ -15,6 +16,21 @@ def message(got):
     assert got.stdout == ""
     assert got.stderr.count("\n") == 1
     return got.stderr.removeprefix("moorage: ").rstrip("\n")
+
+
+def test_check_of_a_database(run, here):
+    assert message(run("serve", "--check")) == "--check: needs --data-dir FOLDER"
+    server.open_api(here / "data").store.close()
+    got = run("serve", "--data-dir", "data", "--check")
+    assert got.exit_code == 0
+    assert "objects, no damage found" in got.stdout
+    with sqlite3.connect(here / "data/moorage.db") as database:
+        database.execute("UPDATE objects SET body = '{' WHERE name = 'kube-system'")
+    database.close()
+    assert "--check" in message(run("serve", "--data-dir", "data", "--port", "0"))
+    got = run("serve", "--data-dir", "data", "--check")
+    assert got.exit_code == 1
+    assert "objects saved; the damaged database is data/moorage.db.damaged-1" in got.stdout
 
 
 @pytest.fixture

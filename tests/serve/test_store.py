@@ -250,7 +250,7 @@ def test_failed_disk_write_acknowledges_nothing(tmp_path):
             await store.wait_until_durable()
         with pytest.raises(UnavailableError, match="cannot be written: disk is full"):
             await store.wait_until_durable()  # And so it stays.
-        store._journal._database.close()
+        store.close()
 
     asyncio.run(run())
 

@@ -46,6 +46,13 @@ DEFAULT_PORT = 6440
     help="Keep everything in this folder, and go on from there next time. Without it: in memory.",
 )
 @click.option(
+    "--check",
+    "is_check",
+    is_flag=True,
+    help="Serve nothing: check the database in --data-dir, and save what can be read of a damaged "
+    "one.",
+)
+@click.option(
     "--kubeconfig-out",
     metavar="FILE",
     help="Where to write the kubeconfig. Without it: into the data folder, or moorage.kubeconfig.",
@@ -67,6 +74,7 @@ def serve(
     data_dir: str | None,
     kubeconfig_out: str | None,
     *,
+    is_check: bool,
     no_scheduler: bool,
 ) -> None:
     """Serve a Kubernetes-style API with controllers, kubelets that only pretend, and the scheduler.
@@ -85,6 +93,9 @@ def serve(
     del aiohttp
     from moorage.serve import access, server
 
+    if is_check:
+        _check(data_dir)
+        return
     found = inputs.documents(paths)
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
@@ -98,3 +109,19 @@ def serve(
         kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
     )
     asyncio.run(server.serve(options, say=click.echo))
+
+
+def _check(data_dir: str | None) -> None:
+    """Check a database; exit code 1 if it was damaged."""
+    from moorage.serve import rescue
+
+    if data_dir is None:
+        raise InputError("--check: needs --data-dir FOLDER")
+    found = rescue.check(Path(data_dir))
+    for problem in found.problems:
+        click.echo(problem)
+    if found.kept is None:
+        click.echo(f"{data_dir}: {len(found.rows)} objects, no damage found")
+        return
+    click.echo(f"{data_dir}: {len(found.rows)} objects saved; the damaged database is {found.kept}")
+    raise click.exceptions.Exit(1)

@@ -2,7 +2,10 @@
 
 Each commit is flushed to the disk before writes are acknowledged, so acknowledged writes survive
 `kill -9` and power failures. Changes that arrive during a commit form the next one: a thousand
-concurrent creates share a few flushes.
+concurrent creates share a few flushes. A commit that fails, because the disk is full, is tried
+again until it succeeds; changes that arrive meanwhile wait for it.
+
+Only the owner may read the folder and the database: objects can contain secrets.
 """
 
 import sqlite3
@@ -16,6 +19,8 @@ from moorage.serve.store import JournalRow
 # After a crash, versions continue beyond any that clients may have seen but were not written.
 VERSION_GAP = 1_000_000
 FORMAT = 1
+DATABASE = "moorage.db"
+RETRY_SECONDS = 1.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -33,10 +38,14 @@ class SqliteJournal:
     """Durable storage in one file of a folder."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / DATABASE
+            path.touch(mode=0o600)
+            path.chmod(0o600)  # SQLite gives its other files the same permissions.
             self._database = sqlite3.connect(
-                folder / "moorage.db", timeout=0.5, check_same_thread=False, isolation_level=None
+                path, timeout=0.5, check_same_thread=False, isolation_level=None
             )
             self._database.execute("PRAGMA locking_mode=EXCLUSIVE")  # One server per folder.
             self._database.execute("PRAGMA journal_mode=WAL")
@@ -44,15 +53,31 @@ class SqliteJournal:
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"{folder}: cannot be used to store data: {reason}") from None
+            damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.OperationalError
+            )
+            advice = f"; {_advice(folder)}" if damaged else ""
+            raise InputError(f"{folder}: cannot be used to store data: {reason}{advice}") from None
         self._changed = threading.Condition()
         self._rows: list[JournalRow] = []
         self._closing = False
+        self._has_failed = False
         self._thread: threading.Thread | None = None
         self._notify: Callable[[int, Exception | None], None] = lambda version, failure: None
 
     def load(self) -> tuple[list[JournalRow], int, int]:
         """All objects, the last version written, and the version to continue from."""
+        try:
+            return self._load()
+        except sqlite3.DatabaseError as error:
+            raise self.damaged(error) from None
+
+    def damaged(self, error: Exception) -> InputError:
+        """Close a database with content that cannot be used; returns the error."""
+        self._database.close()
+        return InputError(f"{self._folder / DATABASE}: {error}; {_advice(self._folder)}")
+
+    def _load(self) -> tuple[list[JournalRow], int, int]:
         facts = dict(self._database.execute("SELECT name, value FROM facts"))
         if facts.get("format", FORMAT) != FORMAT:
             raise InputError(
@@ -93,7 +118,8 @@ class SqliteJournal:
             self._thread.join()
         elif self._rows:
             self._commit(self._rows)
-        self._database.execute(_SET_FACT, ("clean", 1))
+        if not self._has_failed:
+            self._database.execute(_SET_FACT, ("clean", 1))
         self._database.close()
 
     def _run(self) -> None:
@@ -103,26 +129,44 @@ class SqliteJournal:
                 rows, self._rows = self._rows, []
             if not rows:
                 return
-            try:
-                self._commit(rows)
-            except sqlite3.Error as error:
-                # These changes are not acknowledged, and no later ones either.
-                self._notify(0, error)
-                return
-            self._notify(rows[-1].version, None)
+            while not self._try_to_commit(rows):
+                with self._changed:
+                    if self._closing:
+                        return
+                    self._changed.wait_for(lambda: self._closing, RETRY_SECONDS)
+                    rows, self._rows = [*_latest(rows).values(), *self._rows], []
+
+    def _try_to_commit(self, rows: list[JournalRow]) -> bool:
+        try:
+            self._commit(rows)
+        except sqlite3.Error as error:
+            self._has_failed = True
+            self._notify(0, error)
+            return False
+        self._has_failed = False
+        self._notify(max(row.version for row in rows), None)
+        return True
 
     def _commit(self, rows: list[JournalRow]) -> None:
         with self._database:
             self._database.execute("BEGIN")
             # Only the last change of each object counts: an earlier one must not undo a deletion.
-            latest = {(row.storage_key, row.namespace, row.name): row for row in rows}
+            latest = _latest(rows)
             put = [
                 (*key, row.version, row.body) for key, row in latest.items() if row.body is not None
             ]
             self._database.executemany(_PUT, put)
             deleted = [key for key, row in latest.items() if row.body is None]
             self._database.executemany(_DELETE, deleted)
-            self._set_facts(version=rows[-1].version)
+            self._set_facts(version=max(row.version for row in rows))
 
     def _set_facts(self, **facts: int) -> None:
         self._database.executemany(_SET_FACT, list(facts.items()))
+
+
+def _latest(rows: list[JournalRow]) -> dict[tuple[str, str, str], JournalRow]:
+    return {(row.storage_key, row.namespace, row.name): row for row in rows}
+
+
+def _advice(folder: Path) -> str:
+    return f"`moorage serve --data-dir {folder} --check` saves what can be read"

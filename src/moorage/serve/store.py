@@ -13,10 +13,13 @@ import bisect
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
+from moorage.api import documents
+from moorage.api.documents import DocumentError
+from moorage.errors import InputError
 from moorage.serve import status_errors
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import Resource
@@ -112,11 +115,31 @@ class JournalRow(NamedTuple):
     body: bytes | None
 
 
+def decode_row(row: JournalRow) -> Object:
+    """The object of a row; raises InputError if it is none, or has another name."""
+    at = f"{row.storage_key} {row.namespace}/{row.name}".replace(" /", " ")
+    if not isinstance(row.body, bytes) or not isinstance(row.version, int):
+        raise InputError(f"{at}: has no body or no version")
+    try:
+        obj = documents.decode_json(row.body)
+    except DocumentError as error:
+        raise InputError(f"{at}: is not JSON: {error.problem}") from None
+    meta = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(meta, dict):
+        raise InputError(f"{at}: is no object with metadata")
+    if (meta.get("namespace", ""), meta.get("name")) != (row.namespace, row.name):
+        raise InputError(f"{at}: metadata has another name")
+    return cast(Object, obj)
+
+
 class StoreJournal(Protocol):
     """Makes changes durable; calls `notify(version, failure)`, perhaps from another thread."""
 
     def load(self) -> tuple[list[JournalRow], int, int]:
         """All objects, the last version written, and the version to continue from."""
+
+    def damaged(self, error: Exception) -> InputError:
+        """Close a journal with content that cannot be used; returns the error."""
 
     def start(self, notify: Callable[[int, Exception | None], None]) -> None: ...
     def write(self, row: JournalRow) -> None: ...
@@ -250,6 +273,19 @@ class Store:
         self._on_durable.append(callback)
         return lambda: self._on_durable.remove(callback)
 
+    @property
+    def readable_version(self) -> int | None:
+        """The version that clients may read; None is the latest one.
+
+        While the journal cannot be written, later changes may still be lost.
+        """
+        return None if self.failure is None else self.durable_version
+
+    async def wait_until_readable(self) -> None:
+        """Wait until all changes so far are durable, unless the journal cannot be written."""
+        if self.failure is None:
+            await self.wait_until_durable()
+
     async def wait_until_durable(self) -> None:
         """Wait until all changes so far are durable; raises UnavailableError."""
         if self.failure is not None:
@@ -279,8 +315,10 @@ class Store:
         rows, self._floor, self.version = journal.load()
         self.durable_version = self.version
         for row in rows:
-            assert row.body is not None
-            stored = StoredObject(msgspec.json.decode(row.body), row.body, row.version)
+            try:
+                stored = StoredObject(decode_row(row), row.body or b"", row.version)
+            except InputError as error:
+                raise journal.damaged(error) from None
             self._objects.setdefault(row.storage_key, {})[row.namespace, row.name] = stored
 
     def _objects_of(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
@@ -312,6 +350,8 @@ class Store:
             self._notify_durable()
 
     def _set_durable(self, version: int, failure: Exception | None) -> None:
+        # A journal that failed tries again, so a later success ends the failure.
+        self.failure = None
         if failure is not None:
             self.failure = UnavailableError(f"the journal cannot be written: {failure}")
         self.durable_version = max(version, self.durable_version)

@@ -3,11 +3,13 @@
 import json
 import socket
 import threading
+import time
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from moorage.serve import sqlite
 from moorage.serve.rest import requests
 from moorage.serve.rest.app import AppSettings
 from moorage.serve.sqlite import SqliteJournal
@@ -599,3 +601,26 @@ def test_what_is_acknowledged_is_on_the_disk(serve, make_pod, tmp_path):
     server.close()
     again = serve(journal=SqliteJournal(tmp_path))
     assert json.loads(again.get(f"{PODS}/a").body) == pod
+
+
+def test_reads_go_on_while_the_disk_is_full(serve, make_pod, tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "RETRY_SECONDS", 0.02)
+    journal = SqliteJournal(tmp_path)
+    server = serve(journal=journal)
+    assert server.post(PODS, make_pod("before")).status == 201
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count={pages}")
+    large = make_pod("large", containers=[{"name": "a", "image": "x" * 100_000}])
+    refused(server.post(PODS, large), 503, "ServiceUnavailable", "disk is full")
+    refused(server.post(PODS, make_pod("next")), 503, "ServiceUnavailable", "disk is full")
+    assert [each["metadata"]["name"] for each in server.get(PODS).json["items"]] == ["before"]
+    assert server.get(f"{PODS}/before").status == 200
+    refused(server.get(f"{PODS}/large"), 404, "NotFound")
+    assert server.get("/readyz").status == 503
+    journal._database.execute("PRAGMA max_page_count=1000000")
+    deadline = time.monotonic() + 30
+    while server.get("/readyz").status != 200:
+        assert time.monotonic() < deadline
+    assert server.post(PODS, make_pod("next")).status == 201
+    found = {each["metadata"]["name"] for each in server.get(PODS).json["items"]}
+    assert found == {"before", "large", "next"}

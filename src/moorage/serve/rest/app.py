@@ -182,6 +182,8 @@ class RequestRouter:
         if path.rstrip("/").endswith("/bindings") and request.method == "POST":
             return await self._bindings(request, path)
         parsed = requests.parse_path(self._api.registry, path)
+        if request.method not in ("GET", "HEAD") and self._api.store.failure is not None:
+            raise self._api.store.failure  # Before anything is changed.
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, parsed)

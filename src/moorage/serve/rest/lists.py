@@ -139,16 +139,17 @@ def read_page(
     options: ListOptions,
 ) -> ListPage:
     """The requested page of a list; raises BadRequestError or ExpiredError."""
-    version, after = store.version, None
+    newest = store.version if store.readable_version is None else store.readable_version
+    version, after = newest, None
     if options.continue_token:
         token = _decode_token(options.continue_token)
         version, after = token.version, (token.namespace, token.name)
     elif options.match == "Exact":
         assert options.version is not None
         version = options.version
-    if max(version, options.version or 0) > store.version:
+    if max(version, options.version or 0) > newest:
         # An API server waits and responds with a timeout. Clients list again in both cases.
-        raise ExpiredError(f"Too large resource version: {version}, current: {store.version}")
+        raise ExpiredError(f"Too large resource version: {version}, current: {newest}")
     items = store.snapshot(resource, namespace, version)
     if after is not None:
         items = [item for item in items if item[0] > after]

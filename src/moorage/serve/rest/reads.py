@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from moorage.serve import status_errors
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.objects import Object
 from moorage.serve.resources import ResourcePath
@@ -52,8 +53,16 @@ class ReadRequests:
 
     async def _get(self, read: ReadRequest) -> web.Response:
         path, store = read.path, self._api.store
-        stored = store.stored(responses.storage_resource(path.resource), *path.key)
-        await store.wait_until_durable()
+        stored_as = responses.storage_resource(path.resource)
+        version = store.readable_version
+        if version is None:
+            stored = store.stored(stored_as, *path.key)
+        else:
+            found = dict(store.snapshot(stored_as, path.key[0], version)).get(path.key)
+            if found is None:
+                raise status_errors.not_found(path.resource, path.name)
+            stored = found
+        await store.wait_until_readable()
         if path.subresource == "scale":
             return responses.json(scale.scale_of(stored.object))
         return responses.raw_json(self._render(read, single=True)(stored))
@@ -63,7 +72,7 @@ class ReadRequests:
         stored_as = responses.storage_resource(resource)
         selector = lists.object_selector(resource, read.options)
         page = lists.read_page(store, stored_as, read.path.namespace, selector, read.options)
-        await store.wait_until_durable()
+        await store.wait_until_readable()
         if read.format == TABLE:
             objects = [responses.from_storage(resource, each.object) for each in page.items]
             meta = responses.list_metadata(page)

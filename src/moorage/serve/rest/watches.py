@@ -56,7 +56,7 @@ class Watches:
     async def stream(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
         """Stream the changes of a watch until it ends."""
         store = self._store
-        await store.wait_until_durable()
+        await store.wait_until_readable()
         position: int | None = None
         try:
             lines, position = _initial_lines(store, watch)
