@@ -15,7 +15,7 @@ MINUTES ?= 30
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.ready ## Schedule a small shop's cluster, then ask why one of its pods is still pending
+demo: .venv/.installed ## Schedule the pods of a small example cluster, then explain why one of them is pending
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
 
@@ -74,10 +74,14 @@ docs: .venv/.docs-ready ## Build the documentation into site/
 kubectl: ## Install kubectl for the tests of `moorage serve`, likewise
 	@sh tests/install.sh kubectl kubernetes-client
 
-# The stamps say that the virtual environment has what pyproject.toml asks for.
-.venv/.ready: pyproject.toml
+# The stamps: the virtual environment has Moorage, and what pyproject.toml lists for developers.
+.venv/.installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Moorage needs Python 3.11 or later, with venv; none found. Name one: make PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.ready: .venv/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 

@@ -175,7 +175,7 @@ def test_a_full_disk_under_a_report(run, cluster):
 
 
 def test_interrupted(monkeypatch, capsys):
-    def interrupt():
+    def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["moorage", "explain", "p", "-f", "-"])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli import documents, inputs, options
+from moorage.cli import documents, inputs, options, plugin_output
 from moorage.cli.progress import StatusLine
 from moorage.errors import ConfigError
 
@@ -96,7 +96,8 @@ def _explain_one(
 ) -> None:
     from moorage.explaining import recorded
 
-    explained = run.explain(pod)
+    with plugin_output.redirected():
+        explained = run.explain(pod)
     found = recorded.read(pod, live.events(pod) if live is not None else ())
     if output != "table":
         documents.write(

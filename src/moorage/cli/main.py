@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import click
 
-from moorage.cli import options
+from moorage.cli import options, plugin_output
 from moorage.errors import ConfigError, InputError, ManifestError
 from moorage.version import __version__
 
@@ -49,6 +49,7 @@ class Commands(options.LazyGroup):
     modules: ClassVar = {name: name for name in COMMANDS}
 
     def invoke(self, ctx: click.Context) -> Any:
+        plugin_output.observe()
         try:
             return super().invoke(ctx)
         except InputError as error:

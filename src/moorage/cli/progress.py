@@ -4,6 +4,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self
 
+from moorage.cli import plugin_output
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.status import Status as RichStatus
@@ -12,7 +14,10 @@ DELAY_SECONDS = 1.0
 
 
 class _Display:
-    """Something on standard error that leaves nothing behind; nothing if that is no terminal."""
+    """Something on standard error that leaves nothing behind; nothing if that is no terminal.
+
+    Meanwhile plugins may run: what they print goes to standard error, too.
+    """
 
     _shown: "RichProgress | RichStatus | None" = None
 
@@ -26,9 +31,12 @@ class _Display:
         return time.monotonic() - self._started_at >= DELAY_SECONDS
 
     def __enter__(self) -> Self:
+        self._redirected = plugin_output.redirected()
+        self._redirected.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._redirected.__exit__(None, None, None)
         if self._shown is not None:
             self._shown.stop()
 

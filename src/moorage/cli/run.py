@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 from click import Context, Parameter
 
-from moorage.cli import options
-from moorage.errors import ConfigError, InputError
+from moorage.cli import options, plugin_output
+from moorage.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -210,16 +210,11 @@ def run(
     from moorage.api import config
     from moorage.live import kubeconfig, logs, start
     from moorage.live.extenders import HttpExtenders
+    from moorage.live.timed import TimedScheduler
+    from moorage.metrics.meter import Meter
 
-    _check_extras()
-    try:
-        from moorage.live.timed import TimedScheduler
-        from moorage.metrics.meter import Meter
-    except ModuleNotFoundError as missing:
-        raise InputError(
-            f"{missing.name} is not installed: moorage run needs it; pip install 'moorage[live]'"
-        ) from None
     logs.configure(logging_format, verbosity)
+    plugin_output.observe(logs.named("plugins").error)
     configuration = _with_flags(config.load(config_file), **flags)
     connection = kubeconfig.find(configuration.client_connection.kubeconfig, context=context)
     if master:
@@ -241,16 +236,6 @@ def run(
     finally:
         if extenders is not None:
             extenders.close()
-
-
-def _check_extras() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in ("prometheus_client", "cryptography") if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"moorage run needs {' and '.join(missing)}; pip install 'moorage[live]' brings them"
-        )
 
 
 def _with_flags(configuration: Any, **flags: Any) -> Any:

@@ -85,12 +85,6 @@ def serve(
     import asyncio
 
     from moorage.api import config as configurations
-
-    try:
-        import aiohttp
-    except ImportError:
-        raise InputError("serve needs aiohttp: pip install 'moorage[serve]'") from None
-    del aiohttp
     from moorage.serve import access, server
 
     if is_check:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
-from moorage.framework import points
+from moorage.framework import plugin_reports, points
 from moorage.framework.effects import Awaiting, PodRequest, Request
 from moorage.framework.status import (
     SKIP,
@@ -129,6 +129,8 @@ class PluginMethod:
         try:
             result = self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
+            if not isinstance(raised, DELIBERATE):
+                plugin_reports.exception(self.name, raised)
             failure = self.failed(reason_of(raised))
             meter.end_method(self, began, failure)
             raise failure from raised
@@ -274,15 +276,30 @@ def filter_changes(
 def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> int:
     """The raw score of one node."""
     score = method(state, pod, node)
-    return score if type(score) is int else _converted(method, int, score)
+    if type(score) is int:
+        return score
+    if isinstance(score, float) and 0 < score < 1:
+        plugin_reports.warning(method.name, FRACTIONS)
+    return _converted(method, int, score)
 
 
 def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
     """The raw scores of `score_all`."""
-    scores = _converted(method, _integers, method(state, pod, rows))
+    returned = method(state, pod, rows)
+    scores = _converted(method, _integers, returned)
+    if getattr(returned, "dtype", None) == np.float64 and _is_cut(returned, scores):
+        plugin_reports.warning(method.name, FRACTIONS)
     if scores.shape != (len(rows),):
         raise method.failed("score_all must return an array with an entry per row")
     return scores
+
+
+FRACTIONS = "scores below 1 count as 0, because scores are whole numbers; use 0 to 100"
+
+
+def _is_cut(returned: Scores, scores: Scores) -> bool:
+    """Whether fractions were lost and nothing is left: scores of 0 to 1."""
+    return bool(len(returned)) and not scores.any() and bool(np.any(returned))
 
 
 def _integers(returned: Any) -> Scores:

@@ -53,19 +53,13 @@ def server_context(certificate_file: str = "", key_file: str = "") -> ssl.SSLCon
             reason = getattr(error, "reason", None) or error.strerror or error
             raise InputError(f"{certificate_file}, {key_file}: {reason}") from None
         return context
-    try:
-        _load_pem(context, b"".join(self_signed()))
-    except ModuleNotFoundError:
-        raise InputError(
-            "a certificate is needed to serve HTTPS: give --tls-cert-file and "
-            "--tls-private-key-file, or install moorage[live], which makes one"
-        ) from None
+    _load_pem(context, b"".join(self_signed()))
     return context
 
 
 def self_signed(names: Sequence[str] = ("localhost", "127.0.0.1")) -> tuple[bytes, bytes]:
     """A certificate for these names and addresses, and its key, in PEM."""
-    from cryptography import x509  # An optional dependency.
+    from cryptography import x509  # Slow to import, and rarely needed.
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 

@@ -116,13 +116,7 @@ def self_signed_certificate(address: str) -> tuple[bytes, bytes]:
     from moorage.live import tls
 
     names = ("localhost", socket.gethostname(), "127.0.0.1", "::1", address)
-    try:
-        return tls.self_signed(tuple(dict.fromkeys(names)))
-    except ModuleNotFoundError:
-        raise InputError(
-            "to make a certificate, cryptography is needed: pip install 'moorage[serve]'; "
-            "or name one: --tls-cert FILE --tls-key FILE"
-        ) from None
+    return tls.self_signed(tuple(dict.fromkeys(names)))
 
 
 def kubeconfig_text(server: str, *, token: str = "", authority: bytes = b"") -> str:
