@@ -89,8 +89,10 @@ def canonical(quantity: Quantity) -> str:
 
 def binary_form(amount: int) -> str:
     """Whole units with the largest suffix of powers of two: 6442450944 is "6Gi"."""
+    if abs(amount) < 1024:
+        return canonical(amount)
     power = 0
-    while amount and amount % 1024 == 0 and power < 60:
+    while amount % 1024 == 0 and power < 60:
         amount, power = amount // 1024, power + 10
     suffix = next((name for name, each in _BINARY.items() if each == power), "")
     return f"{amount}{suffix}"

@@ -47,6 +47,10 @@ class SearchTimeout(Exception):
     """The search took too many steps."""
 
 
+class TooManyDevices(Exception):
+    """A claim would get more devices than it can hold, whichever of them are taken."""
+
+
 class InvalidPools(Exception):
     """There is no solution, and a pool could not be used."""
 
@@ -169,7 +173,17 @@ class Search:
         requests = self._plan.claims[claim].requests
         if number == len(requests):
             return self.solve_claim(claim + 1)
-        return any(self._solve_devices(claim, number, each, 0, 0) for each in requests[number])
+        exceeds = True
+        for each in requests[number]:
+            try:
+                if self._solve_devices(claim, number, each, 0, 0):
+                    return True
+                exceeds = False
+            except TooManyDevices:
+                continue  # Another alternative may need fewer.
+        if exceeds and number:
+            raise TooManyDevices
+        return False
 
     def _solve_devices(
         self, claim: int, number: int, request: RequestPlan, found: int, start: int
@@ -182,21 +196,30 @@ class Search:
         if found >= needed:
             return self._solve_request(claim, number + 1)
         if len(self.chosen[claim]) + needed - found > mp.MAX_DEVICES:
-            return False
+            raise TooManyDevices
         if everything is not None:
             device = everything[found]
             if not self._take(claim, request, device, must=True):
                 return False
-            if self._solve_devices(claim, number, request, found + 1, 0):
-                return True
-            self._return(claim, request, device)
-            return False
+            return self._solve_rest(claim, number, request, found, device)
         for device in self._candidates(claim, request, start):
-            if self._take(claim, request, device, must=False):
-                if self._solve_devices(claim, number, request, found + 1, device + 1):
-                    return True
-                self._return(claim, request, device)
+            if self._take(claim, request, device, must=False) and self._solve_rest(
+                claim, number, request, found, device
+            ):
+                return True
         return False
+
+    def _solve_rest(
+        self, claim: int, number: int, request: RequestPlan, found: int, device: int
+    ) -> bool:
+        """Go on with a device that was taken; it is given back if there is no solution with it."""
+        solved = False
+        try:
+            solved = self._solve_devices(claim, number, request, found + 1, device + 1)
+        finally:
+            if not solved:
+                self._return(claim, request, device)
+        return solved
 
     def _candidates(self, claim: int, request: RequestPlan, start: int) -> Iterator[int]:
         """Devices that are not in use and that the request accepts, in order."""
@@ -238,6 +261,8 @@ class Search:
             return False
         if not self._has_counters(device):
             return False
+        # As in Kubernetes: what is refused below keeps its counters until the end of the search.
+        self._spend(device, 1)
         selectable = request.selectable(self._shape)
         if not selectable.tolerated >> device & 1:
             return False
@@ -253,7 +278,8 @@ class Search:
                     failure = Failure(f"{where}: {text} satisfied", claim, device=device)
                     raise AllocationFailed(failure)
                 return False
-        self._spend(device, 1)
+        if must and not self._has_capacity(selectable, device):
+            return False
         consumed = None
         if model.is_shared:
             consumed = selectable.consumption[device]
@@ -275,7 +301,7 @@ class Search:
             self._taken_by[claim] &= ~(1 << device)
             if not any(mine >> device & 1 for mine in self._taken_by):
                 self._taken &= ~(1 << device)
-        self._spend(device, -1)
+            self._spend(device, -1)
         for constraint in self._constraints[claim]:
             constraint.remove(request.request, request.subrequest)
 

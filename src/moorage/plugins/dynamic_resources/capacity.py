@@ -6,10 +6,11 @@ from moorage import plugin as mp
 from moorage.plugins.dynamic_resources.pools import DeviceModel
 from moorage.plugins.dynamic_resources.usage import Amounts
 
-NANO = mp.quantity.NANO
+Quantity = mp.quantity.Quantity
+Requests = Mapping[str, Quantity]
 
 
-def consumption(model: DeviceModel, requested: Mapping[str, int]) -> Amounts | None:
+def consumption(model: DeviceModel, requested: Requests) -> Amounts | None:
     """What a request consumes of each capacity; None if the device cannot serve it.
 
     Names match literally: a request for `driver/memory` is not served by the capacity `memory`.
@@ -17,70 +18,52 @@ def consumption(model: DeviceModel, requested: Mapping[str, int]) -> Amounts | N
     if any(name not in model.capacity for name in requested):
         return None
     found: Amounts = {}
-    for name, each in model.device.capacity.items():
-        amount = _consumed(model.capacity[name], each.request_policy, requested.get(name))
-        if amount is None:
+    for name, capacity in model.device.capacity.items():
+        amount = mp.quantity.nano(consumed(capacity, requested.get(name)))
+        if not _is_allowed(capacity.request_policy, amount):
             return None
         found[name] = amount
     return found
 
 
-def _consumed(
-    capacity: int, policy: mp.CapacityRequestPolicy | None, requested: int | None
-) -> int | None:
-    """The amount of one capacity; None if its policy does not allow the request."""
-    default = None if policy is None else _nano(policy.default)
+def consumed(capacity: mp.DeviceCapacity, requested: Quantity | None) -> Quantity:
+    """What a request consumes of a capacity: rounded up to what its policy allows."""
+    policy = capacity.request_policy
     if requested is None:
-        return capacity if default is None else default
+        default = None if policy is None else policy.default
+        return capacity.value if default is None else default
     if policy is None:
         return requested
-    amount = _rounded(policy, requested)
-    return amount if amount == default or _is_allowed(policy, amount) else None
-
-
-def _rounded(policy: mp.CapacityRequestPolicy, requested: int) -> int:
+    nano = mp.quantity.nano
     limits = policy.valid_range
     if limits is not None and limits.min is not None:
-        least = mp.quantity.nano(limits.min)
-        if requested < least:
-            return least
-        if limits.step is not None:
-            return _on_step(requested, least, mp.quantity.nano(limits.step))
-        return requested
-    if policy.valid_values:
-        values = sorted(mp.quantity.nano(value) for value in policy.valid_values)
-        return next((value for value in values if value >= requested), requested)
-    return requested
+        if nano(requested) < nano(limits.min):
+            return limits.min
+        return requested if limits.step is None else _on_step(requested, limits.min, limits.step)
+    larger = (each for each in policy.valid_values if nano(each) >= nano(requested))
+    return next(larger, requested)
 
 
-def _on_step(requested: int, least: int, step: int) -> int:
+def _on_step(requested: Quantity, least: Quantity, step: Quantity) -> str:
     """The next multiple of a step above the minimum, in whole units as Kubernetes computes it."""
-    whole = mp.quantity.value_of_nano
-    units, first, wide = whole(requested), whole(least), whole(step)
-    if wide <= 0 or (units - first) % wide == 0:
-        return requested
-    return (first + -(-(units - first) // wide) * wide) * NANO
+    first, wide = mp.quantity.value(least), mp.quantity.value(step)
+    steps = -(-(mp.quantity.value(requested) - first) // wide) if wide > 0 else 0
+    return mp.quantity.binary_form(first + steps * wide)
 
 
-def _is_allowed(policy: mp.CapacityRequestPolicy, amount: int) -> bool:
+def _is_allowed(policy: mp.CapacityRequestPolicy | None, amount: int) -> bool:
+    if policy is None:
+        return True
+    nano, whole = mp.quantity.nano, mp.quantity.value_of_nano
+    if policy.default is not None and amount == nano(policy.default):
+        return True
     limits = policy.valid_range
     if limits is not None:
-        most = _nano(limits.max)
-        if most is not None and amount > most:
+        if limits.max is not None and amount > nano(limits.max):
             return False
-        if limits.step is not None and limits.min is not None:
-            whole = mp.quantity.value_of_nano
-            wide = whole(mp.quantity.nano(limits.step))
-            above = whole(amount) - whole(mp.quantity.nano(limits.min))
-            return wide <= 0 or above % wide == 0
-        return True
-    if policy.valid_values:
-        return amount in [mp.quantity.nano(value) for value in policy.valid_values]
-    return True
-
-
-def _nano(quantity: mp.quantity.Quantity | None) -> int | None:
-    return None if quantity is None else mp.quantity.nano(quantity)
+        wide = 0 if limits.step is None else mp.quantity.value(limits.step)
+        return wide <= 0 or (whole(amount) - mp.quantity.value(limits.min or 0)) % wide == 0
+    return not policy.valid_values or amount in map(nano, policy.valid_values)
 
 
 def fits(model: DeviceModel, amounts: Amounts, used: Mapping[str, int]) -> bool:

@@ -77,7 +77,7 @@ class RequestPlan:
     spec: Requested
     device_class: mp.DeviceClass | None
     admin_access: bool
-    capacity: Amounts
+    capacity: capacity.Requests
     _verdicts: dict[DeviceModel, bool | Failure] = field(default_factory=dict)
     _selectable: dict[NodeShape, Selectable] = field(default_factory=dict)
 
@@ -233,7 +233,6 @@ def _request(
     admin: bool,
 ) -> RequestPlan:
     amounts = {} if spec.capacity is None else spec.capacity.requests
-    nano = {name: mp.quantity.nano(amount) for name, amount in amounts.items()}
     found = classes.get(spec.device_class_name)
     label = subrequest or request
-    return RequestPlan(claim, request, subrequest, label, index, spec, found, admin, nano)
+    return RequestPlan(claim, request, subrequest, label, index, spec, found, admin, amounts)

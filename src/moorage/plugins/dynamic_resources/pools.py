@@ -136,7 +136,8 @@ def selects(selector: mp.NodeSelector, node: mp.Node, name: str) -> bool:
     matcher = compiled(_encode(selector))
     if matcher.problems:
         problems = ", ".join(matcher.problems)
-        raise mp.PluginFailure(f"node selector in resource slice {name}: {problems}")
+        text = f"failed to perform node selection for slice {name}: {problems}"
+        raise mp.PluginFailure(f"gather pool information: {text}")
     return matcher.matches(node.labels, node.name)
 
 
@@ -169,9 +170,10 @@ def view(
     kept = sorted(
         (each for each in relevant if each.spec.pool.generation == newest), key=lambda s: s.name
     )
-    everywhere = [each for each in slices if each.spec.pool.generation == newest]
+    everywhere: Sequence[mp.ResourceSlice] = kept
     problem = ""
     if len(kept) != kept[0].spec.pool.resource_slice_count:
+        everywhere = [each for each in slices if each.spec.pool.generation == newest]
         if any(each.spec.pool.generation > newest for each in slices):
             return None
         if len(everywhere) != kept[0].spec.pool.resource_slice_count:
@@ -190,8 +192,8 @@ def view(
         for device in each.spec.devices
         if device.consumes_counters
     }
-    is_last = any(
-        device.binding_conditions is not None for each in kept for device in each.spec.devices
+    is_last = not problem and any(
+        device.model.device.binding_conditions is not None for device in devices
     )
     return PoolView(key, problem, devices, counters, consumption, is_last)
 
@@ -201,6 +203,8 @@ def _devices(
 ) -> Iterable[DeviceView]:
     for published in slices:
         spec = published.spec
+        if spec.shared_counters:
+            continue  # A slice has counters or devices.
         for device in spec.devices:
             where: mp.ResourceSliceSpec | mp.Device = spec
             is_here = True

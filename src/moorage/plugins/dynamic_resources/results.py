@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from moorage import plugin as mp
+from moorage.plugins.dynamic_resources import capacity
 from moorage.plugins.dynamic_resources.allocator import Chosen
 from moorage.plugins.dynamic_resources.plan import ClaimPlan
 from moorage.plugins.dynamic_resources.pools import DeviceView, PoolKey, PoolView
@@ -53,29 +54,12 @@ def _result(
         return result
     # Random in Kubernetes; derived from the claim here, so that a simulation can be repeated.
     share = uuid.uuid5(_SHARES, f"{claim.uid}/{position}/{'/'.join(pool)}/{device.name}")
-    consumed = {name: _amount(chosen, model, name) for name in chosen.consumed}
+    requested = chosen.request.capacity
+    consumed: dict[str, mp.quantity.Quantity] = {
+        name: mp.quantity.canonical(capacity.consumed(each, requested.get(name)))
+        for name, each in model.capacity.items()
+    }
     return structs.replace(result, share_id=str(share), consumed_capacity=consumed)
-
-
-def _amount(chosen: Chosen, device: mp.Device, name: str) -> str:
-    """A consumed amount, in the form that the slice or the request has, if it is one of these."""
-    assert chosen.consumed is not None
-    amount = chosen.consumed[name]
-    capacity = device.capacity[name]
-    policy = capacity.request_policy
-    limits = policy.valid_range if policy is not None else None
-    requested = chosen.request.spec.capacity
-    written = [
-        requested and requested.requests.get(name),
-        policy and policy.default,
-        limits and limits.min,
-        *(policy.valid_values if policy is not None else ()),
-        capacity.value,
-    ]
-    for each in written:
-        if isinstance(each, str | int | float) and mp.quantity.nano(each) == amount:
-            return mp.quantity.canonical(each)
-    return mp.quantity.binary_form(mp.quantity.value_of_nano(amount))  # It was rounded up.
 
 
 def _node_selector(devices: Sequence[DeviceView], node: str) -> mp.NodeSelector | None:
