@@ -1,0 +1,368 @@
+"""Which devices are allocated; the numbers are those of the cases in the specification."""
+
+import pytest
+from tests.device_builders import (
+    DRIVER,
+    allocated,
+    claim,
+    device,
+    device_class,
+    devices,
+    first_available,
+    node,
+    pod,
+    request,
+    resource_slice,
+    result,
+)
+
+from moorage import explain
+
+NO = "cannot allocate all claims"
+
+
+def decide(*objects, claims=("c",)):
+    """What the scheduler says about a pod with claims on node n1."""
+    cluster = [node("n1"), device_class(), pod("p", *claims), *objects]
+    return explain(cluster, "default/p").to_dict()
+
+
+def chosen(*objects, claims=("c",)):
+    """Request and device of all allocated devices; the reasons if there are none."""
+    found = decide(*objects, claims=claims)
+    if "error" in found:
+        return found["error"].removeprefix('running "DynamicResources" filter plugin: ')
+    if not found["feasible"]:
+        return found["rejected"]["n1"]["reasons"][0]
+    entries = found.get("allocations", {}).get("n1", [])
+    return [(r["request"], f"{r['pool']}/{r['device']}") for e in entries for r in e["results"]]
+
+
+def test_49_pools_by_name_and_those_with_binding_conditions_last():
+    slices = [
+        resource_slice(name, devices(1, **extra), pool=name, nodeName="n1")
+        for name, extra in (
+            ("pool-3", {}),
+            ("pool-2", {}),
+            ("pool-1", {"bindingConditions": []}),
+        )
+    ]
+    assert chosen(*slices, claim("c", request(count=3))) == [
+        ("r", "pool-2/gpu-0"),
+        ("r", "pool-3/gpu-0"),
+        ("r", "pool-1/gpu-0"),
+    ]
+
+
+def test_slices_by_name_and_devices_in_their_order():
+    b = resource_slice("b", [device("x")], pool="n1", count=2)
+    a = resource_slice("a", [device("z"), device("y")], pool="n1", count=2)
+    found = chosen(b, a, claim("c", request(count=3)))
+    assert [each for _, each in found] == ["n1/z", "n1/y", "n1/x"]
+
+
+SIZES = [device("large", {"memory": "80Gi"}), device("small", {"memory": "40Gi"})]
+LARGE = f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("40Gi"))'
+
+
+@pytest.mark.parametrize("claims", [("c",), ("first", "second")])
+def test_50_backtracks_across_requests_and_claims(claims):
+    slices = resource_slice("n1", SIZES)
+    both = [request("any"), request("large", LARGE)]
+    objects = [claim(name, each) for name, each in zip(("first", "second"), both, strict=True)]
+    found = chosen(slices, claim("c", *both), *objects, claims=claims)
+    assert found == [("any", "n1/small"), ("large", "n1/large")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        pytest.param({}, NO, id="51: one of them is in use"),
+        pytest.param(
+            {"adminAccess": True},
+            [("r", "n1/gpu-0"), ("r", "n1/gpu-1")],
+            id="51: admin access does not care",
+        ),
+    ],
+)
+def test_all_devices(fields, found):
+    other = allocated("other", result("gpu-1"))
+    wanted = claim("c", request(allocationMode="All", **fields))
+    assert chosen(resource_slice("n1", devices(2)), other, wanted) == found
+
+
+def test_52_admin_access_to_a_device_that_another_claim_of_the_pod_has():
+    slices = resource_slice("n1", devices(2))
+    admin = claim("admin", request("a", adminAccess=True), request("b", adminAccess=True))
+    found = chosen(slices, claim("c"), admin, claims=("c", "admin"))
+    assert [each for _, each in found] == ["n1/gpu-0", "n1/gpu-0", "n1/gpu-1"]
+
+
+def test_an_admin_claim_blocks_a_later_normal_one():
+    admin = claim("admin", request(adminAccess=True))
+    found = chosen(resource_slice("n1", devices(1)), claim("c"), admin, claims=("admin", "c"))
+    assert found == NO
+
+
+ALL = request(allocationMode="All")
+
+
+@pytest.mark.parametrize(
+    ("slices", "wanted", "found"),
+    [
+        pytest.param([("n1", {"count": 2})], request(), NO, id="53: a slice is missing"),
+        pytest.param(
+            [("n1", {"count": 2})],
+            ALL,
+            f"claim default/c, request r: asks for all devices, but resource pool {DRIVER}/n1 "
+            "is currently being updated",
+            id="53: all of an incomplete pool",
+        ),
+        pytest.param(
+            [("a", {"pool": "n1", "count": 2}), ("b", {"pool": "n1", "count": 2})],
+            request(),
+            "invalid resource pools were encountered",
+            id="54: a device name twice",
+        ),
+        pytest.param(
+            [
+                ("a", {"pool": "n1", "count": 2}),
+                ("b", {"pool": "n1", "count": 2}),
+                ("c", {"pool": "other", "nodeName": "n1"}),
+            ],
+            request(),
+            [("r", "other/gpu-0")],
+            id="54: another pool is valid",
+        ),
+        pytest.param(
+            [
+                ("a", {"pool": "x", "count": 2, "nodeName": "n1"}),
+                ("b", {"pool": "x", "generation": 2, "nodeName": "n2"}),
+            ],
+            request(),
+            NO,
+            id="55: an incomplete old generation",
+        ),
+        pytest.param(
+            [
+                ("a", {"pool": "x", "nodeName": "n1"}),
+                ("b", {"pool": "x", "generation": 2, "nodeName": "n2"}),
+            ],
+            request(),
+            [("r", "x/gpu-0")],
+            id="55: a complete old generation",
+        ),
+    ],
+)
+def test_pools(slices, wanted, found):
+    made = [resource_slice(name, devices(1), **fields) for name, fields in slices]
+    assert chosen(*made, claim("c", wanted)) == found
+
+
+def test_56_no_more_devices_than_a_claim_can_hold():
+    found = chosen(resource_slice("n1", devices(40)), claim("c", request(count=33)))
+    assert found == "claim default/c: number of requested devices 33 exceeds the claim limit of 32"
+
+
+def test_56_alternatives_that_together_are_few_enough():
+    either = [
+        first_available(name, request("many", count=32), request("few", count=16))
+        for name in ("a", "b")
+    ]
+    found = chosen(resource_slice("n1", devices(48)), claim("c", *either))
+    assert [name for name, _ in found] == ["a/few"] * 16 + ["b/few"] * 16
+
+
+NUMA = [device(f"gpu-{i}", attributes={"numa": numa}) for i, numa in enumerate((0, 1, 1))]
+MATCH = f"{DRIVER}/numa"
+
+
+def test_matching_attributes():
+    both = claim("c", request(count=2), constraints=[{"matchAttribute": MATCH}])
+    found = chosen(resource_slice("n1", NUMA), both)
+    assert [each for _, each in found] == ["n1/gpu-1", "n1/gpu-2"]
+
+
+def test_57_a_constraint_on_one_alternative():
+    either = first_available("either", request("a", count=3), request("b", count=2))
+    constraint = {"matchAttribute": MATCH, "requests": ["either/a"]}
+    found = chosen(resource_slice("n1", NUMA), claim("c", either, constraints=[constraint]))
+    assert found == [("either/b", "n1/gpu-0"), ("either/b", "n1/gpu-1")]
+
+
+def test_58_all_devices_with_a_constraint_that_they_violate():
+    found = chosen(
+        resource_slice("n1", NUMA), claim("c", ALL, constraints=[{"matchAttribute": MATCH}])
+    )
+    assert found == (
+        f"claim default/c, request r: cannot add device {DRIVER}/n1/gpu-1 because a claim "
+        "constraint would not be satisfied"
+    )
+
+
+def test_distinct_attributes_compare_with_the_device_before():
+    values = [device(f"gpu-{i}", attributes={"numa": n}) for i, n in enumerate((0, 0, 1, 0))]
+    three = claim("c", request(count=3), constraints=[{"distinctAttribute": MATCH}])
+    found = chosen(resource_slice("n1", values), three)
+    assert [each for _, each in found] == ["n1/gpu-0", "n1/gpu-2", "n1/gpu-3"]
+
+
+A, B = ({"key": key, "effect": "NoSchedule"} for key in "ab")
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerated", "fits"),
+    [
+        pytest.param([{"key": "a", "effect": "None"}], "", True, id="59: no effect"),
+        pytest.param([A], "", False, id="59: untolerated"),
+        pytest.param([A, B], "a", False, id="59: one of two tolerated"),
+        pytest.param([A, B], "ab", True, id="59: both tolerated"),
+    ],
+)
+def test_taints(taints, tolerated, fits):
+    tolerations = [{"key": key, "operator": "Exists"} for key in tolerated]
+    wanted = claim("c", request(tolerations=tolerations))
+    found = decide(resource_slice("n1", devices(1, taints=taints)), wanted)
+    assert (found["feasible"] == ["n1"]) == fits
+    if fits and tolerated:
+        [entry] = found["allocations"]["n1"]
+        assert entry["results"][0]["tolerations"] == tolerations
+
+
+def partition(name, gib):
+    used = [{"counterSet": "gpu", "counters": {"memory": {"value": f"{gib}Gi"}}}]
+    return device(name, attributes={"size": gib}, consumesCounters=used)
+
+
+def counters(gib, **fields):
+    sets = [{"name": "gpu", "counters": {"memory": {"value": f"{gib}Gi"}}}]
+    return resource_slice("counters", [], pool="n1", count=2, nodeName="n1", sharedCounters=sets)
+
+
+@pytest.mark.parametrize(
+    ("taken", "found"),
+    [
+        pytest.param("big", NO, id="60: 16 of 18 Gi are in use"),
+        pytest.param("small", [("r", "n1/other")], id="60: 4 of 18 Gi are in use"),
+    ],
+)
+def test_counters(taken, found):
+    parts = [partition("big", 16), partition("small", 4), partition("other", 4)]
+    slices = [counters(18), resource_slice("devices", parts, pool="n1", count=2)]
+    four = f'device.attributes["{DRIVER}"].size == 4'
+    other = allocated("other", result(taken))
+    assert chosen(*slices, other, claim("c", request("r", four))) == found
+
+
+def consumed(*objects, claims):
+    entries = decide(*objects, claims=claims).get("allocations", {}).get("n1", [])
+    return [each["consumedCapacity"] for entry in entries for each in entry["results"]]
+
+
+def shared_device(**policy):
+    memory = {"value": "8Gi", **({"requestPolicy": policy} if policy else {})}
+    return resource_slice("n1", [device("v", {"memory": memory}, allowMultipleAllocations=True)])
+
+
+def part(name, amount=None):
+    return claim(name, request(capacity={"requests": {"memory": amount}} if amount else None))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "found"),
+    [
+        pytest.param(("4Gi", "4096Mi"), ["4Gi", "4Gi"], id="61: two halves"),
+        pytest.param(("4Gi", "5Gi"), [], id="61: too much together"),
+        pytest.param((None, "1Gi"), [], id="61: without a request it takes all"),
+    ],
+)
+def test_shared_devices(amounts, found):
+    a, b = (part(name, amount) for name, amount in zip("ab", amounts, strict=True))
+    taken = consumed(shared_device(), a, b, claims=("a", "b"))
+    assert taken == [{"memory": each} for each in found]
+
+
+@pytest.mark.parametrize(
+    ("policy", "amount", "taken"),
+    [
+        pytest.param({"default": "2Gi", "validRange": {"min": "2Gi"}}, "1Gi", "2Gi", id="62: min"),
+        pytest.param({"default": "3Gi", "validRange": {"min": "2Gi"}}, None, "3Gi", id="default"),
+        pytest.param(
+            {"default": "2Gi", "validRange": {"min": "2Gi", "step": "2Gi"}}, "3Gi", "4Gi", id="step"
+        ),
+        pytest.param(
+            {"default": "2Gi", "validValues": ["2Gi", "6Gi"]}, "3Gi", "6Gi", id="next valid value"
+        ),
+        pytest.param(
+            {"default": "2Gi", "validRange": {"min": "2Gi", "max": "4Gi"}},
+            "5Gi",
+            None,
+            id="above max",
+        ),
+        pytest.param({"default": "2Gi", "validValues": ["2Gi"]}, "3Gi", None, id="no valid value"),
+    ],
+)
+def test_capacity_policies(policy, amount, taken):
+    found = consumed(shared_device(**policy), part("c", amount), claims=("c",))
+    assert found == ([{"memory": taken}] if taken else [])
+
+
+def test_a_capacity_that_the_device_lacks():
+    wanted = claim("c", request(capacity={"requests": {f"{DRIVER}/memory": "1Gi"}}))
+    assert chosen(shared_device(), wanted) == NO
+
+
+ZONE = {"key": "zone", "operator": "In", "values": ["x"]}
+FABRIC = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_63_where_the_claim_can_be_used(local):
+    fabric = resource_slice("fabric", devices(1), driver="net", pool="f", nodeSelector=FABRIC)
+    here = resource_slice("n1", devices(1))
+    requests = [request("net", 'device.driver == "net"')]
+    if local:
+        requests.append(request("gpu", f'device.driver == "{DRIVER}"'))
+    cluster = [node("n1", zone="x"), device_class(), pod("p", "c"), fabric, here]
+    found = explain([*cluster, claim("c", *requests)], "default/p").to_dict()
+    [entry] = found["allocations"]["n1"]
+    [term] = entry["nodeSelector"]["nodeSelectorTerms"]
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    assert term == ({"matchFields": [name]} if local else {"matchExpressions": [ZONE]})
+
+
+def test_configuration_of_classes_comes_before_that_of_the_claim():
+    def opaque(mode):
+        return {"opaque": {"driver": DRIVER, "parameters": {"mode": mode}}}
+
+    classes = device_class("fast", config=[opaque("class")])
+    wanted = claim(
+        "c",
+        request("a", device_class="fast"),
+        request("b"),
+        config=[{"requests": ["b"], **opaque("one")}, opaque("all")],
+    )
+    [entry] = decide(classes, resource_slice("n1", devices(2)), wanted)["allocations"]["n1"]
+    found = [
+        (each["source"], each.get("requests"), each["opaque"]["parameters"]["mode"])
+        for each in entry["config"]
+    ]
+    assert found == [
+        ("FromClass", ["a"], "class"),
+        ("FromClaim", ["b"], "one"),
+        ("FromClaim", None, "all"),
+    ]
+
+
+def test_a_search_without_end_is_an_error():
+    different = [device(f"gpu-{i}", attributes={"numa": i}) for i in range(24)]
+    wanted = claim("c", request(count=12), constraints=[{"matchAttribute": MATCH}])
+    tight = {"name": "DynamicResources", "args": {"filterTimeout": "1ms"}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [tight]}],
+    }
+    objects = [node("n1"), device_class(), pod("p", "c"), wanted, resource_slice("n1", different)]
+    found = explain(objects, "default/p", config).to_dict()
+    assert found["error"].endswith("node n1: timed out trying to allocate devices")

@@ -1,0 +1,301 @@
+"""Reserve, pre_bind and unreserve: what is held, written, waited for, and undone."""
+
+import pytest
+from msgspec.structs import replace
+from tests.device_builders import (
+    claim,
+    device,
+    device_class,
+    devices,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+from moorage.api import defaults, manifests, resource_claims
+from moorage.api.devices import AllocatedDeviceStatus, ResourceClaim
+from moorage.api.meta import Condition
+from moorage.core.effects import Done, Failed, Unknown
+from moorage.core.journal import Erred
+from moorage.core.observations import Added, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.framework.effects import (
+    BindPod,
+    CreateResourceClaim,
+    DeleteResourceClaim,
+    EmitEvent,
+    PatchPodStatus,
+    ReleaseResourceClaim,
+    ReserveResourceClaim,
+)
+
+WRITES = (
+    BindPod,
+    CreateResourceClaim,
+    DeleteResourceClaim,
+    ReleaseResourceClaim,
+    ReserveResourceClaim,
+)
+
+
+class Run:
+    """A scheduler on node n1, and an API server that holds the claims."""
+
+    def __init__(self, *objects):
+        self.scheduler = Scheduler()
+        self.version = 1
+        self.now = 0.0
+        self.claims = {}
+        self.pending = []
+        self.events = []
+        made = defaults.complete(manifests.from_dicts([node("n1"), device_class(), *objects]))
+        for obj in made:
+            if isinstance(obj, ResourceClaim):
+                obj = self.claims[obj.key] = self.newer(obj)
+            self.take(self.scheduler.observe(Added(obj), self.now))
+
+    def newer(self, obj):
+        self.version += 1
+        return replace(obj, metadata=replace(obj.metadata, resource_version=str(self.version)))
+
+    def take(self, effects):
+        for effect in effects:
+            if isinstance(effect.request, EmitEvent):
+                self.events.append(effect.request.reason)
+            elif isinstance(effect.request, WRITES) or self.is_special(effect.request):
+                self.pending.append(effect)
+
+    def is_special(self, request):
+        is_patch = isinstance(request, PatchPodStatus)
+        return is_patch and request.extended_resource_claim_status is not None
+
+    def schedule(self):
+        while self.scheduler.has_work:
+            self.take(self.scheduler.schedule_one(self.now))
+        return self
+
+    @property
+    def requests(self):
+        return [type(effect.request).__name__ for effect in self.pending]
+
+    def write(self, request):
+        """The claim after a request, as the API server has it."""
+        if isinstance(request, CreateResourceClaim):
+            meta = replace(request.claim.metadata, uid="uid-special")
+            return self.newer(replace(request.claim, metadata=meta))
+        if isinstance(request, DeleteResourceClaim):
+            del self.claims[request.key]
+            return None
+        known = self.claims[request.key]
+        if isinstance(request, ReserveResourceClaim):
+            ref = (request.pod.name, request.pod.uid)
+            new = resource_claims.reserved(known, request.key, ref, request.allocation, "")
+        else:
+            new = resource_claims.released(known, request.pod.uid)
+        return self.newer(new)
+
+    def answer(self, outcome=None, *, performed=True, seen=False):
+        """End the oldest request: as performed, or with another outcome."""
+        effect = self.pending.pop(0)
+        written = None
+        if performed and not isinstance(effect.request, BindPod | PatchPodStatus):
+            written = self.write(effect.request)
+            if written is not None:
+                self.claims[written.key] = written
+        if seen and written is not None:
+            self.take(self.scheduler.observe(Updated(written), self.now))
+        self.take(self.scheduler.complete(effect.ticket, outcome or Done(claim=written), self.now))
+        self.scheduler.check_invariants()
+
+    def advance(self, seconds):
+        self.now += seconds
+        self.take(self.scheduler.advance(self.now))
+
+    def devices_of(self, key):
+        allocation = self.claims[key].status.allocation
+        return [each.device for each in allocation.devices.results] if allocation else []
+
+    def latest(self, key):
+        return self.scheduler.cluster.latest(ResourceClaim, key)
+
+    def failure(self, uid):
+        return self.scheduler.journal.last(Erred, uid).message
+
+
+ONE = resource_slice("n1", devices(1))
+TWO = resource_slice("n1", devices(2))
+
+
+def pair():
+    """Two pods with a claim each."""
+    return [claim("a"), claim("b"), pod("pa", "a"), pod("pb", "b")]
+
+
+def test_devices_in_flight_are_taken():
+    run = Run(TWO, *pair()).schedule()
+    assert run.requests == ["ReserveResourceClaim", "ReserveResourceClaim"]
+    run.answer()
+    run.answer()
+    assert (run.devices_of("default/a"), run.devices_of("default/b")) == (["gpu-0"], ["gpu-1"])
+    assert run.requests == ["BindPod", "BindPod"]
+
+
+def test_a_written_claim_stays_taken_until_it_is_observed():
+    run = Run(ONE, *pair()).schedule()
+    run.answer()
+    assert run.latest("default/a").status.allocation is not None
+    # An older version comes late: it does not free the device.
+    older = replace(run.claims["default/a"], status=type(run.claims["default/a"].status)())
+    meta = replace(older.metadata, resource_version="2")
+    run.scheduler.observe(Updated(replace(older, metadata=meta)), run.now)
+    assert run.latest("default/a").status.allocation is not None
+    run.scheduler.observe(Updated(run.claims["default/a"]), run.now)
+    assert not list(run.scheduler.cluster.assumed)
+    run.advance(400)
+    assert run.schedule().requests == ["BindPod"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "performed"),
+    [
+        pytest.param(Failed("conflict"), False, id="failed"),
+        pytest.param(Unknown("lost"), False, id="unknown, and not carried out"),
+        pytest.param(Unknown("lost"), True, id="unknown, and carried out"),
+    ],
+)
+def test_a_failed_write_is_released_before_the_device_is_free(outcome, performed):
+    run = Run(ONE, *pair()).schedule()
+    run.answer(outcome, performed=performed)
+    assert run.failure("uid-pa").startswith('running PreBind plugin "DynamicResources": ')
+    assert run.requests == ["ReleaseResourceClaim"]
+    run.advance(20)
+    assert run.schedule().requests == ["ReleaseResourceClaim"], "the device is still held"
+    run.answer(Failed("the server is busy"), performed=False)
+    run.advance(2)
+    assert run.requests == ["ReleaseResourceClaim"], "repeated"
+    run.answer()
+    run.advance(20)
+    run.schedule()
+    [effect] = run.pending
+    expected = "a" if performed else effect.request.name
+    # If it was carried out, the claim keeps its device, and only its own pod can use it.
+    assert effect.request.name == expected
+    assert not run.claims["default/a"].status.reserved_for
+
+
+def test_a_shared_claim_is_reserved_for_both_pods():
+    run = Run(ONE, claim("c"), pod("p1", "c"), pod("p2", "c")).schedule()
+    run.answer(seen=True)
+    run.answer()
+    run.advance(20)
+    run.schedule()
+    run.answer(seen=True)
+    users = [each.name for each in run.claims["default/c"].status.reserved_for]
+    assert users == ["p1", "p2"]
+
+
+def test_45_a_claim_that_was_deallocated_meanwhile():
+    run = Run(ONE, claim("c"), pod("p1", "c")).schedule()
+    run.answer(seen=True)
+    run.answer()
+    other = defaults.complete(manifests.from_dicts([pod("p2", "c")]))[0]
+    run.take(run.scheduler.observe(Added(other), run.now))
+    run.schedule()
+    [effect] = run.pending
+    assert isinstance(effect.request, ReserveResourceClaim)
+    assert effect.request.allocation is None
+    text = "claim default/c got deallocated elsewhere in the meantime"
+    run.answer(Failed(text), performed=False)
+    assert run.failure("uid-p2") == f'running PreBind plugin "DynamicResources": {text}'
+
+
+# Binding conditions
+
+WAITS = resource_slice("n1", [device("f", bindingConditions=["Ready"])])
+
+
+def reported(run, **condition):
+    status = AllocatedDeviceStatus(
+        driver="gpu.example.com", pool="n1", device="f", conditions=(Condition(**condition),)
+    )
+    known = run.claims["default/c"]
+    new = run.newer(replace(known, status=replace(known.status, devices=(status,))))
+    run.claims["default/c"] = new
+    run.take(run.scheduler.observe(Updated(new), run.now))
+
+
+def test_the_pod_is_bound_when_the_device_is_ready():
+    run = Run(WAITS, claim("c"), pod("p", "c")).schedule()
+    run.answer(seen=True)
+    assert (run.requests, run.events) == ([], ["BindingConditionsPending"])
+    reported(run, type="Ready", status="False")
+    assert run.requests == []
+    reported(run, type="Ready", status="True")
+    assert run.requests == ["BindPod"]
+
+
+def test_a_device_that_does_not_become_ready_in_time():
+    run = Run(WAITS, claim("c"), pod("p", "c")).schedule()
+    run.answer(seen=True)
+    run.advance(600)
+    assert "device binding timeout: context deadline exceeded" in run.failure("uid-p")
+    assert run.requests == ["ReleaseResourceClaim"]
+
+
+def test_a_device_that_failed():
+    failing = device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    run = Run(resource_slice("n1", [failing]), claim("c"), pod("p", "c")).schedule()
+    run.answer(seen=True)
+    reported(run, type="Broken", status="True", reason="Fire", message="it burns")
+    assert run.failure("uid-p").endswith(
+        'device binding failed: claim=default/c, reason=Fire, message="it burns"'
+    )
+
+
+# Extended resources
+
+SERVING = device_class("gpu", extendedResourceName="example.com/gpu")
+
+
+def special():
+    wanted = [pod(name, requests={"example.com/gpu": "1"}) for name in ("pa", "pb")]
+    return Run(ONE, SERVING | {"metadata": {"name": "served"}}, *wanted).schedule()
+
+
+def test_a_special_claim_is_created_reserved_and_shown_in_the_pod():
+    run = special()
+    assert run.requests == ["CreateResourceClaim"], "the second pod finds no device"
+    run.answer()
+    assert run.requests == ["ReserveResourceClaim"]
+    assert run.pending[0].request.uid == "uid-special"
+    run.answer()
+    [effect] = run.pending
+    status = effect.request.extended_resource_claim_status
+    assert status.resource_claim_name.startswith("pa-extended-resources-")
+    assert [each.container_name for each in status.request_mappings] == ["c"]
+    run.answer()
+    assert run.requests == ["BindPod"]
+
+
+def test_a_special_claim_is_deleted_if_the_pod_cannot_be_bound():
+    run = special()
+    run.answer()
+    run.answer(Failed("conflict"), performed=False)
+    assert run.requests == ["DeleteResourceClaim"]
+    run.answer()
+    assert not list(run.scheduler.cluster.assumed)
+    run.advance(20)
+    assert run.schedule().requests == ["CreateResourceClaim"]
+
+
+def test_a_claim_named_twice_is_written_once():
+    run = Run(TWO, claim("c"), pod("p", "c", "c")).schedule()
+    run.answer()
+    assert (run.devices_of("default/c"), run.requests) == (["gpu-0"], ["BindPod"])
+
+
+def test_a_claim_in_flight_rejects_another_pod():
+    run = Run(TWO, claim("c", request(count=2)), pod("p1", "c"), pod("p2", "c")).schedule()
+    last = run.scheduler.journal.story("uid-p2")
+    assert any("is in the process of being allocated" in str(fact) for fact in last)

@@ -1,0 +1,260 @@
+"""Statuses, scores, post_filter and hints; the numbers are those of the specification's cases."""
+
+import pytest
+from tests.device_builders import (
+    DRIVER,
+    allocated,
+    claim,
+    device,
+    device_class,
+    devices,
+    first_available,
+    node,
+    pod,
+    request,
+    resource_slice,
+    result,
+)
+
+from moorage import explain
+from moorage.api import defaults, manifests
+from moorage.core.observations import Added, Deleted, Updated
+from moorage.core.scheduler import Scheduler
+
+TEMPLATE = [{"name": "d", "resourceClaimTemplateName": "t"}]
+GENERATED = {"resourceClaimStatuses": [{"name": "d", "resourceClaimName": "p-d"}]}
+NOT_HERE = "resourceclaim not available on the node"
+
+
+def decide(*objects, config=None):
+    cluster = [node("n1"), node("n2"), device_class(), *objects]
+    return explain(cluster, "default/p", config).to_dict()
+
+
+def owned(name, uid):
+    made = claim(name)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+    made["metadata"]["ownerReferences"] = [owner]
+    return made
+
+
+def going(name):
+    made = claim(name)
+    made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("subject", "claims", "text"),
+    [
+        pytest.param(
+            pod("p", resourceClaims=TEMPLATE),
+            [],
+            'pod "default/p": ResourceClaim not created yet',
+            id="36: not generated",
+        ),
+        pytest.param(
+            pod("p", "c"), [], 'could not find ResourceClaim "default/c"', id="no such claim"
+        ),
+        pytest.param(
+            pod("p", "c"),
+            [going("c")],
+            'resourceclaim "c" is being deleted',
+            id="36: being deleted",
+        ),
+        pytest.param(
+            pod("p", resourceClaims=TEMPLATE) | {"status": GENERATED},
+            [owned("p-d", "other")],
+            "ResourceClaim default/p-d was not created for Pod default/p (Pod is not owner)",
+            id="36: of another pod",
+        ),
+    ],
+)
+def test_claims_that_keep_a_pod_out_of_the_queue(subject, claims, text):
+    gate = decide(subject, *claims)["preEnqueue"]
+    assert gate["reasons"] == [text]
+    assert gate["code"] == "UnschedulableAndUnresolvable"
+
+
+def test_37_a_class_that_does_not_exist():
+    found = decide(pod("p", "c"), claim("c", request(device_class="nope")))
+    text = "request r: device class nope does not exist"
+    assert found["message"] == f"0/2 nodes are available: {text}."
+    assert found["postFilter"] == "no new claims to deallocate"
+    assert found["preemptionMessage"].startswith("preemption: 0/2 nodes are available")
+
+
+def test_38_an_unused_claim_on_a_node_that_does_not_fit_is_deallocated():
+    blocked = node("n1") | {"spec": {"unschedulable": True}}
+    objects = [blocked, node("n2"), device_class(), pod("p", "c")]
+    given = allocated("c", result("gpu-0"), on="n1")
+    found = explain([*objects, given], "default/p").to_dict()
+    assert found["rejected"]["n2"]["reasons"] == [NOT_HERE]
+    assert (found["postFilter"], found["deallocated"]) == (
+        "deallocation of ResourceClaim completed",
+        "c",
+    )
+    used = [{"resource": "pods", "name": "other", "uid": "other"}]
+    given["status"]["reservedFor"] = used
+    found = explain([*objects, given], "default/p").to_dict()
+    assert (found["postFilter"], "deallocated" in found) == ("still not schedulable", False)
+
+
+def test_40_an_error_on_one_node_fails_the_attempt():
+    missing = f'device.attributes["{DRIVER}"].missing == "x"'
+    slices = [
+        resource_slice("n1", [device("a", attributes={"missing": "x"})]),
+        resource_slice("n2", [device("a")]),
+    ]
+    found = decide(pod("p", "c"), claim("c", request("r", missing)), *slices)
+    assert "claim default/c: selector #0: CEL runtime error: no such key: missing" in found["error"]
+
+
+READY = {"type": "Ready", "status": "True"}
+FAILED = {"type": "Broken", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "at", "fits"),
+    [
+        pytest.param([READY], "2020-01-01T00:00:00Z", True, id="ready"),
+        pytest.param([], "2199-01-01T00:00:00Z", True, id="not ready yet"),
+        pytest.param([], "2020-01-01T00:00:00Z", False, id="42: too late"),
+        pytest.param([READY, FAILED], "2199-01-01T00:00:00Z", False, id="42: failed"),
+    ],
+)
+def test_binding_conditions_of_an_allocated_claim(conditions, at, fits):
+    bound = result("gpu-0", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    given = allocated("c", bound, on="n1")
+    given["status"]["allocation"]["allocationTimestamp"] = at
+    reported = {"driver": DRIVER, "pool": "n1", "device": "gpu-0", "conditions": conditions}
+    given["status"]["devices"] = [reported]
+    found = decide(pod("p", "c"), given)
+    assert found["feasible"] == (["n1"] if fits else [])
+    assert found.get("deallocated") == (None if fits else "c")
+
+
+def test_43_nodes_with_earlier_alternatives_score_higher():
+    models = {"n1": "a", "n2": "b"}
+    slices = [
+        resource_slice(name, [device("x", attributes={"model": model})])
+        for name, model in models.items()
+    ]
+    either = [request(model, f'device.attributes["{DRIVER}"].model == "{model}"') for model in "ab"]
+    found = decide(pod("p", "c"), claim("c", first_available("r", *either)), *slices)
+    scores = {name: by["DynamicResources"] for name, by in found["scores"].items()}
+    assert scores == {"n1": 2 * 100, "n2": 2 * 87}
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "served"),
+    [
+        pytest.param({}, True, id="46: by devices"),
+        pytest.param({"example.com/gpu": "4"}, False, id="46: by a device plugin"),
+    ],
+)
+def test_extended_resources(allocatable, served):
+    serving = device_class("gpu", extendedResourceName="example.com/gpu")
+    objects = [node("n1", allocatable), serving, resource_slice("n1", devices(2))]
+    subject = pod("p", requests={"example.com/gpu": "2"})
+    found = explain([*objects, subject], "default/p").to_dict()
+    assert found["feasible"] == ["n1"]
+    assert ("allocations" in found) == served
+    if served:
+        [entry] = found["allocations"]["n1"]
+        assert entry["claim"] == "<extended-resources>"
+        assert [each["name"] for each in entry["requests"]] == ["container-0-request-1"]
+        assert [each["device"] for each in entry["results"]] == ["gpu-0", "gpu-1"]
+
+
+def test_47_a_special_claim_of_an_earlier_attempt_is_deleted():
+    left = owned("p-extended-resources-abcde", "uid-p")
+    left["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    serving = device_class("gpu", extendedResourceName="example.com/gpu")
+    objects = [node("n1"), serving, left, pod("p", requests={"example.com/gpu": "2"})]
+    found = explain(objects, "default/p").to_dict()
+    assert found["rejected"]["n1"]["reasons"] == ["cannot schedule extended resource claim"]
+    assert (found["postFilter"], found["deleted"]) == (
+        "deletion of ResourceClaim completed",
+        left["metadata"]["name"],
+    )
+
+
+def test_48_init_containers_use_devices_of_later_ones():
+    def container(name, amount, **fields):
+        return {"name": name, "resources": {"requests": {"example.com/gpu": str(amount)}}, **fields}
+
+    serving = device_class("gpu", extendedResourceName="example.com/gpu")
+    first = [
+        container("i0", 1),
+        container("sidecar", 1, restartPolicy="Always"),
+        container("i2", 2),
+    ]
+    subject = pod("p", initContainers=first)
+    objects = [node("n1"), serving, resource_slice("n1", devices(4)), subject]
+    [entry] = explain(objects, "default/p").to_dict()["allocations"]["n1"]
+    counts = {each["name"]: each["exactly"]["count"] for each in entry["requests"]}
+    assert counts == {"container-1-request-0": 1, "container-2-request-0": 2}
+    used = [(each["containerName"], each["requestName"]) for each in entry["mappings"]]
+    assert used == [
+        ("sidecar", "container-1-request-0"),
+        ("i0", "container-1-request-0"),
+        ("i2", "container-2-request-0"),
+    ]
+
+
+# Queueing hints
+
+
+class Waiting:
+    """A scheduler with one pod that waits for a device."""
+
+    def __init__(self, *objects):
+        self.scheduler = Scheduler()
+        self.observe(node("n1"), device_class(), *objects)
+        assert not self.scheduler.schedule_one(0.0) or self.queue == "unschedulable"
+
+    def observe(self, *objects, kind=Added):
+        for obj in defaults.complete(manifests.from_dicts(objects)):
+            self.scheduler.observe(kind(obj), 0.0)
+
+    @property
+    def queue(self):
+        return str(self.scheduler.queue.where("uid-p"))
+
+
+def other(name="other", **fields):
+    return allocated(name, result("gpu-0"), on="n1") | fields
+
+
+def test_44_a_device_that_another_claim_gives_back_wakes_the_pod():
+    run = Waiting(resource_slice("n1", devices(1)), other(), claim("c"), pod("p", "c"))
+    assert run.queue == "unschedulable"
+    finalizer = other()
+    finalizer["metadata"]["finalizers"] = ["x"]
+    run.observe(finalizer, kind=Updated)
+    assert run.queue == "unschedulable"
+    run.observe(claim("other"), kind=Updated)
+    assert run.queue == "backoff"
+
+
+def test_the_deletion_of_an_allocated_claim_wakes_the_pod():
+    run = Waiting(resource_slice("n1", devices(1)), other(), claim("c"), pod("p", "c"))
+    run.observe(claim("third"))
+    run.observe(claim("third"), kind=Deleted)
+    assert run.queue == "unschedulable"
+    run.observe(other(), kind=Deleted)
+    assert run.queue == "backoff"
+
+
+@pytest.mark.parametrize("late", ["claim", "class", "slice"])
+def test_objects_that_come_later_wake_the_pod(late):
+    objects = {
+        "claim": claim("c", request(device_class="late")),
+        "class": device_class("late"),
+        "slice": resource_slice("n1", devices(1)),
+    }
+    run = Waiting(*(each for name, each in objects.items() if name != late), pod("p", "c"))
+    assert run.queue in ("unschedulable", "gated")
+    run.observe(objects[late])
+    assert run.queue in ("backoff", "active")
