@@ -49,8 +49,8 @@ from moorage.api.workloads import (
 )
 from moorage.framework.cluster import Cluster
 from moorage.framework.state import CycleState
-from moorage.framework.template import Templates
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.testing.builders import make_node, make_pod
 

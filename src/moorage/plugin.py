@@ -82,7 +82,7 @@ from moorage.api.storage import (
 )
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.errors import PluginFailure
-from moorage.framework.cluster import AssumeError, Cluster, Rejection
+from moorage.framework.cluster import Cluster, Rejection
 from moorage.framework.effects import (
     Awaiting,
     BindPod,
@@ -123,7 +123,6 @@ from moorage.framework.status import (
     unschedulable,
     wait,
 )
-from moorage.framework.template import PodTemplate
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.what_if import HypotheticalNode, HypotheticalVerdicts, WhatIf
 from moorage.nodes import affinity_terms, device_resources, node_terms, ports, volumes
@@ -136,10 +135,12 @@ from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import LabelColumn
+from moorage.nodes.objects import AssumeError
 from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
 from moorage.nodes.resource_views import Allocatable
 from moorage.nodes.table import NodeTable, Rows
+from moorage.nodes.template import PodTemplate
 from moorage.nodes.usage import HostPort, Placed
 
 __all__ = [

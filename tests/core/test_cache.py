@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from moorage.api.pod import Container, ContainerStatus, ResourceRequirements
 from moorage.core.cache import Cache, CacheError
-from moorage.framework.template import Templates
+from moorage.nodes.template import Templates
 from moorage.testing import make_node, make_pod, make_table
 
 POD = make_pod("p", requests={"cpu": "1"})

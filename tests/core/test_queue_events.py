@@ -5,7 +5,7 @@ import pytest
 from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.node import Node, NodeSpec, NodeStatus
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec
-from moorage.framework import events
+from moorage.core import updates
 from moorage.framework.events import (
     NODE,
     POD,
@@ -93,7 +93,7 @@ def node(*, unschedulable=False, heartbeat=""):
     ],
 )
 def test_node_update(old, new, changes):
-    assert events.node_update(old, new) == changes
+    assert updates.node_update(old, new) == changes
 
 
 def gated(*gates):
@@ -114,4 +114,4 @@ def gated(*gates):
     ],
 )
 def test_pod_update(old, new, action):
-    assert events.pod_update(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]
+    assert updates.pod_update(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]

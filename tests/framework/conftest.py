@@ -9,10 +9,10 @@ from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry, build_profiles
 from moorage.framework.state import CycleState
-from moorage.framework.template import Templates
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.totals import Scored
+from moorage.nodes.template import Templates
 from moorage.testing import make_node, make_table
 
 

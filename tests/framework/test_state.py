@@ -5,7 +5,7 @@ import pytest
 from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
 from moorage.framework.state import CycleState, StateKey
-from moorage.framework.template import Templates
+from moorage.nodes.template import Templates
 from moorage.testing import make_pod, make_state, make_table
 
 COUNT = StateKey[int]("Test.count")

@@ -5,10 +5,10 @@ import pytest
 from moorage.errors import PluginError, PluginFailure
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
-from moorage.framework.template import Templates
 from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import WhatIf
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed, Usage
 from moorage.testing import make_node, make_pod, make_state
 

@@ -8,11 +8,11 @@ from moorage.api.meta import Condition
 from moorage.api.node import Taint
 from moorage.api.selectors import Requirement
 from moorage.core.cache import Cache
-from moorage.framework.template import Templates
 from moorage.nodes import table as tables
 from moorage.nodes.changes import Cursor
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.testing import make_node, make_pod, make_table
 

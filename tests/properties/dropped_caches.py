@@ -8,10 +8,10 @@ plugins derived from the cluster are rebuilt from the same rows.
 from contextlib import contextmanager
 
 from moorage.core.cycle import SchedulingCycle
-from moorage.framework.template import Templates
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.nominated import NominatedPods
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.default_preemption.results import PreemptionCache
 

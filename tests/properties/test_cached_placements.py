@@ -17,9 +17,9 @@ from tests.random_cluster import HOSTNAME, ZONE, RandomCluster
 from moorage import plugin
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework.profile import Profile
-from moorage.framework.template import Templates
 from moorage.framework.views import view
 from moorage.nodes import domains
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
 from moorage.plugins.inter_pod_affinity import scoring as affinity_scoring

@@ -32,10 +32,10 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
-from moorage.framework.template import Templates
 from moorage.nodes import changes
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.plugins.image_locality import ImageLocality
 from moorage.plugins.node_affinity import NodeAffinity
 from moorage.plugins.node_name import NodeName

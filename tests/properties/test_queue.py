@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSpec
+from moorage.core import updates
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.queue import SchedulingQueue
@@ -156,7 +157,7 @@ class Model:
 
     def update(self, old, new, now):
         if new.uid in self.flying():
-            self.line += [(event, old, new) for event in events.pod_update(old, new)]
+            self.line += [(event, old, new) for event in updates.pod_update(old, new)]
             return
         known = self.waiting.get(new.key)
         if known is None or known.pod.uid != new.uid:
@@ -168,7 +169,7 @@ class Model:
             if before != known.order:
                 self.enter(known, known.place)
             return
-        for event in events.pod_update(old, new):
+        for event in updates.pod_update(old, new):
             self.put(known, self.worth(known, event, old, new), event.label, now)
             if known.place in ("active", "backoff"):
                 return

@@ -34,8 +34,9 @@ from moorage.api.storage import (
     VolumeIDSource,
     VolumeNodeAffinity,
 )
-from moorage.framework.cluster import AssumeError, Cluster
+from moorage.framework.cluster import Cluster
 from moorage.nodes import changes
+from moorage.nodes.objects import AssumeError
 from moorage.nodes.table import NodeTable
 from moorage.plugins.volume_binding import VolumeBinding, finding
 from moorage.plugins.volume_binding.plugin import CLAIMS

@@ -34,9 +34,9 @@ from moorage.api.storage import AzureFileSource, GCEDiskSource, VolumeIDSource
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import PluginMethod, filter_one
 from moorage.framework.state import CycleState
-from moorage.framework.template import Templates
 from moorage.nodes import changes
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.plugins.node_volume_limits import NodeVolumeLimits
 from moorage.plugins.node_volume_limits.attach_limits import UNLIMITED, AttachLimits

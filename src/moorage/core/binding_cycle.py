@@ -20,7 +20,7 @@ from moorage.framework.effects import Awaiting, EmitEvent, Request
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, summarize
-from moorage.framework.template import PodTemplate
+from moorage.nodes.template import PodTemplate
 
 RESERVE = "reserve"
 PERMIT = "permit"

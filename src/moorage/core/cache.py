@@ -15,8 +15,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.transitions import TransitionTable
 from moorage.errors import MoorageError
-from moorage.framework.template import RESIZE_PENDING, PodTemplate, Templates
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import RESIZE_PENDING, PodTemplate, Templates
 
 ABSENT = "absent"
 ASSUMED = "assumed"

@@ -31,7 +31,6 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
-from moorage.framework.template import PodTemplate, Templates
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPods, NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
@@ -40,6 +39,7 @@ from moorage.framework.views.template import TemplateViews
 from moorage.framework.views.totals import Scored
 from moorage.framework.views.view import RowArray
 from moorage.framework.what_if import WhatIf
+from moorage.nodes.template import PodTemplate, Templates
 
 NOT_PRE_FILTERED = PreFiltered()
 # The status of nodes that were not searched, when there is no better reason.

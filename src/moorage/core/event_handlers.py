@@ -19,6 +19,7 @@ from typing import Any
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.core import updates
 from moorage.core.bindings import Bindings
 from moorage.core.cache import ADDED
 from moorage.core.journal import Confirmed, Gone
@@ -145,7 +146,7 @@ class EventHandlers:
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:
         self._cache.update(new)
-        for event in events.pod_update(old, new):
+        for event in updates.pod_update(old, new):
             self._queue.move_all(event, old, new, now)
 
     def _unassigned_changed(self, old: Pod, new: Pod, now: float) -> None:
@@ -194,7 +195,7 @@ class EventHandlers:
             self._node_gone(old, now)
             old = None
         self._cache.set_node(new)
-        changes = [ClusterEvent.NODE_ADD] if old is None else events.node_update(old, new)
+        changes = [ClusterEvent.NODE_ADD] if old is None else updates.node_update(old, new)
         for event in changes:
             self._queue.move_all(event, old, new, now)
 

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import structs
 
 from moorage.api.pod import Pod
+from moorage.core import updates
 from moorage.core.backoff import BackoffQueue
 from moorage.core.in_flight import InFlightEvent, InFlightPods
 from moorage.core.journal import Journal, Popped
@@ -35,7 +36,7 @@ from moorage.core.sub_queues import QueueProfile, SubQueues
 from moorage.errors import InvariantError
 from moorage.framework import events
 from moorage.framework.events import ClusterEvent
-from moorage.framework.template import PodTemplate
+from moorage.nodes.template import PodTemplate
 
 POD_ADDED = events.UNSCHEDULABLE_POD_ADD.label
 POD_UPDATED = events.UNSCHEDULABLE_POD_UPDATE.label
@@ -84,7 +85,7 @@ class SchedulingQueue:
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Update a pod without a node."""
         if new.uid in self._in_flight:
-            for event in events.pod_update(old, new):
+            for event in updates.pod_update(old, new):
                 self._in_flight.record(event, old, new)
             return
         self._drop_namesake(new)
@@ -286,7 +287,7 @@ class SchedulingQueue:
 
     def _reconsider(self, entry: QueuedPod, old: Pod, now: float) -> None:
         """Requeue an unschedulable or gated pod if one of its own changes may help."""
-        for event in events.pod_update(old, entry.pod):
+        for event in updates.pod_update(old, entry.pod):
             strategy = self._requeueing.strategy(entry, event, old, entry.pod)
             if strategy is not SKIP and self._requeue(entry, strategy, event.label, now):
                 break

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from moorage.api.pod import Pod
 from moorage.core.queue_states import NEW
-from moorage.framework.template import PodTemplate
+from moorage.nodes.template import PodTemplate
 
 
 @dataclass(slots=True, eq=False)

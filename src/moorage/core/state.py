@@ -18,7 +18,7 @@ from moorage.core.queue import SchedulingQueue
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry, build_profiles
-from moorage.framework.template import PodTemplate, Templates
+from moorage.nodes.template import PodTemplate, Templates
 
 
 @dataclass(slots=True)

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
         Status,
         Verdicts,
     )
-    from moorage.framework.template import PodTemplate
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.table import Rows
+    from moorage.nodes.template import PodTemplate
     from moorage.nodes.usage import Placed
 
 RowArray = NDArray[np.intp]

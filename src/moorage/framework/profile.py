@@ -17,10 +17,10 @@ from moorage.framework.points import depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
-from moorage.framework.template import PodTemplate
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
 from moorage.framework.what_if import WhatIfPlan
+from moorage.nodes.template import PodTemplate
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
 

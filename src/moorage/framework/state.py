@@ -15,7 +15,7 @@ from moorage.nodes.table import NodeTable
 if TYPE_CHECKING:
     from moorage.api.meta import KubeObject
     from moorage.api.pod import Pod
-    from moorage.framework.template import PodTemplate
+    from moorage.nodes.template import PodTemplate
 
 T = TypeVar("T")
 

@@ -24,8 +24,8 @@ from moorage.api.pod import (
 from moorage.api.quantity import Quantity
 from moorage.framework.cluster import Cluster
 from moorage.framework.state import CycleState
-from moorage.framework.template import Templates
 from moorage.nodes.table import NodeTable
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import HostPort, Usage
 
 ROOMY: Mapping[str, Quantity] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
@@ -118,7 +118,7 @@ def make_cluster(
     nodes: Iterable[Node], pods: Iterable[Pod] = (), objects: Iterable[KubeObject] = ()
 ) -> Cluster:
     """A cluster of these nodes, with pods that run on them and objects of other kinds."""
-    cluster = Cluster(make_table(nodes, pods))
+    cluster = Cluster(table=make_table(nodes, pods))
     for obj in objects:
         cluster.put(obj)
     return cluster
@@ -127,7 +127,7 @@ def make_cluster(
 def make_state(pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0) -> CycleState:
     """A fresh state for a cycle of this pod."""
     if isinstance(cluster, NodeTable):
-        cluster = Cluster(cluster)
+        cluster = Cluster(table=cluster)
     return CycleState(cluster, Templates().of(pod), now)
 
 

@@ -22,10 +22,10 @@ from moorage.api.policy import (
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.status import Code, summarize
-from moorage.framework.template import Templates
 from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import HypotheticalNode, WhatIf
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed
 from moorage.plugins.default_preemption import candidates, victims
 from moorage.plugins.default_preemption.plugin import NOT_HELPFUL

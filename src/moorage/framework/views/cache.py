@@ -14,8 +14,8 @@ from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
 from moorage.framework.points import Depends
-from moorage.framework.template import PodTemplate
 from moorage.framework.views.template import PluginViews, TemplateViews
+from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile

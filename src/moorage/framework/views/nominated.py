@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.framework.cluster import Cluster
 from moorage.framework.status import SUCCESS, Status
-from moorage.framework.template import Templates
 from moorage.framework.views.filters import RowStatuses
 from moorage.framework.views.view import RowArray, View, rows_of_both
 from moorage.nodes.changes import FEW_ROWS, Cursor
 from moorage.nodes.hypothetical import NO_POD, NumberedUsages, Numbers
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
-from moorage.framework.template import PodTemplate
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.nominated import NominatedPodsCheck
@@ -33,6 +32,7 @@ from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.scores import NormalizedView, ScoreView
 from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import CycleScores
+from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.core import updates
 from moorage.framework import events
 from moorage.framework.events import Action, ClusterEvent, Hint
 from moorage.framework.points import Plugin
@@ -50,7 +51,7 @@ def check_cures(plugin: Plugin, example: Example) -> None:
     if _fits(plugin, pod, old):
         return
     for field, new in _node_variants(old, other):
-        changed = events.node_update(old, new)
+        changed = updates.node_update(old, new)
         if changed and _fits(plugin, pod, new):
             _check_heard(heard, changed, (pod, old, new), f"a change of {field}")
     if _fits(plugin, pod, other):

@@ -13,8 +13,8 @@ from moorage.api.pod import (
     ResourceRequirements,
     Volume,
 )
-from moorage.framework import template
-from moorage.framework.template import Templates
+from moorage.nodes import template
+from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.testing import make_pod
 

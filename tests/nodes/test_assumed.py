@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from tests.storage_builders import make_free_volume
 
 from moorage.api.storage import PersistentVolume
-from moorage.framework.cluster import AssumeError, Cluster
+from moorage.framework.cluster import Cluster
+from moorage.nodes.objects import AssumeError
 
 KNOWN = make_free_volume(version="4")
 FUTURE = make_free_volume(version="4", phase="Bound")

@@ -1,0 +1,62 @@
+"""Which ClusterEvents the update of a pod or a node stands for."""
+
+from moorage.api import requests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.framework.events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, Action, ClusterEvent
+from moorage.nodes.template import RESIZE_PENDING, resize_fields
+
+
+def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """The events of a pod update; a general Update if no specific aspect changed."""
+    resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
+    actions = []
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _requests_may_differ(old, new) and requests.decreased(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    if not actions:
+        return _UPDATED[resource]
+    return [ClusterEvent(resource, action) for action in actions]
+
+
+_UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD, UNSCHEDULABLE_POD)}
+
+
+def _requests_may_differ(old: Pod, new: Pod) -> bool:
+    """Whether a field changed from which requests are computed."""
+    return (
+        old.spec != new.spec
+        or resize_fields(old.status) != resize_fields(new.status)
+        or old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
+    )
+
+
+def node_update(old: Node, new: Node) -> list[ClusterEvent]:
+    """The events of a node update; none for a heartbeat."""
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if old.status.allocatable != new.status.allocatable:
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(NODE, action) for action in actions]
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
