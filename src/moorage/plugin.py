@@ -100,7 +100,7 @@ from moorage.framework.effects import (
     Request,
     ReserveResourceClaim,
 )
-from moorage.framework.events import Action, Events, Hint
+from moorage.framework.events import Action, Events, Hint, TargetedHint
 from moorage.framework.events import ClusterEvent as ClusterEvent
 from moorage.framework.points import ALWAYS, BEST, ByMax, Depends, Normalizer, RowArray
 from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
@@ -272,6 +272,7 @@ __all__ = [
     "Status",
     "StorageClass",
     "Taint",
+    "TargetedHint",
     "TermCounter",
     "Toleration",
     "TopologySpreadConstraint",

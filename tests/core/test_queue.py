@@ -13,7 +13,7 @@ from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
 from moorage.errors import InvariantError
 from moorage.framework import events
-from moorage.framework.events import ClusterEvent, Hint, HintMap
+from moorage.framework.events import ClusterEvent, Hint, HintMap, TargetedHint
 from moorage.framework.status import unschedulable
 
 X = ClusterEvent.NODE_ADD
@@ -149,6 +149,36 @@ def test_2_an_unregistered_event_is_not_recorded():
     entry = r.fly(make_pod())
     r.queue.move_all(ClusterEvent.NODE_DELETE, None, None, 0.1)
     assert r.queue.timeline() == [entry]
+
+
+@pytest.mark.parametrize(
+    ("pods", "asked", "states"),
+    [
+        pytest.param(("ns/p2", "ns/other"), 1, ["unschedulable", "backoff"], id="one pod"),
+        pytest.param((), 0, ["unschedulable", "unschedulable"], id="no pod"),
+        pytest.param(None, 2, ["backoff", "backoff"], id="any pod"),
+    ],
+)
+def test_a_targeted_hint_is_asked_about_its_pods_only(pods, asked, states):
+    says = Says(Hint.QUEUE)
+    r = Rig({"A": {X: TargetedHint(says, lambda old, new: pods)}, "B": {Y: None}})
+    waiting = [make_pod("p1"), make_pod("p2")]
+    for pod in waiting:
+        r.rest(pod, 0.0, "A")
+    other = make_pod("other")
+    r.rest(other, 0.0, "B")
+    r.queue.move_all(X, None, None, 0.1)
+    assert says.asked == asked
+    assert [r.where(pod) for pod in waiting] == states
+    assert r.where(other) == "unschedulable"
+
+
+def test_a_targeted_hint_does_not_limit_others():
+    r = Rig({"A": {X: TargetedHint(Says(Hint.QUEUE), lambda old, new: ())}, "B": {X: None}})
+    pod = make_pod()
+    r.rest(pod, 0.0, "B")
+    r.queue.move_all(X, None, None, 0.1)
+    assert r.where(pod) == "backoff"
 
 
 def test_5_an_error_leads_to_the_error_backoff():

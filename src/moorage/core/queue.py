@@ -122,7 +122,8 @@ class SchedulingQueue:
         if event.is_wildcard:
             waiting = list(self._unschedulable)
         elif interested:
-            waiting = self._unschedulable.waiting_for(interested)
+            concerned = self._requeueing.concerned(event, old, new)
+            waiting = self._unschedulable.waiting_for(interested, concerned)
         else:
             return
         if only is not None:

@@ -13,7 +13,13 @@ from moorage.core.in_flight import InFlightEvent
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import PluginError
 from moorage.framework import invoke
-from moorage.framework.events import ClusterEvent, Hint, HintMap, Registration
+from moorage.framework.events import (
+    ClusterEvent,
+    Hint,
+    HintMap,
+    Registration,
+    TargetedHint,
+)
 
 # The number of kept errors of hint functions; one bad function can cause thousands.
 KEPT_ERRORS = 100
@@ -45,6 +51,19 @@ class Requeueing:
             covering = (r.plugin for hints in self._hints.values() for r in hints.covering(event))
             plugins = self._interested[event] = tuple(sorted(set(covering)))
         return plugins
+
+    def concerned(self, event: ClusterEvent, old: Any, new: Any) -> set[str] | None:
+        """The keys of the pods that an event may help; None: it may help any pod."""
+        found: set[str] = set()
+        for hints in self._hints.values():
+            for registration in hints.covering(event):
+                if not isinstance(registration.hint, TargetedHint):
+                    return None
+                pods = registration.hint.pods(old, new)
+                if pods is None:
+                    return None
+                found.update(pods)
+        return found
 
     def strategy(
         self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any

@@ -66,11 +66,23 @@ class UnschedulablePods:
             self._by_age.remove(key)
             del self._entries[key]
 
-    def waiting_for(self, plugins: Iterable[str]) -> list[QueuedPod]:
-        """The pods that these plugins rejected or gate, in the order in which they came."""
+    def waiting_for(
+        self, plugins: Iterable[str], keys: Collection[str] | None = None
+    ) -> list[QueuedPod]:
+        """The pods that these plugins rejected or gate, in the order in which they came.
+
+        With keys, only those of them, and the pods that any event may help.
+        """
         if not self._entries:
             return []
         found = dict(self._rejected.get(ANY_EVENT, {}))
+        if keys is not None:
+            listed = set(plugins)
+            for key in keys:
+                slot = self._slots.get(key)
+                if slot is not None and not listed.isdisjoint(slot.plugins):
+                    found[slot.serial] = self._entries[key]
+            return [found[serial] for serial in sorted(found)]
         for plugin in plugins:
             found.update(self._rejected.get(plugin, {}))
             found.update(self._gated.get(plugin, {}))

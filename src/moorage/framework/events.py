@@ -189,6 +189,23 @@ class Hint(Enum):
 
 # pod, old object, new object -> hint; old is None for an add, new is None for a delete.
 HintFunction = Callable[[Pod, Any, Any], Hint]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetedHint:
+    """A hint function for changes that concern a few pods: only those are asked.
+
+    `pods(old, new)` returns the keys of the pods that a change may help; None: it may help any.
+    Without it, every change of an object that belongs to one pod would visit all waiting pods.
+    """
+
+    hint: HintFunction
+    pods: Callable[[Any, Any], tuple[str, ...] | None]
+
+    def __call__(self, pod: Pod, old: Any, new: Any) -> Hint:
+        return self.hint(pod, old, new)
+
+
 # None stands for "always worth it".
 Events = Mapping[ClusterEvent, HintFunction | None]
 

@@ -27,6 +27,21 @@ def claim_changed(
     return QUEUE if old is None or old.status != new.status else SKIP
 
 
+def concerned(old: Claim | None, new: Claim | None) -> tuple[str, ...] | None:
+    """The pod that a claim was created for; None if its change may help any pod.
+
+    Thousands of pods may wait for their claims, and each claim is of use to one of them. A pod that
+    uses another pod's claim by name is tried again later, with all unschedulable pods.
+    """
+    claim = new or old
+    assert claim is not None, "a change has an object"
+    gives_back = old is not None and is_allocated(old) and (new is None or not is_allocated(new))
+    owner = claim.controller
+    if gives_back or owner is None or owner.kind != "Pod":
+        return None
+    return (f"{claim.namespace}/{owner.name}",)
+
+
 def claims_generated(cluster: mp.Cluster, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod) -> mp.Hint:
     """The pod's claims were created."""
     if new.uid != pod.uid:

@@ -85,7 +85,7 @@ class DynamicResources:
         return mp.SUCCESS
 
     def events_to_register(self) -> mp.Events:
-        changed = self._claim_changed
+        changed = mp.TargetedHint(self._claim_changed, hints.concerned)
         return {
             mp.ClusterEvent.RESOURCE_CLAIM_ADD: changed,
             mp.ClusterEvent.RESOURCE_CLAIM_UPDATE: changed,
