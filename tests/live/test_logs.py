@@ -35,6 +35,12 @@ def said(form, speak, verbosity=0):
             lambda log: log.info("a\nE1115 forged"), "I", "a E1115 forged", id="stays on one line"
         ),
         pytest.param(
+            lambda log: log.info("\x1b[2J", pod="\x9b\x7f"),
+            "I",
+            '\\u001b[2J pod="\\u009b\\u007f"',
+            id="control characters",
+        ),
+        pytest.param(
             lambda log: log.bound(kind="Pod").info("listed", n=1),
             "I",
             'listed kind="Pod" n=1',

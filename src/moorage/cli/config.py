@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from moorage import terminal
 from moorage.cli import documents, options
 
 
@@ -53,7 +54,7 @@ def validate(context: click.Context, file: str, output: str) -> None:
         verdict = {"file": file, "valid": not problems, "profiles": profiles, "problems": problems}
         documents.write(verdict, output)
     elif problems:
-        click.echo("\n".join(problems), err=True)
+        click.echo(terminal.visible("\n".join(problems)), err=True)
     else:
         click.echo(f"{click.format_filename(file)}: valid")
         for profile in profiles:
@@ -74,7 +75,7 @@ def migrate(file: str, output: str) -> None:
 
     migration = policy_files.migrate(file)
     for warning in migration.warnings:
-        click.echo(f"moorage: {warning}", err=True)
+        click.echo(f"moorage: {terminal.visible(warning)}", err=True)
     documents.write(migration.configuration, output)
 
 

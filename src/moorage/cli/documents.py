@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from moorage import terminal
+
 
 def write(plain: dict[str, Any], output: str) -> None:
     """Print a document as `json` or `yaml`."""
@@ -13,7 +15,7 @@ def write(plain: dict[str, Any], output: str) -> None:
 
 def as_json(plain: dict[str, Any]) -> str:
     """Plain data as JSON."""
-    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    return terminal.visible(json.dumps(plain, indent=2, ensure_ascii=False)) + "\n"
 
 
 def as_yaml(plain: dict[str, Any]) -> str:

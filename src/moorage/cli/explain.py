@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage import terminal
 from moorage.cli import documents, inputs, options, plugin_output
 from moorage.cli.progress import StatusLine
 from moorage.errors import ConfigError
@@ -80,7 +81,8 @@ def _configuration(
         try:
             return config.load(served), f"{live.server}/configz"
         except ConfigError as error:  # It names plugins that are not installed here.
-            click.echo(f"moorage: warning: {live.server}/configz: {error}", err=True)
+            problem = terminal.visible(str(error))
+            click.echo(f"moorage: warning: {live.server}/configz: {problem}", err=True)
     return None, "kube-scheduler's defaults (--config names another)"
 
 

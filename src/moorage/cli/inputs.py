@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage import terminal
 from moorage.cli import options
 from moorage.cli.progress import StatusLine
 from moorage.errors import InputError, ManifestError
@@ -70,9 +71,9 @@ def validate() -> "Validate":
 def remark(manifest: "Manifest | ScenarioPlan") -> None:
     """Print the warnings and notes about what was read."""
     for text in manifest.warnings:
-        click.echo(f"moorage: warning: {' '.join(text.split())}", err=True)
+        click.echo(f"moorage: warning: {terminal.visible(' '.join(text.split()))}", err=True)
     for text in manifest.notes:
-        click.echo(f"moorage: note: {' '.join(text.split())}", err=True)
+        click.echo(f"moorage: note: {terminal.visible(' '.join(text.split()))}", err=True)
 
 
 def fetch(url: str) -> bytes:
@@ -206,5 +207,7 @@ def _read(connection: "Connection") -> "Manifest":
 
     found = listing.read_cluster(connection)
     for plural, why in found.unserved.items():
-        click.echo(f"moorage: {plural} left out: {' '.join(why.split())}", err=True)
+        click.echo(
+            f"moorage: {plural} left out: {terminal.visible(' '.join(why.split()))}", err=True
+        )
     return Manifest(objects=found.objects)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import click
 
+from moorage import terminal
 from moorage.cli import options, plugin_output
 from moorage.errors import ConfigError, InputError, ManifestError
 from moorage.version import __version__
@@ -40,7 +41,8 @@ class BadInput(click.ClickException):
     def show(self, file: Any = None) -> None:
         shown, more = self.lines[:MOST_LINES], len(self.lines) - MOST_LINES
         for line in [*shown, *([f"and {more:,} more problems"] if more > 0 else [])]:
-            click.echo(f"moorage: {' '.join(line.split())}", file=file, err=file is None)
+            text = terminal.visible(" ".join(line.split()))
+            click.echo(f"moorage: {text}", file=file, err=file is None)
 
 
 class Commands(options.LazyGroup):

@@ -1,21 +1,31 @@
 """Output for people: a console, and tables that fit it.
 
 Colour appears on a terminal only, and not where NO_COLOR is set. Text from manifests is never
-interpreted as markup. Without a terminal, lines fit 100 columns and have no trailing blanks.
+interpreted as markup, and control characters in it are shown, not sent. Without a terminal, lines
+fit 100 columns and have no trailing blanks.
 """
 
 import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
-from rich.console import Console, JustifyMethod, RenderableType
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    ConsoleRenderable,
+    JustifyMethod,
+    RenderableType,
+    RenderHook,
+)
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from moorage import terminal
 from moorage.api import texts
 
 WIDTH = 100
@@ -36,11 +46,31 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+class _VisibleHook(RenderHook):
+    """Makes control characters in all texts visible; rich adds its own for colours later."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Visible(each) for each in renderables]
+
+
+class _Visible:
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._inner, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(terminal.visible(segment.text), segment.style)
+
+
 class ConsolePage:
     """Prints texts and tables in order, with an empty line before each section."""
 
     def __init__(self) -> None:
         self.console = _Console(width=_width(), markup=False, highlight=False, emoji=False)
+        self.console.push_render_hook(_VisibleHook())
         self._is_fresh = True
 
     @property

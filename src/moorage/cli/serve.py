@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from moorage import terminal
 from moorage.cli import inputs, options
 from moorage.errors import InputError
 
@@ -113,7 +114,7 @@ def _check(data_dir: str | None) -> None:
         raise InputError("--check: needs --data-dir FOLDER")
     found = rescue.check(Path(data_dir))
     for problem in found.problems:
-        click.echo(problem)
+        click.echo(terminal.visible(problem))
     if found.kept is None:
         click.echo(f"{data_dir}: {len(found.rows)} objects, no damage found")
         return

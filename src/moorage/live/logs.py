@@ -16,6 +16,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from moorage import terminal
+
 ROOT = "moorage"
 TEXT, JSON = "text", "json"
 MAX_VERBOSITY = 10
@@ -81,7 +83,7 @@ class KlogText(logging.Formatter):
         parts = [f"{letter}{moment:%m%d %H:%M:%S.%f} {_component(record)}]", _text(record)]
         for name, value in _values(record).items():
             parts.append(f"{name}={msgspec.json.encode(value, enc_hook=str).decode()}")
-        return " ".join(parts)
+        return terminal.visible(" ".join(parts))
 
 
 class JsonLines(logging.Formatter):
@@ -97,7 +99,7 @@ class JsonLines(logging.Formatter):
         values = {
             name if name not in line else f"{name}_": v for name, v in _values(record).items()
         }
-        return msgspec.json.encode(line | values, enc_hook=str).decode()
+        return terminal.visible(msgspec.json.encode(line | values, enc_hook=str).decode())
 
 
 def _component(record: logging.LogRecord) -> str:

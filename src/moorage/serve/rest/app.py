@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from moorage import terminal
 from moorage.serve.api_server import ApiServer
 from moorage.serve.resources import PODS, ResourcePath
 from moorage.serve.rest import discovery, requests, responses
@@ -89,7 +90,7 @@ async def _error_responses(request: web.Request, handler: Handler) -> web.Stream
     except ConnectionError:
         raise
     except Exception:
-        _log.exception("%s %s", request.method, request.path)
+        _log.exception("%s %s", request.method, terminal.visible(request.path))
         return responses.error(InternalError("an internal error; the server's log has more"))
 
 
