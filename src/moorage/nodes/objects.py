@@ -41,7 +41,7 @@ class Assumption:
     until: AssumedUntil = AssumedUntil.CHANGED
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Objects:
     """See the module."""
 

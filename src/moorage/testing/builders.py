@@ -118,7 +118,7 @@ def make_cluster(
     nodes: Iterable[Node], pods: Iterable[Pod] = (), objects: Iterable[KubeObject] = ()
 ) -> Cluster:
     """A cluster of these nodes, with pods that run on them and objects of other kinds."""
-    cluster = Cluster(table=make_table(nodes, pods))
+    cluster = Cluster(make_table(nodes, pods))
     for obj in objects:
         cluster.put(obj)
     return cluster
@@ -127,7 +127,7 @@ def make_cluster(
 def make_state(pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0) -> CycleState:
     """A fresh state for a cycle of this pod."""
     if isinstance(cluster, NodeTable):
-        cluster = Cluster(table=cluster)
+        cluster = Cluster(cluster)
     return CycleState(cluster, Templates().of(pod), now)
 
 
