@@ -15,13 +15,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from moorage.api import resource_claims
 from moorage.api.claims import BIND_COMPLETED
 from moorage.api.config import SchedulerConfiguration
+from moorage.api.devices import ResourceClaim
 from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.bench.workload import Workload
-from moorage.core.effects import Done, Effect
+from moorage.core.effects import Done, Effect, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.scheduler import Scheduler
@@ -33,11 +35,13 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PatchVolume,
     Request,
+    ReserveResourceClaim,
 )
 
 # Virtual time does not advance: a pod in backoff stays there.
 NOW = 0.0
 DONE = Done()
+ALLOCATED_AT = "2026-01-01T00:00:00Z"
 TERMINATING = {"deletion_timestamp": "2026-01-01T00:00:30Z"}
 
 T = TypeVar("T", bound=KubeObject)
@@ -56,6 +60,7 @@ class InstantCluster:
         others = list(others)
         self._volumes = {obj.name: obj for obj in others if isinstance(obj, PersistentVolume)}
         self._claims = {obj.key: obj for obj in others if isinstance(obj, PersistentVolumeClaim)}
+        self._device_claims = {obj.key: obj for obj in others if isinstance(obj, ResourceClaim)}
         self._version = 1
         self._churn: list[Observation] = []
         self._churn_every = 1
@@ -85,10 +90,13 @@ class InstantCluster:
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
+            request = effect.request
+            if type(request) is ReserveResourceClaim:
+                self._reserve_claim(effect.ticket, request)
+                continue
             caused = self.scheduler.complete(effect.ticket, DONE, NOW)
             if caused:
                 self._perform(caused)
-            request = effect.request
             if type(request) is not EmitEvent:
                 self._perform_one(request)
 
@@ -111,6 +119,18 @@ class InstantCluster:
     def _show(self, pod: Pod, **changes: Any) -> None:
         pod = self._pods[pod.metadata.uid] = self._written(pod, **changes)
         self._perform(self.scheduler.observe(Updated(pod), NOW))
+
+    def _reserve_claim(self, ticket: Ticket, request: ReserveResourceClaim) -> None:
+        """Write a device claim, and show it after the request has ended."""
+        ref, key = request.pod, request.key
+        pod = (ref.name, ref.uid)
+        known = self._device_claims[key]
+        claim = self._written(
+            resource_claims.reserved(known, key, pod, request.allocation, ALLOCATED_AT)
+        )
+        self._device_claims[key] = claim
+        self._perform(self.scheduler.complete(ticket, Done(claim=claim), NOW))
+        self._perform(self.scheduler.observe(Updated(claim), NOW))
 
     def _bind_volume(self, patch: PatchVolume) -> None:
         """Bind a volume and its claim to each other, as the volume controller does."""
