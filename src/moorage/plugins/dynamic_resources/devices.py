@@ -107,6 +107,7 @@ class PodDevices:
     resources: tuple[str, ...]
     most_steps: float
     _requests: dict[tuple[str, ...], ExtendedRequest] = field(default_factory=dict)
+    _plans: dict[tuple[str, ...], AllocationPlan] = field(default_factory=dict)
 
     @cached_property
     def unallocated(self) -> list[Claim]:
@@ -163,6 +164,12 @@ class PodDevices:
 
     def plan_for(self, served: tuple[str, ...]) -> AllocationPlan:
         """What has to be allocated on nodes where devices serve these resources."""
+        known = self._plans.get(served)
+        if known is None:
+            known = self._plans[served] = self._plan_for(served)
+        return known
+
+    def _plan_for(self, served: tuple[str, ...]) -> AllocationPlan:
         specs = [claim.spec.devices for claim in self.unallocated]
         if self.has_special(served):
             specs.append(mp.DeviceClaim(requests=self.request_for(served).requests))
