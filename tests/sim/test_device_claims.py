@@ -127,6 +127,14 @@ def test_shared_claim(sim):
     assert claims(sim) == []
 
 
+def test_claim_that_is_created_after_its_pod_was_deleted(sim):
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "1", "controller": True}
+    late = SHARED | {"metadata": {"name": "late", "ownerReferences": [owner]}}
+    sim.create([late])
+    sim.run(until=5)
+    assert [claim.name for claim in claims(sim)] == ["shared"]
+
+
 def test_slices_go_and_come_with_their_node(sim):
     nodes = lambda: [each.spec.node_name for each in sim.cluster.all(ResourceSlice)]  # noqa: E731
     assert nodes() == ["n-0", "n-1"]

@@ -26,7 +26,15 @@ def test_one_fault_alone(seed, faults):
     storm.run(seed, faults=faults, cluster=RandomDeviceCluster(seed))
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+# Seeds that once failed, and what they showed.
+FAILED = {
+    33: "usage of a row that was built again in the same update",
+    163: "an undone claim released the claim of the pod's next attempt",
+    331: "a claim that was created after its pod was deleted",
+}
+
+
+@pytest.mark.parametrize("seed", sorted({*seeds(20), *FAILED}))
 def test_storm(seed):
     storm.run(seed, cluster=RandomDeviceCluster(seed))
 

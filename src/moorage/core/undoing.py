@@ -44,11 +44,15 @@ class Undoing:
             self._due[name] = now + RETRY_SECONDS
             return
         del self._requests[name]
-        if isinstance(request, ResourceClaimRequest):
+        cluster = self._state.cluster
+        # The pod's next attempt may hold a claim of the same name by now.
+        if isinstance(request, ResourceClaimRequest) and cluster.is_being_undone(
+            ResourceClaim, request.key
+        ):
             if isinstance(outcome, Done) and outcome.claim is not None:
-                self._state.cluster.written(outcome.claim)
+                cluster.written(outcome.claim)
             else:
-                self._state.cluster.release(ResourceClaim, request.key)
+                cluster.release(ResourceClaim, request.key)
         self.requeue(now)
 
     def requeue(self, now: float) -> None:

@@ -130,6 +130,10 @@ class Objects:
         if self.is_held(kind, key):
             self._assumed[kind, key].holder = ""
 
+    def is_being_undone(self, kind: type[KubeObject], key: str) -> bool:
+        """Whether an object is held only because what was written is being undone."""
+        return self.is_held(kind, key) and not self._assumed[kind, key].holder
+
     def written(self, obj: KubeObject) -> None:
         """A held object was written: show this version until it, or a later one, is observed."""
         kind, key = type(obj), obj.key

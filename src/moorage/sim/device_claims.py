@@ -79,7 +79,13 @@ class ClaimController:
         return self._apply(claims.for_pod(pod, find, find_template, owned))
 
     def _sync_claim(self, claim: ResourceClaim) -> bool:
-        return self._apply(claims.for_claim(claim, self._finder(Pod, claim.namespace)))
+        find = self._finder(Pod, claim.namespace)
+        owner = claims.owning_pod(claim)
+        if owner is not None and find(owner.name) is None and not _is_terminating(claim):
+            # As the garbage collector does: the claim was created after its pod was deleted.
+            self._cluster.delete(ResourceClaim, claim.key, self._clock.now)
+            return True
+        return self._apply(claims.for_claim(claim, find))
 
     def _finder(self, kind: type[T], namespace: str) -> Callable[[str], T | None]:
         return lambda name: self._cluster.get(kind, f"{namespace}/{name}")
@@ -168,3 +174,7 @@ class ClaimController:
             if action not in self._due:
                 self._due.add(action)
                 self._clock.in_(SYNC_SECONDS, action)
+
+
+def _is_terminating(claim: ResourceClaim) -> bool:
+    return claim.metadata.deletion_timestamp is not None
