@@ -131,6 +131,15 @@ def test_a_late_update_does_not_add_a_deleted_pod_again(machine):
     assert (run.where(POD), list(run.scheduler.known_pods())) == (None, [])
 
 
+def test_a_deletion_without_a_version_lets_an_older_pod_come_back(machine):
+    """A restored API server: the reflector observes the deletion, then the pod as it was."""
+    run = machine()
+    run.add(versioned(on(POD, "n1"), 9))
+    run.delete(versioned(POD, ""))
+    run.add(versioned(POD, 5))
+    assert (run.where(POD), run.cached(POD), run.requested("n1")) == ("active", None, 0)
+
+
 def test_a_pod_is_deleted_before_it_was_seen(machine):
     run = machine()
     run.delete(versioned(POD, 7))

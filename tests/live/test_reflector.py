@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from aiohttp import web
 from scripted import HANG_UP, never, serving
 
 from moorage.api.kinds import KINDS
@@ -115,6 +116,73 @@ def test_a_new_list_becomes_differences(failure):
     )
     assert found[:4] == [("Added", name) for name in "abcd"]
     assert found[4:] == [("Deleted", "b"), ("Updated", "c"), ("Updated", "d"), ("Added", "e")]
+
+
+def test_a_list_with_earlier_versions_overrules():
+    """After a restore from a backup: b was created since, c changed since, d was deleted since."""
+    found, _, reflector = observed(
+        listed(pod("a", 1), pod("b", 20), pod("c", 21, nodeName="n"), version="30"),
+        [gone()],
+        listed(pod("a", 1), pod("c", 5), pod("d", 6), version="7"),
+        count=8,
+    )
+    assert found[:3] == [("Added", name) for name in "abc"]
+    assert found[3] == ("Deleted", "b")
+    assert found[4:] == [(change, name) for name in "cd" for change in ("Deleted", "Added")]
+    assert sorted(reflector.keys()) == ["ns/a", "ns/c", "ns/d"]
+
+
+def test_watch_that_waits_at_a_future_version(monkeypatch):
+    monkeypatch.setattr(reflectors, "SILENT_SECONDS", 0.05)
+
+    async def silent(request):
+        assert "watch=true" in request.query_string
+        await never(request)
+
+    found, requests, _ = observed(
+        listed(pod("a", 20), version="30"),
+        silent,
+        listed(version="7"),  # The version is looked up.
+        listed(pod("a", 5), version="7"),
+        count=3,
+    )
+    assert found == [("Added", "a"), ("Deleted", "a"), ("Added", "a")]
+    assert "limit=1" in requests[2]
+    assert "limit=500" in requests[3]
+
+
+def test_silent_watch_at_the_current_version_goes_on(monkeypatch):
+    monkeypatch.setattr(reflectors, "SILENT_SECONDS", 0.03)
+    looked_up = []
+
+    async def silent(request):
+        if "watch=true" in request.query_string:
+            await never(request)
+        looked_up.append(request.query_string)
+        return web.json_response({"metadata": {"resourceVersion": "30"}, "items": []})
+
+    async def wait(reflector, scripted):
+        while len(looked_up) < 3:
+            await asyncio.sleep(0.01)
+
+    answers = [listed(pod("a", 20), version="30"), silent, silent, silent, silent]
+    _, requests, _ = observed(*answers, count=1, after=wait)
+    assert sum("watch=true" in each for each in requests) == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param([line("BOOKMARK", {"metadata": {"resourceVersion": "7"}})], id="bookmark"),
+        pytest.param((504, {"code": 504, "message": "Too large resource version: 30, current: 7"}),
+                     id="refused"),
+    ],
+)  # fmt: skip
+def test_watch_from_a_future_version_is_noticed(sent):
+    found, _, _ = observed(
+        listed(pod("a", 20), version="30"), sent, listed(pod("a", 5), version="7"), count=3
+    )
+    assert found == [("Added", "a"), ("Deleted", "a"), ("Added", "a")]
 
 
 def test_events_before_an_error_are_observed():

@@ -90,6 +90,9 @@ class EventHandlers:
             known = self._state.current(obj)
             if known is not None:
                 self._pod_gone(known, now)
+            if version(obj) == NO_VERSION:
+                # The storage was restored from a backup: an older version may come back.
+                self._gone.pop(obj.uid, None)
         elif isinstance(obj, Node):
             self._node_gone(obj, now)
         else:

@@ -101,3 +101,10 @@ async def list_all(
         continued = page.metadata.continue_
         if not continued:
             return objects, page.metadata.resource_version
+
+
+async def current_version(client: Client, kind: Kind) -> str:
+    """The resourceVersion of a kind now, from a list of one object."""
+    path = paths.query(paths.of_kind(kind), limit=1)
+    body = await client.get(path, seconds=LIST_SECONDS)
+    return wire.decode_version(body)

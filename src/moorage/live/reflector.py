@@ -10,6 +10,11 @@
 A reflector keeps the last version of each object, so a new list becomes the few differences to what
 is known, including deletions whose events were missed. (One `Listed` would be equivalent, but the
 core handles it in one call, and with very many pods that blocks the event loop for too long.)
+
+An API server whose storage was restored from a backup goes back to earlier versions, and a watch
+from a later one waits without an error. So the version is looked up when a watch is silent. A list
+with an earlier version than the known one overrules what is known: each difference becomes a
+deletion without a version, after which the core accepts the older object.
 """
 
 import asyncio
@@ -18,6 +23,8 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import structs
 
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
@@ -38,8 +45,13 @@ LONGEST_WAIT_SECONDS = 5.0
 # Single broken connections are normal; this many in a row are logged as a warning.
 LOUD_FAILURES = 3
 UNSERVED_WAIT_SECONDS = 60.0
+# API servers send a bookmark about once a minute.
+SILENT_SECONDS = 90.0
 # An API server that starts answers 403 to everything until it has read the roles.
 FORBIDDEN_SECONDS = 10.0
+
+# Part of the message for a version in the future.
+TOO_LARGE = "Too large resource version"
 
 Change = type[Added | Updated | Deleted]
 OBSERVATIONS: dict[str, Change] = {"ADDED": Added, "MODIFIED": Updated, "DELETED": Deleted}
@@ -93,6 +105,8 @@ class Reflector:
         self._random = random.Random()
         self._known: dict[str, KubeObject] = {}
         self._version = ""  # The resourceVersion of the last list or event; empty: list next.
+        self._newest = ""  # The same; it stays when a list is needed.
+        self._heard_at = -math.inf  # When the watch last sent something.
         self._failures = 0
         self._forbidden_since = math.inf
         self._step: asyncio.Task[None] | None = None
@@ -152,7 +166,7 @@ class Reflector:
 
     def _handle_status(self, error: ApiStatusError) -> float:
         """Decide what follows an error status; returns the seconds to wait."""
-        if error.code == api_errors.GONE:
+        if error.code == api_errors.GONE or TOO_LARGE in str(error):
             self._log.verbose(1, "listing anew", why=str(error))
             self._version = ""
             if self._failures:
@@ -192,8 +206,16 @@ class Reflector:
     async def _list(self) -> None:
         began = self._clock()
         objects, version = await listing.list_all(self._client, self.kind, self._log)
-        self._queue.put(self._differences(objects))
-        self._version = version
+        if _is_before(version, self._newest):
+            self._log.warning(
+                "the API server went back to an earlier version; what it lists now counts",
+                version=version,
+                known=self._newest,
+            )
+            self._queue.put(self._overruling_differences(objects))
+        else:
+            self._queue.put(self._differences(objects))
+        self._version = self._newest = version
         self._log.verbose(2, "listed", objects=len(objects), version=version)
         self.listed_at = began
         self.unserved = ""
@@ -215,9 +237,45 @@ class Reflector:
             elif not _is_same_version(old, obj):
                 yield Updated(obj)
 
+    def _overruling_differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
+        """What a list changes whose objects may be older than what the core knows."""
+        listed = {obj.key: obj for obj in objects}
+        before, self._known = self._known, listed
+        for key, obj in before.items():
+            if key not in listed:
+                yield Deleted(obj)
+        for key, obj in listed.items():
+            if before.get(key) != obj:  # After a restore, versions are used a second time.
+                metadata = structs.replace(obj.metadata, resource_version="")
+                yield Deleted(structs.replace(obj, metadata=metadata))
+                yield Added(obj)
+
     # Watch
 
     async def _watch(self) -> None:
+        self._heard_at = self._clock()
+        checking = asyncio.create_task(self._check_silence())
+        try:
+            await self._read_watch()
+        finally:
+            checking.cancel()
+
+    async def _check_silence(self) -> None:
+        """List again if the watch is silent because its version is in the future."""
+        while True:
+            await asyncio.sleep(max(self._heard_at + SILENT_SECONDS - self._clock(), 0.001))
+            if self._clock() < self._heard_at + SILENT_SECONDS:
+                continue
+            self._heard_at = self._clock()
+            try:
+                version = await listing.current_version(self._client, self.kind)
+            except (ApiError, wire.UnreadableError):
+                continue  # The watch has the same problem, and handles it.
+            if _is_before(version, self._version) and self._step is not None:
+                self._version = ""
+                self._step.cancel()
+
+    async def _read_watch(self) -> None:
         seconds = self._random.randint(*WATCH_SECONDS)
         path = paths.query(
             paths.of_kind(self.kind),
@@ -234,6 +292,7 @@ class Reflector:
                 while chunk := await stream.readany():
                     *lines, rest = (rest + chunk).split(b"\n")
                     if lines:
+                        self._heard_at = self._clock()
                         self._queue.put(self._decode(lines))
                         self._failures = 0
                 if rest.strip():
@@ -262,16 +321,23 @@ class Reflector:
     def _decode_event(self, line: bytes, found: list[Observation]) -> None:
         event, obj, bookmark = wire.decode_event(line, self.kind, self._log)
         if event == "BOOKMARK":
-            self._version = bookmark or self._version
+            if _is_before(bookmark, self._version):
+                raise wire.UnreadableError(f"a bookmark has the earlier version {bookmark}")
+            self._version = self._newest = bookmark or self._version
         elif obj is not None:
-            self._version = obj.metadata.resource_version or self._version
             if event not in OBSERVATIONS:
                 raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
+            self._version = self._newest = obj.metadata.resource_version or self._version
             found.append(OBSERVATIONS[event](obj))
             if event == "DELETED":
                 self._known.pop(obj.key, None)
             else:
                 self._known[obj.key] = obj
+
+
+def _is_before(version: str, known: str) -> bool:
+    """Whether a version is earlier than a known one; those that are no numbers do not tell."""
+    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
 
 
 def _is_same_version(old: KubeObject, new: KubeObject) -> bool:

@@ -71,6 +71,14 @@ def decode_page(body: bytes, kind: Kind, log: Logger) -> ObjectPage[Any]:
     return ObjectPage(metadata=raws.metadata, items=[obj for obj in objects if obj is not None])
 
 
+def decode_version(body: bytes) -> str:
+    """The resourceVersion of a list."""
+    try:
+        return _RAW_PAGE.decode(body).metadata.resource_version
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(f"what came is not a list: {error}") from None
+
+
 def decode_object(raw: bytes | Raw, kind: Kind, log: Logger) -> Any:
     """Decode one object; an invalid one is logged, and None is returned."""
     try:
