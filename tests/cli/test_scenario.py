@@ -106,7 +106,8 @@ def test_files(run, small, tmp_path):
     assert report.read_text().startswith("<!doctype html>")
     assert "default/never-" in report.read_text()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"samples.csv", "nodes.csv", "pending.csv", "disruptions.csv", "spread.csv"}
+    tables = ("samples", "placements", "nodes", "pending", "disruptions", "spread")
+    assert names == {f"{name}.csv" for name in tables}
 
 
 def test_fail_on_pending(run, small):

@@ -26,6 +26,7 @@ def test_sections(report):
     assert heads == [
         "Over time",
         "Pending",
+        "Node map",
         "Time to schedule",
         "Disruptions",
         "Nodes at the end",

@@ -38,13 +38,32 @@ def test_pods(simulation, library, kind):
     assert "Insufficient cpu" in list(frame["pending"])[1]
 
 
-@pytest.mark.parametrize("table", ["nodes", "samples", "pending", "disruptions", "spread"])
+@pytest.mark.parametrize(
+    "table", ["nodes", "samples", "placements", "pending", "disruptions", "spread"]
+)
 def test_the_other_tables(simulation, table):
     frame = simulation.frame(table)
     assert isinstance(frame, pandas.DataFrame)
-    rows = {"nodes": 1, "pending": 1, "disruptions": 0, "spread": 0}
+    rows = {"nodes": 1, "placements": 2, "pending": 1, "disruptions": 0, "spread": 0}
     assert len(frame) == rows.get(table, len(simulation.result.samples))
     assert simulation.frame(table, library="polars").columns == list(frame.columns)
+
+
+def test_times_of_pods():
+    sim = Simulation([make_node("a", allocatable={"cpu": "1", "pods": "9"})])
+    short = make_pod("short", requests={"cpu": "1"})
+    sim.create([short])
+    sim.at(5, lambda: sim.create([make_pod("next", requests={"cpu": "1"})]))
+    sim.at(20, lambda: sim.delete("Pod", "default", "short"))
+    sim.run(until=60)
+    found = sim.frame("placements")
+    assert list(found["pod"]) == ["default/short", "default/next"]
+    assert list(found["created"]) == [0, 5]
+    assert found["ended"][0] >= 20
+    assert found["bound"][1] >= found["ended"][0]
+    assert found["scheduled"][1] == found["bound"][1]
+    pods = sim.frame("pods")
+    assert (pods["created"][0], pods["bound"][0]) == (5, found["bound"][1])
 
 
 def test_times_are_numbers(simulation):

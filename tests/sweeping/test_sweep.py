@@ -195,3 +195,25 @@ def test_scenarios_are_swept_too():
     alone = Play(short, seed=2).run()
     assert got.runs[1].summary == alone.result.summary()
     assert got.runs[0].summary["created"] > 0
+
+
+def test_a_weight_by_the_name_of_a_plugin_s_class(tmp_path):
+    (tmp_path / "pack.py").write_text(
+        "class GpuPack:\n"
+        "    name = 'GpuPack'\n"
+        "    def score(self, state, pod, node):\n"
+        "        return 100\n"
+    )
+    enabled = {"multiPoint": {"enabled": [{"name": "pack.py:GpuPack"}]}}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": enabled}],
+    }
+    run = SweepRun((), config.load(document, base_dir=tmp_path))
+    for name in ("GpuPack", "pack.py:GpuPack"):
+        [profile] = run.configured({f"weight.{name}": 7}).profiles
+        weights = {each.name: each.weight for each in profile.plugins.multi_point.enabled}
+        assert weights["pack.py:GpuPack"] == 7
+    with pytest.raises(InputError, match="no profile has a plugin of this name"):
+        run.configured({"weight.Pack": 7})

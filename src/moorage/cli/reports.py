@@ -96,7 +96,7 @@ options: Callable[[F], F] = bundled(
         "csv_folder",
         metavar="FOLDER",
         type=click.Path(file_okay=False),
-        help="Write samples, nodes, pending, disruptions and spread as CSV files.",
+        help="Write samples, placements, nodes, pending, disruptions and spread as CSV files.",
     ),
     click.option(
         "--explain",

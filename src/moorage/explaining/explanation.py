@@ -33,7 +33,7 @@ class RejectionGroup(NamedTuple):
     nodes: list[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Explanation:
     """What the scheduler would do with a pod, and why."""
 
@@ -150,6 +150,10 @@ class Explanation:
         if self.error is not None:
             plain["error"] = self.error.message
         return plain
+
+    def __repr__(self) -> str:
+        outcome = f"picked {self.picked}" if self.picked else self.message or "gated"
+        return f"<Explanation of {self.pod.key}: {outcome}>"
 
     def __str__(self) -> str:
         from moorage.explaining import text

@@ -8,7 +8,7 @@ from moorage.api import texts
 from moorage.api.requests import PODS
 from moorage.explaining import Explanation
 from moorage.explaining.text import headline
-from moorage.reporting import axes, charts, heat_map, html
+from moorage.reporting import axes, charts, heat_map, html, node_map
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
 from moorage.sim.results.result import WAIT_BOUNDS, NodeUse, Result
@@ -20,14 +20,22 @@ MOST_BINS = 25
 MOST_RESOURCES = 6
 MOST_SCORED = 10
 NAMES_WIDTH = 120
+MOST_PLACED = 200
+# A run of this length is about its course, a shorter one about its placements; in the shortest,
+# charts over time show nothing.
+LONG_SECONDS = 600
+SHORT_SECONDS = 30
 
 
 def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tuple[str, str]]:
     """Title and body of each section that has something to say."""
-    if result.seconds > 0 and len(result.samples) > 1 and result.nodes:
+    has_course = result.seconds > 0 and len(result.samples) > 1 and bool(result.nodes)
+    if has_course and result.seconds >= LONG_SECONDS:
         yield "Over time", tag("div", *_over_time(result), class_="charts")
     if result.pending:
         yield "Pending", _pending(result)
+    if 0 < len(result.nodes) <= node_map.MOST_NODES:
+        yield "Node map", node_map.figure(result)
     if result.waits.count:
         yield "Time to schedule", tag("div", _waits(result), class_="charts")
     if result.disruptions:
@@ -38,6 +46,22 @@ def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tu
         yield "Uneven spread", _spread(result)
     if explanations:
         yield "Decisions", "".join(_decision(each) for each in explanations)
+    if result.placed and result.seconds < LONG_SECONDS:
+        yield "Placements", _placements(result)
+    if has_course and SHORT_SECONDS <= result.seconds < LONG_SECONDS:
+        yield "Over time", tag("div", *_over_time(result), class_="charts")
+
+
+def _placements(result: Result) -> str:
+    """Node by node, the pods that the simulation placed."""
+    nodes = [node for node in result.nodes if node.new]
+    rows = [
+        [node.name, len(node.new), texts.listed(node.new, 4 * NAMES_WIDTH)]
+        for node in nodes[:MOST_PLACED]
+    ]
+    left = len(nodes) - MOST_PLACED
+    more = tag("p", f"and {left:,} more nodes", class_="note") if left > 0 else ""
+    return html.table(["node", "new pods", "which"], rows, numbers=[1]) + more
 
 
 def tiles(result: Result) -> str:

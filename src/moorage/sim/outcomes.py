@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from moorage.api.pod import Pod
-from moorage.core.journal import Erred, Journal, Preempted, Refused
+from moorage.core.journal import Decided, Erred, Journal, Preempted, Refused
 from moorage.core.scheduler import Scheduler
 
 BY_SCHEDULER = ("Unschedulable", "SchedulerError")
@@ -27,6 +27,13 @@ def evictions(journals: Iterable[Journal]) -> list[PodEviction]:
         PodEviction(pod=fact.pod, by=fact.by, node=fact.node, at=fact.at)
         for fact in sorted(facts, key=lambda fact: fact.at)
     ]
+
+
+def scheduled_at(journals: Iterable[Journal]) -> dict[str, float]:
+    """When a node was last selected for each pod, by UID."""
+    return {
+        fact.uid: fact.at for journal in journals for fact in journal if isinstance(fact, Decided)
+    }
 
 
 def why_pending(scheduler: Scheduler, pod: Pod) -> str:

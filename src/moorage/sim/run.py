@@ -270,6 +270,11 @@ class Simulation:
         """The pods that preemption evicted, oldest first."""
         return outcomes.evictions(self._replicas.journals)
 
+    @property
+    def scheduled_at(self) -> dict[str, float]:
+        """When a node was selected for each pod, the last time that one was, by UID."""
+        return outcomes.scheduled_at(self._replicas.journals)
+
     def sample_every(self, seconds: float) -> None:
         """Take the samples of `result` at multiples of this time, however much happens."""
         self._recorder.samples.interval = seconds
@@ -289,9 +294,10 @@ class Simulation:
         return [obj for kind in KINDS.values() for obj in self.cluster.all(kind.struct)]
 
     def frame(self, table: str = "pods", library: str | None = None) -> Any:
-        """`pods`, `nodes`, `samples`, `pending`, `disruptions` or `spread` as a data frame.
+        """A table of the result as a data frame.
 
-        Of pandas if that is installed, else of polars; `library` names the one that is wanted.
+        One of `pods`, `placements`, `nodes`, `samples`, `pending`, `disruptions` and `spread`. Of
+        pandas if that is installed, else of polars; `library` names one.
         """
         return tables.frame(self, table, library)
 

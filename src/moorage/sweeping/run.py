@@ -134,15 +134,20 @@ def _with_field(config: SchedulerConfiguration, path: str, value: Value) -> Sche
 def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> SchedulerConfiguration:
     profiles = tuple(_with_weights(profile, name, weight) for profile in config.profiles)
     if profiles == config.profiles and not any(
-        name in profile.plugins.names() for profile in config.profiles
+        is_named(each, name) for profile in config.profiles for each in profile.plugins.names()
     ):
         raise InputError(f"sweep weight.{name}: no profile has a plugin of this name")
     return replace(config, profiles=profiles)
 
 
+def is_named(entry: str, name: str) -> bool:
+    """Whether an entry of a profile is this plugin: `GpuPack` is the class of `pack.py:GpuPack`."""
+    return name in (entry, entry.rpartition(":")[2])
+
+
 def _with_weights(profile: KubeSchedulerProfile, name: str, weight: int) -> KubeSchedulerProfile:
     def weighted(plugin: PluginEntry) -> PluginEntry:
-        return replace(plugin, weight=weight) if plugin.name == name else plugin
+        return replace(plugin, weight=weight) if is_named(plugin.name, name) else plugin
 
     plugins = profile.plugins
     sets = {

@@ -6,14 +6,18 @@ The workers are the caller's choice: `processes` or `dask`.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from moorage.api import config as configuration
+from moorage.api import manifests
+from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 from moorage.planning.recording import replace_file
+from moorage.sweeping import parameters as parameter_values
 from moorage.sweeping import processes
 from moorage.sweeping.parameters import SEED, Parameters
 from moorage.sweeping.run import Summary, SweepRun, flat
@@ -129,3 +133,18 @@ def sweep(
             on_progress(len(summaries), len(grid))
     finished = (FinishedRun(grid[index], summaries[index]) for index in range(len(grid)))
     return Sweep(tuple(finished), reused)
+
+
+def run_sweep(
+    objects: Iterable[Mapping[str, Any] | KubeObject],
+    *parameters: str,
+    config: configuration.Source = None,
+    seed: int = 0,
+    until: float | None = None,
+    workers: int | None = None,
+) -> Sweep:
+    """Simulate every combination of parameters, such as `"seed=0..9"`, on several processes."""
+    read = manifests.read(objects).everything
+    run = SweepRun(tuple(read), configuration.load(config), seed, until)
+    runs = parameter_values.grid(map(parameter_values.parse, parameters))
+    return sweep(run, runs, workers=workers)

@@ -36,6 +36,7 @@ def make_pod(
     *,
     namespace: str = "default",
     labels: Mapping[str, object] | None = None,
+    annotations: Mapping[str, str] | None = None,
     requests: Mapping[str, Quantity] | None = None,
     node: str | None = None,
     priority: int | None = None,
@@ -63,6 +64,7 @@ def make_pod(
             namespace=namespace,
             uid=f"{namespace}/{name}" if uid is None else uid,
             labels=_labels(labels),
+            annotations=dict(annotations or {}),
         ),
         spec=PodSpec(
             node_name=node or "",
@@ -79,6 +81,7 @@ def make_node(
     name: str = "node",
     *,
     labels: Mapping[str, object] | None = None,
+    annotations: Mapping[str, str] | None = None,
     allocatable: Mapping[str, Quantity] | None = None,
     taints: Iterable[Taint] = (),
     unschedulable: bool = False,
@@ -90,7 +93,7 @@ def make_node(
     `images` maps names to sizes in bytes. A label whose value is None is left out.
     """
     return Node(
-        metadata=ObjectMeta(name=name, labels=_labels(labels)),
+        metadata=ObjectMeta(name=name, labels=_labels(labels), annotations=dict(annotations or {})),
         spec=NodeSpec(unschedulable=unschedulable, taints=tuple(taints)),
         status=NodeStatus(
             allocatable=dict(ROOMY if allocatable is None else allocatable),

@@ -15,7 +15,7 @@ from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.results.device_usage import DeviceUsage
-from moorage.sim.results.result import Disruption
+from moorage.sim.results.result import Disruption, Placement
 from moorage.sim.results.samples import Sample, Samples
 from moorage.sim.results.usage import Amounts, UsageTable
 
@@ -29,10 +29,12 @@ GONE = 255
 class RecordedPod(Struct):
     """A pod that has not ended: its creation time, its requests and its node."""
 
+    key: str
     created_at: float
     containers: object
     amounts: Amounts
     node: str = ""
+    bound_at: float | None = None
 
 
 class Recorder:
@@ -56,6 +58,7 @@ class Recorder:
         self._clock = clock
         self._depths = depths
         self._pods: dict[str, RecordedPod] = {}
+        self._ended_pods: list[Placement] = []
         self._allocatable: dict[str, Amounts] = {}
         # Of each resource: the integral of its requested share over time, and the highest share.
         self._share_seconds: dict[str, float] = {}
@@ -69,6 +72,13 @@ class Recorder:
     def pending(self) -> int:
         """How many pods have no node."""
         return len(self._pods) - self.running
+
+    def placements(self) -> list[Placement]:
+        """Every pod that was ever created: those that have ended first."""
+        return [
+            *self._ended_pods,
+            *(_placement(uid, known, None) for uid, known in self._pods.items()),
+        ]
 
     def passing(self, to: float) -> None:
         """Take the samples that are due before time passes to `to`, and integrate up to it."""
@@ -181,7 +191,8 @@ class Recorder:
             return
         self.created += 1
         amounts = requests.requested(pod)
-        self._pods[pod.uid] = RecordedPod(self._clock.now, pod.spec.containers, amounts)
+        created = RecordedPod(pod.key, self._clock.now, pod.spec.containers, amounts)
+        self._pods[pod.uid] = created
         self._add_requests(amounts, 1)
         if pod.node_name:
             self._place(self._pods[pod.uid], pod.node_name)
@@ -196,6 +207,7 @@ class Recorder:
         if known.containers is not pod.spec.containers or pod.status.container_statuses:
             self._resize(known, pod)
         if pod.node_name and not known.node:
+            known.bound_at = self._clock.now
             self.waits.append(self._clock.now - known.created_at)
             self._place(known, pod.node_name)
 
@@ -204,6 +216,7 @@ class Recorder:
         if known is None:
             return
         self.ended += 1
+        self._ended_pods.append(_placement(pod.uid, known, self._clock.now))
         if pod.is_terminal or not pod.is_terminating:
             self.finished += 1
         self._add_requests(known.amounts, -1)
@@ -229,6 +242,17 @@ class Recorder:
         total = self._requested
         for resource, amount in amounts.items():
             total[resource] = total.get(resource, 0) + sign * amount
+
+
+def _placement(uid: str, known: RecordedPod, ended_at: float | None) -> Placement:
+    return Placement(
+        pod=known.key,
+        uid=uid,
+        node=known.node,
+        created_at=known.created_at,
+        bound_at=known.bound_at,
+        ended_at=ended_at,
+    )
 
 
 def _deviation(column: npt.NDArray[np.float64]) -> float:

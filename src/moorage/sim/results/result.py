@@ -59,6 +59,18 @@ class Disruption(Struct, frozen=True, kw_only=True):
     by: str
 
 
+class Placement(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that was created, its node if it got one, and when: in seconds of virtual time."""
+
+    pod: str
+    uid: str
+    node: str
+    created_at: float
+    # None if the pod was created with its node, or was never bound.
+    bound_at: float | None = None
+    ended_at: float | None = None
+
+
 class WaitTimes(Struct, frozen=True, kw_only=True):
     """Seconds from a pod's creation to its binding, over all pods that were bound."""
 
@@ -193,6 +205,10 @@ class Result:
     finished: int
     running: int
     waits: WaitTimes
+    # Every pod that was ever created.
+    history: list[Placement]
+    # When the scheduler selected the node, by the UID of the pod.
+    scheduled_at: Mapping[str, float]
     evictions: list[PodEviction]
     disruptions: list[Disruption]
     nodes: list[NodeUse]
@@ -352,6 +368,8 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         finished=recorder.finished,
         running=recorder.running,
         waits=WaitTimes.of(recorder.waits),
+        history=recorder.placements(),
+        scheduled_at=simulation.scheduled_at,
         evictions=evictions,
         disruptions=sorted([*preemptions, *recorder.disruptions], key=lambda each: each.at),
         # A deleted node that is created again keeps its row.

@@ -77,6 +77,13 @@ def _pending(result: Result) -> Iterator[Cells]:
         yield from ([pod, group.reason] for pod in group.pods)
 
 
+def _placements(result: Result) -> Iterator[Cells]:
+    yield ["pod", "node", "created", "scheduled", "bound", "ended"]
+    for each in result.history:
+        times = (each.created_at, result.scheduled_at.get(each.uid), each.bound_at, each.ended_at)
+        yield [each.pod, each.node or None, *(None if t is None else _seconds(t) for t in times)]
+
+
 def _disruptions(result: Result) -> Iterator[Cells]:
     yield ["pod", "node", "seconds", "cause", "by"]
     for each in result.disruptions:
@@ -92,6 +99,7 @@ def _spread(result: Result) -> Iterator[Cells]:
 # The first row of each has the column names.
 MAKERS: dict[str, Callable[[Result], Iterator[Cells]]] = {
     "samples": _samples,
+    "placements": _placements,
     "nodes": _nodes,
     "pending": _pending,
     "disruptions": _disruptions,
@@ -144,6 +152,12 @@ def _pods(simulation: "Simulation") -> Columns:
         "owner": [f"{by.kind}/{by.name}" if (by := pod.controller) else None for pod in pods],
         "pending": [why.get(pod.key) for pod in pods],
     }
+    result = simulation.result
+    history = {each.uid: each for each in result.history}
+    known = [history.get(pod.uid) for pod in pods]
+    columns["created"] = [each and each.created_at for each in known]
+    columns["scheduled"] = [result.scheduled_at.get(pod.uid) for pod in pods]
+    columns["bound"] = [each and each.bound_at for each in known]
     first = (requests.CPU, requests.MEMORY)
     for name in dict.fromkeys((*first, *(name for amounts in requested for name in amounts))):
         columns[f"{name} requested"] = [amounts.get(name, 0) for amounts in requested]
