@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.errors import InputError
@@ -230,3 +231,51 @@ def test_streams_do_not_disturb_each_other():
         return [p.metadata.creation_timestamp for p in sim.cluster.all(Pod) if "one" in p.name]
 
     assert times(alone) == times(beside)
+
+
+# Devices
+
+GPUS = "devices/gpu.example.com"
+ONE_GPU = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "one-gpu", "namespace": "default"},
+    "spec": {
+        "spec": {
+            "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]},
+        }
+    },
+}
+CLAIMS = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+
+
+def gpu_pool(count=2, gpus=2):
+    made = pool(count, "64")
+    devices = [{"driver": "gpu.example.com", "class": "gpu", "count": gpus}]
+    return made | {"spec": made["spec"] | {"devices": devices}}
+
+
+def test_devices_are_used_and_given_back():
+    jobs = arrivals(pod=CLAIMS, at=["10m"], count=6, lifetime={"fixed": "30m"})
+    sim = play(gpu_pool(), ONE_GPU, arrivals=[jobs])
+    used = {each.at: each.requested[GPUS] for each in sim.result.samples}
+    assert used[1200] == 4  # Two jobs wait for a device,
+    assert used[3000] == 2  # get one after half an hour,
+    assert used[7200] == 0  # and give it back.
+    assert sim.result.utilisation()[GPUS].peak == 1.0
+    assert list(sim.cluster.all(ResourceClaim)) == []
+
+
+def test_devices_of_a_node_that_fails_come_back_with_it():
+    events = [{"at": "10m", "fail": {"nodes": ["n-0"], "for": "20m"}}]
+    sim = play(gpu_pool(), ONE_GPU, events=events)
+    offered = {each.at: each.offered[GPUS] for each in sim.result.samples}
+    assert (offered[500], offered[1200], offered[7200]) == (4, 2, 4)
+
+
+def test_devices_of_added_nodes():
+    new = {"pool": "late", "count": 1, "template": pool()["spec"]["template"]}
+    new["devices"] = gpu_pool()["spec"]["devices"]
+    jobs = arrivals(pod=CLAIMS, at=["10m"], count=2)
+    sim = play(pool(), ONE_GPU, arrivals=[jobs], events=[{"at": "1h", "addNodes": new}])
+    assert set(sim.placements.values()) == {"late-0"}

@@ -294,7 +294,8 @@ class InstantControllers:
         self._clock: Clock[object] = Clock()
         fault_plan = FaultPlan(0, Faults())
         self._volumes = VolumeController(self._cluster, self._clock, fault_plan)
-        self._claims = ClaimController(self._cluster, self._clock)
+        # A copy of a pod is explained before it is added.
+        self._claims = ClaimController(self._cluster, self._clock, pods_may_follow=True)
         self._drivers = DeviceDrivers(self._cluster, self._clock, fault_plan)
         self._changes: list[Observation] = []
         self._cluster.watch(self._on_change)

@@ -13,9 +13,11 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from moorage.api import config as configuration
+from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
+from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
+from moorage.controllers import drivers
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.expansion.expand import pool_objects
@@ -169,7 +171,8 @@ class Play:
                 case FailNodes():
                     self._maintenance.fail(event.path, action)
                 case AddNodes(pool=pool):
-                    self.simulation.create(pool_objects(pool, first=self._first(pool.name)))
+                    nodes = pool_objects(pool, first=self._first(pool.name))
+                    self.simulation.create([*nodes, *self._new_classes(pool)])
                 case ScaleAction(kind=kind, namespace=namespace, name=name, replicas=replicas):
                     self.simulation.scale(kind, namespace, name, replicas)
                 case CreateObjects(objects=objects):
@@ -183,6 +186,11 @@ class Play:
             raise InputError(
                 text if text.startswith(event.path) else f"{event.path}: {text}"
             ) from None
+
+    def _new_classes(self, pool: NodePool) -> list[DeviceClass]:
+        """The device classes that a pool names and that do not exist."""
+        named = drivers.classes(pool.spec.devices)
+        return [each for each in named if self._cluster.get(DeviceClass, each.name) is None]
 
     def _first(self, pool: str) -> int:
         """The number after the last node of a pool."""

@@ -46,9 +46,15 @@ Action = SyncPodClaims | SyncClaim
 
 
 class ClaimController:
-    """Creates, reserves, releases and deletes device claims."""
+    """Creates, reserves, releases and deletes device claims.
 
-    def __init__(self, cluster: MemoryCluster, clock: Clock[object]) -> None:
+    It also collects claims whose pod does not exist, unless their pods may follow later.
+    """
+
+    def __init__(
+        self, cluster: MemoryCluster, clock: Clock[object], *, pods_may_follow: bool = False
+    ) -> None:
+        self._pods_may_follow = pods_may_follow
         self._cluster = cluster
         self._clock = clock
         self._due: set[Action] = set()
@@ -80,12 +86,17 @@ class ClaimController:
 
     def _sync_claim(self, claim: ResourceClaim) -> bool:
         find = self._finder(Pod, claim.namespace)
-        owner = claims.owning_pod(claim)
-        if owner is not None and find(owner.name) is None and not _is_terminating(claim):
+        if not self._pods_may_follow and self._is_orphan(claim):
             # As the garbage collector does: the claim was created after its pod was deleted.
             self._cluster.delete(ResourceClaim, claim.key, self._clock.now)
             return True
         return self._apply(claims.for_claim(claim, find))
+
+    def _is_orphan(self, claim: ResourceClaim) -> bool:
+        owner = claims.owning_pod(claim)
+        if owner is None or claim.metadata.deletion_timestamp is not None:
+            return False
+        return self._cluster.get(Pod, f"{claim.namespace}/{owner.name}") is None
 
     def _finder(self, kind: type[T], namespace: str) -> Callable[[str], T | None]:
         return lambda name: self._cluster.get(kind, f"{namespace}/{name}")
@@ -174,7 +185,3 @@ class ClaimController:
             if action not in self._due:
                 self._due.add(action)
                 self._clock.in_(SYNC_SECONDS, action)
-
-
-def _is_terminating(claim: ResourceClaim) -> bool:
-    return claim.metadata.deletion_timestamp is not None
