@@ -22,7 +22,7 @@ FEW_ROWS = 8
 class ChangeLog(Generic[T]):
     """An append-only list with an end position that only grows."""
 
-    longest: int = LONGEST
+    longest: int = field(default_factory=lambda: LONGEST)
     entries: list[T] = field(default_factory=list)
     # How many entries were dropped; the others end at `position`.
     forgotten: int = 0
