@@ -75,7 +75,7 @@ class Replicas:
         self.running: list[Replica] = []
         self.leader: Replica
         self.events: list[EmitEvent] = []
-        # When a binding or deletion last changed the cluster.
+        # When a binding or deletion last changed the cluster, or a late observation arrived.
         self.changed_at = 0.0
         self.cycles = 0
         self._cluster = cluster
@@ -100,8 +100,10 @@ class Replicas:
     def perform(self, what: Action) -> None:
         """Perform an action from the clock."""
         match what:
-            case DeliverObservation(replica=number, observation=observation):
+            case DeliverObservation(replica=number, observation=observation, is_late=is_late):
                 self._deliver(self._all[number], observation)
+                if is_late:
+                    self.changed_at = self._clock.now
             case DeliverRequest(replica=number):
                 self._deliver_request(self._all[number], what)
             case DeliverOutcome(replica=number):

@@ -23,6 +23,7 @@ class DeliverObservation(Struct, frozen=True):
 
     replica: int
     observation: Observation
+    is_late: bool = False  # It arrives after the change, so it is a change for the scheduler.
 
 
 class Relist(Struct, frozen=True):
@@ -84,7 +85,8 @@ class Watch:
         now = self._clock.now
         at = max(now + self._fault_plan.delay(now), self._arrives_at.get(kind, now))
         self._arrives_at[kind] = at
-        self._clock.schedule(at, DeliverObservation(self._replica, observation))
+        is_late = at > now or isinstance(observation, Listed)
+        self._clock.schedule(at, DeliverObservation(self._replica, observation, is_late))
 
     def _older(self, observation: Observation) -> KubeObject | None:
         """The version before this one; for a deletion, the last one before it was deleted."""
