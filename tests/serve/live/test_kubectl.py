@@ -291,3 +291,33 @@ def test_tls_and_a_token_for_other_addresses(serving, kubectl_is_there, tmp_path
         stranger = started.kubectl("get", "nodes", "--token=guessed-wrong", code=1)
         assert "Unauthorized" in stranger or "logged in" in stranger
     assert oct((tmp_path / "kubeconfig").stat().st_mode & 0o777) == "0o600"
+
+
+def test_device_claims(serving, kubectl_is_there, until, tmp_path):
+    devices = [{"driver": "gpu.example.com", "class": "gpu", "name": "gpu", "count": 2}]
+    template = {"status": {"allocatable": {"cpu": "8", "memory": "32Gi"}}}
+    pool = {"count": 1, "template": template, "devices": devices}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    claims = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate"}
+    claims |= {"metadata": {"name": "one"}, "spec": {"spec": {"devices": {"requests": [request]}}}}
+    pool = {"metadata": {"name": "n"}, "spec": pool}
+    pool |= {"apiVersion": "moorage.dev/v1", "kind": "NodePool"}
+    (tmp_path / "pool.json").write_text(json.dumps(pool))
+    with serving("-f", "pool.json") as server:
+        entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+        pods = [pod(f"p{i}", resourceClaims=[entry]) for i in range(3)]
+        server.kubectl("create", "-f", "-", manifest=[claims, *pods])
+        server.kubectl("wait", "--for=condition=Ready", "pod/p0", "pod/p1", "--timeout=60s")
+        (slice_,) = rows(server.kubectl("get", "resourceslices"))
+        assert slice_[:4] == ["n-0-gpu.example.com", "n-0", "gpu.example.com", "n-0"]
+        states = [row[1] for row in rows(server.kubectl("get", "resourceclaims"))]
+        assert states == ["allocated,reserved", "allocated,reserved", "pending"]
+        described = server.kubectl("describe", "resourceclaims")
+        assert "Reserved For:" in described
+        assert "Device:   gpu-0" in described
+        assert "cannot allocate all claims" in server.kubectl("describe", "pod", "p2")
+        # A freed device wakes the pod that waits.
+        server.kubectl("delete", "pod", "p0")
+        server.kubectl("wait", "--for=condition=Ready", "pod/p2", "--timeout=60s")
+        server.kubectl("delete", "pods", "--all")
+        until(lambda: "No resources" in server.kubectl("get", "resourceclaims"))
