@@ -32,7 +32,7 @@ def dra_selector(nodes: int, initial: int, pods: int) -> Workload:
 
 @shape(pods=2_000)
 def dra_constraint(nodes: int, initial: int, pods: int) -> Workload:
-    """Pods with a claim for two devices of the same NUMA node, in two requests."""
+    """Pods with a claim for two devices of one NUMA node."""
     same = devices.DeviceConstraint(match_attribute=f"{DRIVER}/numa")
     wanted = _claim(_request("first"), _request("second"), constraints=(same,))
     return _claiming(nodes, initial, pods, [wanted])
@@ -48,7 +48,7 @@ def dra_capacity(nodes: int, initial: int, pods: int) -> Workload:
 
 @shape(pods=2_000)
 def dra_shapes(nodes: int, initial: int, pods: int) -> Workload:
-    """Pods with a plain claim, a selector, or a constraint over two requests, by turns."""
+    """Pods with a plain claim, a selector or a constraint."""
     same = devices.DeviceConstraint(match_attribute=f"{DRIVER}/numa")
     kinds = [
         _claim(_request("gpu")),

@@ -13,43 +13,39 @@ class DeviceResources:
     """Names of resources, each with the name of its device class."""
 
     def __init__(self) -> None:
-        self._classes: dict[str, DeviceClass] = {}
+        # The class that serves each resource. Read as a plain dict by filters: it is most often
+        # empty, and they look for every pod.
+        self.classes: dict[str, DeviceClass] = {}
 
     def class_of(self, resource: str) -> str | None:
         """The device class that serves a resource, if one does."""
-        found = self._classes.get(resource)
+        found = self.classes.get(resource)
         return None if found is None else found.name
-
-    def __contains__(self, resource: object) -> bool:
-        return resource in self._classes
-
-    def __len__(self) -> int:
-        return len(self._classes)
 
     def put(self, old: DeviceClass | None, new: DeviceClass) -> bool:
         """A class came or changed; whether the resources changed."""
         before = self._names()
         explicit = new.spec.extended_resource_name
         if old is not None and old.spec.extended_resource_name not in (None, "", explicit):
-            self._classes.pop(old.spec.extended_resource_name, None)
+            self.classes.pop(old.spec.extended_resource_name, None)
         if explicit:
-            owner = self._classes.get(explicit)
+            owner = self.classes.get(explicit)
             if owner is not None and owner.name != new.name and not _precedes(new, owner):
                 return before != self._names()  # Not even under its own name.
-            self._classes[explicit] = new
-        self._classes[IMPLICIT_RESOURCE_PREFIX + new.name] = new
+            self.classes[explicit] = new
+        self.classes[IMPLICIT_RESOURCE_PREFIX + new.name] = new
         return before != self._names()
 
     def drop(self, old: DeviceClass) -> bool:
         """A class is gone; whether the resources changed."""
         before = self._names()
         # As in kube-scheduler, even if another class serves the resource by now.
-        self._classes.pop(old.spec.extended_resource_name or "", None)
-        self._classes.pop(IMPLICIT_RESOURCE_PREFIX + old.name, None)
+        self.classes.pop(old.spec.extended_resource_name or "", None)
+        self.classes.pop(IMPLICIT_RESOURCE_PREFIX + old.name, None)
         return before != self._names()
 
     def _names(self) -> dict[str, str]:
-        return {resource: each.name for resource, each in self._classes.items()}
+        return {resource: each.name for resource, each in self.classes.items()}
 
 
 def may_be_served(resource: str) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api import requests
+from moorage.api.devices import DeviceClass
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -67,9 +68,9 @@ class Rows:
         return active
 
     @property
-    def served_by_devices(self) -> DeviceResources:
+    def served_by_devices(self) -> dict[str, DeviceClass]:
         """Extended resources that devices serve where a kubelet offers none."""
-        return self._table.device_resources
+        return self._table.device_resources.classes
 
     @property
     def pod_count(self) -> Ints:

@@ -142,7 +142,7 @@ class PodDevices:
         amounts = table.info(row)
         found = []
         for resource in self.resources:
-            if resource in table.device_resources and not amounts.allocatable(resource):
+            if resource in table.device_resources.classes and not amounts.allocatable(resource):
                 found.append(resource)
             elif resource not in node.status.allocatable:
                 return None

@@ -115,10 +115,16 @@ class DynamicResources:
     def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         if pod.spec.resource_claims:
             return None
+        # Most pods request native resources only, whose names have no slash.
+        for name, _ in state.template.usage.requested:
+            if "/" in name:
+                break
+        else:
+            return mp.ALWAYS
         resources = extended.requested(pod)
         if not resources:
             return mp.ALWAYS
-        serving = state.table.device_resources
+        serving = state.table.device_resources.classes
         return None if any(name in serving for name in resources) else "no device serves them"
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
@@ -129,7 +135,7 @@ class DynamicResources:
             return mp.unresolvable(str(error))
         resources = extended.requested(pod)
         special = None
-        if any(name in state.table.device_resources for name in resources):
+        if any(name in state.table.device_resources.classes for name in resources):
             special = extended.leftover_claim(cluster, pod) or extended.in_memory_claim(pod)
         if not own and special is None:
             return mp.SKIP

@@ -91,7 +91,7 @@ class FilterRequest(Struct, frozen=True, eq=False):
         it is of a resource that the pod does not request does not matter.
         """
         lacking = TOO_MANY_PODS if node.pod_count >= node.allocatable("pods") else 0
-        served = node.table.device_resources
+        served = node.table.device_resources.classes
         for bit, resource, amount in self.each:
             allocatable, requested = node.amounts(resource)
             if amount > allocatable - requested:
@@ -112,10 +112,10 @@ class FilterRequest(Struct, frozen=True, eq=False):
         full &= active
         short = self._short(table)
         short &= active
-        served = table.served_by_devices
-        for line, (_, resource, _) in zip(short, self.each, strict=True):
-            if resource in served:  # DynamicResources looks for devices where there are none.
-                line &= table.allocatable(resource) > 0
+        if served := table.served_by_devices:
+            for line, (_, resource, _) in zip(short, self.each, strict=True):
+                if resource in served:  # DynamicResources looks for devices where there are none.
+                    line &= table.allocatable(resource) > 0
         if not (np.count_nonzero(full) or np.count_nonzero(short)):
             return None
         lacking: NDArray[np.int64] = full * np.int64(TOO_MANY_PODS)
