@@ -13,7 +13,7 @@ from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
 from moorage.errors import InvariantError
 from moorage.framework import events
-from moorage.framework.events import ClusterEvent, Hint, HintMap, TargetedHint
+from moorage.framework.events import ClusterEvent, Hint, TargetedHint
 from moorage.framework.status import unschedulable
 
 X = ClusterEvent.NODE_ADD
@@ -38,7 +38,7 @@ class Profile:
     """The part of a profile that the queue uses: hints, and pre_enqueue results by pod name."""
 
     def __init__(self, registered):
-        self.hints = HintMap(registered)
+        self.events = registered
         self.holds = {}
 
     def run_pre_enqueue(self, pod):

@@ -6,6 +6,7 @@ from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.node import Node, NodeSpec, NodeStatus
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec
 from moorage.core import updates
+from moorage.core.requeueing import HintMap, always
 from moorage.framework.events import (
     NODE,
     POD,
@@ -14,8 +15,6 @@ from moorage.framework.events import (
     Action,
     ClusterEvent,
     Hint,
-    HintMap,
-    always,
 )
 
 

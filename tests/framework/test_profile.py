@@ -155,11 +155,10 @@ def test_only_plugins_that_can_reject_register_hints(bench):
             make("Scorer", score=1, events_to_register={ClusterEvent.POD_DELETE: hint}),
         ]
     )
-    found = workbench.profile.hints.covering(ClusterEvent.POD_DELETE)
-    assert [(r.plugin, r.hint) for r in found] == [
-        ("Registered", hint),
-        ("Unregistered", events.always),
-    ]
+    assert workbench.profile.events == {
+        "Registered": {ClusterEvent.POD_DELETE: hint},
+        "Unregistered": events.EVERYTHING,
+    }
 
 
 # Pre-enqueue

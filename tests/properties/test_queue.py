@@ -25,8 +25,9 @@ from moorage.core import updates
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.queue import SchedulingQueue
+from moorage.core.requeueing import HintMap
 from moorage.framework import events
-from moorage.framework.events import ClusterEvent, Hint, HintMap
+from moorage.framework.events import ClusterEvent, Hint
 from moorage.framework.status import unschedulable
 
 X, Y, Z = ClusterEvent.NODE_ADD, ClusterEvent.UPDATE_NODE_LABEL, ClusterEvent.POD_DELETE
@@ -74,7 +75,7 @@ class Gates:
 
 class Profile:
     def __init__(self, registered, gates):
-        self.hints = HintMap(registered)
+        self.events = registered
         self.gates = gates
 
     def run_pre_enqueue(self, pod):

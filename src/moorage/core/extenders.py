@@ -106,7 +106,7 @@ class Extenders:
     def register(self, profiles: Iterable[Profile]) -> None:
         """Requeue pods that extenders rejected after any cluster event."""
         for profile in profiles:
-            profile.hints.add(EXTENDER, EVERYTHING)
+            profile.events[EXTENDER] = EVERYTHING
 
     @property
     def looks_at_all(self) -> bool:

@@ -65,7 +65,7 @@ class SchedulingQueue:
         self._queues = SubQueues(profiles, self._backoff, journal)
         self._unschedulable = self._queues.unschedulable
         self._in_flight = InFlightPods()
-        self._requeueing = Requeueing({name: p.hints for name, p in profiles.items()})
+        self._requeueing = Requeueing({name: p.events for name, p in profiles.items()})
         self.nominator = Nominator() if nominator is None else nominator
         # The number of attempts so far.
         self.scheduling_cycle = 0

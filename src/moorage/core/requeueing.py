@@ -6,18 +6,23 @@ Without a hint function the pod is requeued: a useless attempt costs little, a f
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from moorage.api.pod import Pod
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.events import (
+    NODE,
+    WILDCARD,
+    Action,
     ClusterEvent,
+    Events,
     Hint,
-    HintMap,
-    Registration,
+    HintFunction,
     TargetedHint,
 )
 
@@ -36,11 +41,64 @@ class QueueingStrategy(IntEnum):
 SKIP, AFTER_BACKOFF, IMMEDIATELY = QueueingStrategy
 
 
-class Requeueing:
-    """The hint maps of all profiles."""
+def always(pod: Pod, old: Any, new: Any) -> Hint:
+    """The hint of a plugin that registers an event without a function."""
+    return Hint.QUEUE
 
-    def __init__(self, hints: Mapping[str, HintMap]) -> None:
-        self._hints = dict(hints)
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One plugin's hint for one kind of change."""
+
+    event: ClusterEvent
+    plugin: str
+    hint: HintFunction
+
+
+class HintMap:
+    """All registrations of plugins, or of extenders, looked up by incoming event."""
+
+    def __init__(self, by_plugin: Mapping[str, Events]) -> None:
+        self.registrations: list[Registration] = []
+        self._covering: dict[ClusterEvent, list[Registration]] = {}
+        for plugin, registered in by_plugin.items():
+            self.registrations += [
+                Registration(event, plugin, hint or always)
+                for event, hint in _with_taints(registered).items()
+            ]
+
+    def covering(self, incoming: ClusterEvent) -> list[Registration]:
+        """The registrations that cover an event."""
+        found = self._covering.get(incoming)
+        if found is None:
+            found = [r for r in self.registrations if r.event.covers(incoming)]
+            self._covering[incoming] = found
+        return found
+
+    def events_of(self, plugin: str) -> list[ClusterEvent]:
+        """The events that a plugin registered."""
+        return [r.event for r in self.registrations if r.plugin == plugin]
+
+
+def _with_taints(registered: Events) -> Events:
+    """Add updates of taints to a registration of new nodes, as Kubernetes does.
+
+    A new node is often tainted and becomes usable only when the taint is removed; a plugin that
+    registered Node Add without taints would miss that event.
+    """
+    nodes = [event for event in registered if event.resource in (NODE, WILDCARD)]
+    adds = any(event.action & Action.ADD for event in nodes)
+    taints = any(event.action & Action.UPDATE_NODE_TAINT for event in nodes)
+    if not adds or taints:
+        return registered
+    return {**registered, ClusterEvent(NODE, Action.UPDATE_NODE_TAINT): None}
+
+
+class Requeueing:
+    """The hint maps of all profiles, from the events that their plugins registered."""
+
+    def __init__(self, registered: Mapping[str, Mapping[str, Events]]) -> None:
+        self._hints = {profile: HintMap(events) for profile, events in registered.items()}
         self._interested: dict[ClusterEvent, tuple[str, ...]] = {}
         self.hint_errors: deque[str] = deque(maxlen=KEPT_ERRORS)
 

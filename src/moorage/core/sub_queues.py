@@ -29,7 +29,7 @@ from moorage.core.queued_pod import QueuedPod
 from moorage.core.unschedulable import UnschedulablePods
 from moorage.errors import InvariantError
 from moorage.framework import events, invoke, points
-from moorage.framework.events import HintMap
+from moorage.framework.events import Events
 from moorage.framework.status import Status
 
 
@@ -37,8 +37,8 @@ class QueueProfile(Protocol):
     """What the queue needs of a profile."""
 
     @property
-    def hints(self) -> HintMap:
-        """Which cluster events may make a pod schedulable that a plugin rejected."""
+    def events(self) -> Mapping[str, Events]:
+        """Which cluster events may make a pod schedulable that a plugin rejected, by plugin."""
 
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The rejection by a pre_enqueue plugin, with the plugin's name; None if none rejects."""

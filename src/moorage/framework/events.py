@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -51,42 +51,53 @@ DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 WILDCARD = "*"
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Stands for a ClusterEvent in the body of that class, until the class is complete."""
+
+    resource: str
+    action: Action
+
+    def __get__(self, instance: object, owner: type["ClusterEvent"]) -> "ClusterEvent":
+        return owner(self.resource, self.action)
+
+
 class ClusterEvent(Struct, frozen=True):
     """A change of a resource; some have a label of their own. The usual ones are attributes."""
 
-    NODE_ADD: ClassVar["ClusterEvent"]
-    NODE_DELETE: ClassVar["ClusterEvent"]
-    UPDATE_NODE_ALLOCATABLE: ClassVar["ClusterEvent"]
-    UPDATE_NODE_LABEL: ClassVar["ClusterEvent"]
-    UPDATE_NODE_TAINT: ClassVar["ClusterEvent"]
-    UPDATE_NODE_DECLARED_FEATURE: ClassVar["ClusterEvent"]
-    POD_ADD: ClassVar["ClusterEvent"]
-    POD_DELETE: ClassVar["ClusterEvent"]
-    POD_UPDATE: ClassVar["ClusterEvent"]
-    UPDATE_POD_LABEL: ClassVar["ClusterEvent"]
-    UPDATE_POD_SCALE_DOWN: ClassVar["ClusterEvent"]
-    UPDATE_POD_TOLERATION: ClassVar["ClusterEvent"]
-    POD_GATES_ELIMINATED: ClassVar["ClusterEvent"]
-    VOLUME_ADD: ClassVar["ClusterEvent"]
-    VOLUME_UPDATE: ClassVar["ClusterEvent"]
-    CLAIM_ADD: ClassVar["ClusterEvent"]
-    CLAIM_UPDATE: ClassVar["ClusterEvent"]
-    STORAGE_CLASS_ADD: ClassVar["ClusterEvent"]
-    STORAGE_CLASS_UPDATE: ClassVar["ClusterEvent"]
-    CSI_NODE_ADD: ClassVar["ClusterEvent"]
-    CSI_NODE_UPDATE: ClassVar["ClusterEvent"]
-    CSI_DRIVER_UPDATE: ClassVar["ClusterEvent"]
-    CSI_STORAGE_CAPACITY_ADD: ClassVar["ClusterEvent"]
-    CSI_STORAGE_CAPACITY_UPDATE: ClassVar["ClusterEvent"]
-    VOLUME_ATTACHMENT_DELETE: ClassVar["ClusterEvent"]
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM: ClassVar["ClusterEvent"]
-    RESOURCE_CLAIM_ADD: ClassVar["ClusterEvent"]
-    RESOURCE_CLAIM_UPDATE: ClassVar["ClusterEvent"]
-    RESOURCE_CLAIM_DELETE: ClassVar["ClusterEvent"]
-    RESOURCE_SLICE_ADD: ClassVar["ClusterEvent"]
-    RESOURCE_SLICE_UPDATE: ClassVar["ClusterEvent"]
-    DEVICE_CLASS_ADD: ClassVar["ClusterEvent"]
-    DEVICE_CLASS_UPDATE: ClassVar["ClusterEvent"]
+    NODE_ADD = Usual(NODE, Action.ADD)
+    NODE_DELETE = Usual(NODE, Action.DELETE)
+    UPDATE_NODE_ALLOCATABLE = Usual(NODE, Action.UPDATE_NODE_ALLOCATABLE)
+    UPDATE_NODE_LABEL = Usual(NODE, Action.UPDATE_NODE_LABEL)
+    UPDATE_NODE_TAINT = Usual(NODE, Action.UPDATE_NODE_TAINT)
+    UPDATE_NODE_DECLARED_FEATURE = Usual(NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
+    POD_ADD = Usual(POD, Action.ADD)
+    POD_DELETE = Usual(POD, Action.DELETE)
+    POD_UPDATE = Usual(POD, Action.UPDATE)
+    UPDATE_POD_LABEL = Usual(POD, Action.UPDATE_POD_LABEL)
+    UPDATE_POD_SCALE_DOWN = Usual(POD, Action.UPDATE_POD_SCALE_DOWN)
+    UPDATE_POD_TOLERATION = Usual(POD, Action.UPDATE_POD_TOLERATION)
+    POD_GATES_ELIMINATED = Usual(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    VOLUME_ADD = Usual(PERSISTENT_VOLUME, Action.ADD)
+    VOLUME_UPDATE = Usual(PERSISTENT_VOLUME, Action.UPDATE)
+    CLAIM_ADD = Usual(PERSISTENT_VOLUME_CLAIM, Action.ADD)
+    CLAIM_UPDATE = Usual(PERSISTENT_VOLUME_CLAIM, Action.UPDATE)
+    STORAGE_CLASS_ADD = Usual(STORAGE_CLASS, Action.ADD)
+    STORAGE_CLASS_UPDATE = Usual(STORAGE_CLASS, Action.UPDATE)
+    CSI_NODE_ADD = Usual(CSI_NODE, Action.ADD)
+    CSI_NODE_UPDATE = Usual(CSI_NODE, Action.UPDATE)
+    CSI_DRIVER_UPDATE = Usual(CSI_DRIVER, Action.UPDATE)
+    CSI_STORAGE_CAPACITY_ADD = Usual(CSI_STORAGE_CAPACITY, Action.ADD)
+    CSI_STORAGE_CAPACITY_UPDATE = Usual(CSI_STORAGE_CAPACITY, Action.UPDATE)
+    VOLUME_ATTACHMENT_DELETE = Usual(VOLUME_ATTACHMENT, Action.DELETE)
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = Usual(POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    RESOURCE_CLAIM_ADD = Usual(RESOURCE_CLAIM, Action.ADD)
+    RESOURCE_CLAIM_UPDATE = Usual(RESOURCE_CLAIM, Action.UPDATE)
+    RESOURCE_CLAIM_DELETE = Usual(RESOURCE_CLAIM, Action.DELETE)
+    RESOURCE_SLICE_ADD = Usual(RESOURCE_SLICE, Action.ADD)
+    RESOURCE_SLICE_UPDATE = Usual(RESOURCE_SLICE, Action.UPDATE)
+    DEVICE_CLASS_ADD = Usual(DEVICE_CLASS, Action.ADD)
+    DEVICE_CLASS_UPDATE = Usual(DEVICE_CLASS, Action.UPDATE)
 
     resource: str
     action: Action
@@ -122,41 +133,9 @@ def _action_name(action: Action) -> str:
     return action.name.title().replace("_", "")
 
 
-ClusterEvent.NODE_ADD = ClusterEvent(NODE, Action.ADD)
-ClusterEvent.NODE_DELETE = ClusterEvent(NODE, Action.DELETE)
-ClusterEvent.UPDATE_NODE_ALLOCATABLE = ClusterEvent(NODE, Action.UPDATE_NODE_ALLOCATABLE)
-ClusterEvent.UPDATE_NODE_LABEL = ClusterEvent(NODE, Action.UPDATE_NODE_LABEL)
-ClusterEvent.UPDATE_NODE_TAINT = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
-ClusterEvent.UPDATE_NODE_DECLARED_FEATURE = ClusterEvent(NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
-ClusterEvent.POD_ADD = ClusterEvent(POD, Action.ADD)
-ClusterEvent.POD_DELETE = ClusterEvent(POD, Action.DELETE)
-ClusterEvent.POD_UPDATE = ClusterEvent(POD, Action.UPDATE)
-ClusterEvent.UPDATE_POD_LABEL = ClusterEvent(POD, Action.UPDATE_POD_LABEL)
-ClusterEvent.UPDATE_POD_SCALE_DOWN = ClusterEvent(POD, Action.UPDATE_POD_SCALE_DOWN)
-ClusterEvent.UPDATE_POD_TOLERATION = ClusterEvent(POD, Action.UPDATE_POD_TOLERATION)
-ClusterEvent.POD_GATES_ELIMINATED = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-ClusterEvent.VOLUME_ADD = ClusterEvent(PERSISTENT_VOLUME, Action.ADD)
-ClusterEvent.VOLUME_UPDATE = ClusterEvent(PERSISTENT_VOLUME, Action.UPDATE)
-ClusterEvent.CLAIM_ADD = ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD)
-ClusterEvent.CLAIM_UPDATE = ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.UPDATE)
-ClusterEvent.STORAGE_CLASS_ADD = ClusterEvent(STORAGE_CLASS, Action.ADD)
-ClusterEvent.STORAGE_CLASS_UPDATE = ClusterEvent(STORAGE_CLASS, Action.UPDATE)
-ClusterEvent.CSI_NODE_ADD = ClusterEvent(CSI_NODE, Action.ADD)
-ClusterEvent.CSI_NODE_UPDATE = ClusterEvent(CSI_NODE, Action.UPDATE)
-ClusterEvent.CSI_DRIVER_UPDATE = ClusterEvent(CSI_DRIVER, Action.UPDATE)
-ClusterEvent.CSI_STORAGE_CAPACITY_ADD = ClusterEvent(CSI_STORAGE_CAPACITY, Action.ADD)
-ClusterEvent.CSI_STORAGE_CAPACITY_UPDATE = ClusterEvent(CSI_STORAGE_CAPACITY, Action.UPDATE)
-ClusterEvent.VOLUME_ATTACHMENT_DELETE = ClusterEvent(VOLUME_ATTACHMENT, Action.DELETE)
-ClusterEvent.UPDATE_POD_GENERATED_RESOURCE_CLAIM = ClusterEvent(
-    POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
-)
-ClusterEvent.RESOURCE_CLAIM_ADD = ClusterEvent(RESOURCE_CLAIM, Action.ADD)
-ClusterEvent.RESOURCE_CLAIM_UPDATE = ClusterEvent(RESOURCE_CLAIM, Action.UPDATE)
-ClusterEvent.RESOURCE_CLAIM_DELETE = ClusterEvent(RESOURCE_CLAIM, Action.DELETE)
-ClusterEvent.RESOURCE_SLICE_ADD = ClusterEvent(RESOURCE_SLICE, Action.ADD)
-ClusterEvent.RESOURCE_SLICE_UPDATE = ClusterEvent(RESOURCE_SLICE, Action.UPDATE)
-ClusterEvent.DEVICE_CLASS_ADD = ClusterEvent(DEVICE_CLASS, Action.ADD)
-ClusterEvent.DEVICE_CLASS_UPDATE = ClusterEvent(DEVICE_CLASS, Action.UPDATE)
+# Each is made once.
+for _name in [name for name, value in vars(ClusterEvent).items() if isinstance(value, Usual)]:
+    setattr(ClusterEvent, _name, getattr(ClusterEvent, _name))
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
@@ -210,11 +189,6 @@ class TargetedHint:
 Events = Mapping[ClusterEvent, HintFunction | None]
 
 
-def always(pod: Pod, old: Any, new: Any) -> Hint:
-    """The hint of a plugin that registers an event without a function."""
-    return Hint.QUEUE
-
-
 # The events of a plugin without `events_to_register`.
 EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     ClusterEvent(resource, Action.ALL): None
@@ -224,55 +198,3 @@ EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
         *(RESOURCE_CLAIM, DEVICE_CLASS),
     )
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """One plugin's hint for one kind of change."""
-
-    event: ClusterEvent
-    plugin: str
-    hint: HintFunction
-
-
-class HintMap:
-    """All registrations of a profile, looked up by incoming event."""
-
-    def __init__(self, by_plugin: Mapping[str, Events]) -> None:
-        self.registrations: list[Registration] = []
-        self._covering: dict[ClusterEvent, list[Registration]] = {}
-        for plugin, registered in by_plugin.items():
-            self.add(plugin, _with_taints(registered))
-
-    def covering(self, incoming: ClusterEvent) -> list[Registration]:
-        """The registrations that cover an event."""
-        found = self._covering.get(incoming)
-        if found is None:
-            found = [r for r in self.registrations if r.event.covers(incoming)]
-            self._covering[incoming] = found
-        return found
-
-    def add(self, plugin: str, registered: Events) -> None:
-        """Register the events of a plugin, or of something else, as an extender."""
-        self.registrations += [
-            Registration(event, plugin, hint or always) for event, hint in registered.items()
-        ]
-        self._covering.clear()
-
-    def events_of(self, plugin: str) -> list[ClusterEvent]:
-        """The events that a plugin registered."""
-        return [r.event for r in self.registrations if r.plugin == plugin]
-
-
-def _with_taints(registered: Events) -> Events:
-    """Add updates of taints to a registration of new nodes, as Kubernetes does.
-
-    A new node is often tainted and becomes usable only when the taint is removed; a plugin that
-    registered Node Add without taints would miss that event.
-    """
-    nodes = [event for event in registered if event.resource in (NODE, "*")]
-    adds = any(event.action & Action.ADD for event in nodes)
-    taints = any(event.action & Action.UPDATE_NODE_TAINT for event in nodes)
-    if not adds or taints:
-        return registered
-    return {**registered, ClusterEvent(NODE, Action.UPDATE_NODE_TAINT): None}

@@ -11,7 +11,7 @@ from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, post_filter, what_if
 from moorage.framework.cluster import Cluster
 from moorage.framework.effects import Awaiting, PodRequest, Request
-from moorage.framework.events import EVERYTHING, Events, HintMap
+from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
@@ -76,7 +76,9 @@ class Profile:
         for plugin in self.plugins():
             if (attach := self.method(plugin, "attach")) is not None:
                 attach(cluster)
-        self.hints = HintMap(self._events())
+        rejecting = {p.name: p for point in points.REJECTING for p in self._at[point]}
+        # The cluster events that may make a rejected pod schedulable, by plugin.
+        self.events = {name: self._events_of(p) for name, p in rejecting.items()}
         self._what_if_plans: dict[frozenset[str], WhatIfPlan] = {}
         self.views = ViewCache(self)
 
@@ -141,12 +143,18 @@ class Profile:
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
-    def _events(self) -> dict[str, Events]:
-        plugins = {p.name: p for point in points.REJECTING for p in self._at[point]}
-        return {
-            name: _events_of(self.method(plugin, "events_to_register"))
-            for name, plugin in plugins.items()
-        }
+    def _events_of(self, plugin: Any) -> Events:
+        method = self.method(plugin, "events_to_register")
+        if method is None:
+            return EVERYTHING
+        try:
+            registered = method()
+        except PluginError as failure:
+            raise ConfigError([str(failure)]) from failure
+        if not isinstance(registered, Mapping):
+            reason = "has to return a mapping of ClusterEvents to hint functions"
+            raise ConfigError([method.error_text(reason)])
+        return registered
 
     def prepare(self, template: PodTemplate) -> None:
         """Run the prepare methods for a template, before its first cycle."""
@@ -313,17 +321,3 @@ def _post_filter(
         return PostFiltered(error(method.error_text(text), method.name))
     result.status = result.status.by(method.name)
     return result
-
-
-def _events_of(method: PluginMethod | None) -> Events:
-    """The cluster events of a plugin."""
-    if method is None:
-        return EVERYTHING
-    try:
-        registered = method()
-    except PluginError as failure:
-        raise ConfigError([str(failure)]) from failure
-    if not isinstance(registered, Mapping):
-        reason = "has to return a mapping of ClusterEvents to hint functions"
-        raise ConfigError([method.error_text(reason)])
-    return registered

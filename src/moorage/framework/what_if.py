@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 
 FilterIndexes = NDArray[np.int64]
 # From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
-REACHES = (
-    Depends.NODE,
-    Depends.USAGE,
-    Depends.NODES,
-    Depends.PLACEMENTS,
-    Depends.ANYTHING,
-)
+REACHES = (Depends.NODE, Depends.USAGE, Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING)
 
 
 class WhatIfPlan(NamedTuple):

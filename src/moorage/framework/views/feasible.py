@@ -29,10 +29,7 @@ class FeasibleRows:
     is_extended = False
 
     def __init__(
-        self,
-        table: NodeTable,
-        names: Sequence[str],
-        filters: Sequence[tuple[int, RowStatuses]],
+        self, table: NodeTable, names: Sequence[str], filters: Sequence[tuple[int, RowStatuses]]
     ) -> None:
         self.table = table
         # The filters of the profile, by index.
@@ -141,10 +138,7 @@ class FeasibleView(View, FeasibleRows):
     """
 
     def __init__(
-        self,
-        table: NodeTable,
-        names: Sequence[str],
-        filters: Sequence[tuple[int, FilterView]],
+        self, table: NodeTable, names: Sequence[str], filters: Sequence[tuple[int, FilterView]]
     ) -> None:
         # A node that comes or goes changes its row, whatever the filters answer.
         View.__init__(self, table, [view for _, view in filters], [table.node_changes])

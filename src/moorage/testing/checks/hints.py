@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core import updates
+from moorage.core.requeueing import HintMap
 from moorage.framework import events
 from moorage.framework.events import Action, ClusterEvent, Hint
 from moorage.framework.points import Plugin
@@ -46,7 +47,7 @@ def check_cures(plugin: Plugin, example: Example) -> None:
     """A change that makes a node fit must not be turned down: the pod would wait forever."""
     if not hasattr(plugin, "events_to_register"):
         return  # It is told of everything.
-    heard = events.HintMap({plugin.name: plugin.events_to_register()})
+    heard = HintMap({plugin.name: plugin.events_to_register()})
     pod, (old, other) = example.pod, _two_versions(example)
     if _fits(plugin, pod, old):
         return
@@ -59,7 +60,7 @@ def check_cures(plugin: Plugin, example: Example) -> None:
 
 
 def _check_heard(
-    heard: events.HintMap,
+    heard: HintMap,
     changed: list[ClusterEvent],
     versions: tuple[Pod, Node | None, Node],
     what: str,

@@ -2,8 +2,9 @@
 
 import pytest
 
+from moorage.core.requeueing import HintMap, always
 from moorage.framework import events
-from moorage.framework.events import EVERYTHING, Action, ClusterEvent, Hint, HintMap, always
+from moorage.framework.events import EVERYTHING, Action, ClusterEvent, Hint
 
 
 def skip(pod, old, new):
