@@ -199,12 +199,12 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         pytest.param(("compare", "nowhere", "-f", "cluster"), "nowhere", id="no configuration"),
         pytest.param(
             ("compare", "default", "-f", "cluster"),
-            "default has nothing to be compared with",
+            "default cannot be compared with itself",
             id="only one",
         ),
         pytest.param(
             ("compare", "default", "default", "-f", "cluster"),
-            "default has nothing to be compared with",
+            "default cannot be compared with itself",
             id="with itself",
         ),
         pytest.param(("replay", "cluster"), "is not a recording", id="not a recording"),
@@ -214,7 +214,7 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         ),
         pytest.param(
             ("-f", "cluster", "--sweep", "seed=1", "--on", "dask"),
-            "no scheduler is named",
+            "the scheduler is missing",
             id="dask without an address",
         ),
     ],
@@ -230,12 +230,18 @@ def test_bad_input_is_one_line(ask, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(("-f", "cluster", "drain", "a"), "-f stands before drain", id="before"),
+        pytest.param(
+            ("-f", "cluster", "drain", "a"),
+            "-f must follow the command: moorage simulate drain -f",
+            id="before",
+        ),
         pytest.param((), "Missing option '-f'", id="nothing"),
         pytest.param(("dance",), "No such command", id="unknown question"),
-        pytest.param(("-f", "cluster", "--results", "x"), "belongs to --sweep", id="no sweep"),
         pytest.param(
-            ("-f", "cluster", "--sweep", "seed=1", "--record", "x"), "a sweep is many", id="both"
+            ("-f", "cluster", "--results", "x"), "--results requires --sweep", id="no sweep"
+        ),
+        pytest.param(
+            ("-f", "cluster", "--sweep", "seed=1", "--record", "x"), "not for a sweep", id="both"
         ),
     ],
 )

@@ -133,7 +133,9 @@ def test_nodes_from_elsewhere(run, write):
         pytest.param(
             ["SMALL", "--report", "no/such/r.html"], "there is no folder no/such", id="no folder"
         ),
-        pytest.param(["SMALL", "--explain", "x"], "add --report FILE", id="no report"),
+        pytest.param(
+            ["SMALL", "--explain", "x"], "--explain requires --report FILE", id="no report"
+        ),
     ],
 )
 def test_bad_input_is_one_line(run, small, tmp_path, monkeypatch, arguments, message):

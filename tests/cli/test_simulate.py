@@ -337,4 +337,4 @@ def test_where_the_time_went(run, cluster):
 def test_a_profile_is_of_one_run(run, cluster):
     got = run("simulate", "-f", cluster, "--profile", "--sweep", "seed=1,2")
     assert got.exit_code == 2
-    assert "--profile is of one run; a sweep is many" in got.stderr
+    assert "--profile is for one run, not for a sweep" in got.stderr

@@ -18,31 +18,33 @@ if TYPE_CHECKING:
 SOURCES = Path(__file__).resolve().parents[2]
 
 
-@click.command(short_help="Measure how many pods per second are decided on.")
+@click.command(short_help="Measure the scheduling throughput in pods per second.")
 @click.argument("names", metavar="[SHAPE]...", nargs=-1)
 @click.option(
-    "--nodes", type=click.IntRange(1, 1_000_000), default=5000, show_default=True, help="Nodes."
+    "--nodes",
+    type=click.IntRange(1, 1_000_000),
+    default=5000,
+    show_default=True,
+    help="Number of nodes.",
 )
 @click.option(
-    "--pods", type=click.IntRange(min=1), help="Pods to time. Each shape has a number of its own."
+    "--pods",
+    type=click.IntRange(min=1),
+    help="Number of measured pods. Default: depends on the shape.",
 )
 @click.option(
     "--initial",
     type=click.IntRange(min=0),
-    help="Pods that run before the clock starts; by default one for every five nodes, up to 1000.",
+    help="Pods that run before the measurement; default: one per five nodes, up to 1000.",
 )
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Runs per shape."
 )
 @options.output("table", "json")
 @click.option("--list", "only_list", is_flag=True, help="List the shapes and stop.")
-@click.option("--profile", is_flag=True, help="Print where one run of each shape spends its time.")
-@click.option(
-    "--plugin", metavar="FILE.py:CLASS", help="Measure what this plugin costs per pod, if enabled."
-)
-@click.option(
-    "--compare", metavar="COMMIT", help="Measure this checkout and that commit of it, in turn."
-)
+@click.option("--profile", is_flag=True, help="Print a profile of one run of each shape.")
+@click.option("--plugin", metavar="FILE.py:CLASS", help="Measure the cost of this plugin per pod.")
+@click.option("--compare", metavar="COMMIT", help="Measure this checkout and COMMIT alternately.")
 def bench(
     names: tuple[str, ...],
     nodes: int,
@@ -56,16 +58,15 @@ def bench(
     only_list: bool,
     profile: bool,
 ) -> None:
-    """Measure how many pods per second the scheduler decides on, shape by shape.
+    """Measure the scheduling throughput of workloads (shapes), in pods per second.
 
-    The decision path alone is timed: no API server, no simulation, every node looked at. The clock
-    runs from the first decision until every pod is bound (or refused, in the shape that is about
-    that), and includes for each pod the answer that its binding is done and the observation that
-    confirms it. Making the objects and observing them for the first time is not timed, and the
-    garbage collector does not look at what was there before.
+    Only the scheduler is measured: no API server and no simulation; every node is evaluated. The
+    measurement starts with the first decision and ends when every pod is bound, or rejected in the
+    shape of unschedulable pods. It includes the completion and the confirmation of each binding,
+    but not the creation and the first observation of objects.
 
-    Beside every run a fixed loop of Python and NumPy is timed. Pods per that time are comparable
-    between machines, and on a noisy one.
+    A fixed loop of Python and NumPy is measured next to every run. Pods per duration of that loop
+    can be compared between machines.
     """
     from moorage.bench.measuring import Size
 

@@ -16,7 +16,7 @@ def config() -> None:
 @config.command()
 @options.document("yaml", "json")
 def default(output: str) -> None:
-    """Print the configuration that is used when none is given."""
+    """Print the default configuration."""
     from moorage.api import config as configurations
 
     documents.write(configurations.to_dict(configurations.load()), output)
@@ -27,9 +27,9 @@ def default(output: str) -> None:
 @options.document("text", "json")
 @click.pass_context
 def validate(context: click.Context, file: str, output: str) -> None:
-    """Check FILE and name every fault in it.
+    """Check FILE and print every error in it.
 
-    Its plugins are made, as at start-up: one that is not there, or cannot work, is a fault.
+    Its plugins are loaded, as at the start of a scheduler.
     """
     from moorage.api import config as configurations
     from moorage.core.scheduler import Scheduler
@@ -66,10 +66,10 @@ def validate(context: click.Context, file: str, output: str) -> None:
 @click.argument("file")
 @options.document("yaml", "json")
 def migrate(file: str, output: str) -> None:
-    """Print the configuration that stands for the legacy Policy in FILE.
+    """Print the configuration that is equivalent to the legacy Policy in FILE.
 
-    FILE has predicates and priorities, in JSON or YAML, perhaps inside of a ConfigMap. What has no
-    equivalent and can be left out is named on standard error; what cannot ends in exit code 2.
+    FILE has predicates and priorities, in JSON or YAML, or inside a ConfigMap. Fields that have no
+    equivalent and no effect are listed on standard error; others are an error (exit code 2).
     """
     from moorage.api import policy_files
 
@@ -81,9 +81,9 @@ def migrate(file: str, output: str) -> None:
 
 @config.command()
 @options.configuration
-@click.option("--name", default="moorage", show_default=True, help="What to call the roles.")
+@click.option("--name", default="moorage", show_default=True, help="The name of the roles.")
 def rbac(config_file: str | None, name: str) -> None:
-    """Print the roles that `moorage run` needs with a configuration, and no more than that."""
+    """Print the minimal RBAC roles that `moorage run` needs with a configuration."""
     import yaml
 
     from moorage.api import config as configurations

@@ -41,7 +41,7 @@ def explain(
     *,
     show_all: bool,
 ) -> None:
-    """Explain why POD is pending, or why it would run on which node.
+    """Explain why POD is pending, or why a node is selected for it.
 
     POD is a name, NAMESPACE/NAME, pod/NAME, or a workload such as deployment/NAME, whose pending
     pods are explained. Without POD, all pending pods are explained, grouped by reason.

@@ -67,13 +67,13 @@ class Commands(options.LazyGroup):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="moorage %(version)s")
 def moorage() -> None:
-    """A Kubernetes scheduler in Python: kube-scheduler's decisions over every node, explained,
-    with or without a cluster.
+    """A Kubernetes scheduler in Python: it makes the decisions of kube-scheduler, evaluates every
+    node, explains each decision, and runs with or without a cluster.
 
     \b
     Exit codes: 0  done
-                1  the answer is "no" (simulate --fail-on-pending), or the lease is lost (run)
-                2  bad input; the lines on standard error say what and where
+                1  the answer is "no" (simulate --fail-on-pending), or the lease was lost (run)
+                2  invalid input; standard error has one line per problem
     """
 
 

@@ -95,13 +95,13 @@ files = paths(_FILES, required=True)
 optional_files = paths(_FILES)
 
 _context = click.option(
-    "--context", metavar="NAME", help="A context of the kubeconfig; else its current one."
+    "--context", metavar="NAME", help="The context of the kubeconfig. Default: its current context."
 )
 _kubeconfig = click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="The way to a cluster. Without it: the pod that this runs in, KUBECONFIG, or "
-    "~/.kube/config.",
+    help="The kubeconfig of the cluster. Default: the service account of the pod that this runs "
+    "in, $KUBECONFIG, or ~/.kube/config.",
 )
 
 
@@ -114,34 +114,39 @@ configuration = click.option(
     "--config",
     "config_file",
     metavar="FILE",
-    help="A KubeSchedulerConfiguration; plugins that it names by file are looked for beside "
-    "it. Without it: kube-scheduler's defaults.",
+    help="A KubeSchedulerConfiguration file. Paths of plugins are relative to it. Default: the "
+    "configuration of kube-scheduler.",
 )
 seed = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Decides between equal nodes."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of the random choice between nodes with equal scores.",
 )
 until = click.option(
     "--until",
     type=Number(min=0),
     metavar="SECONDS",
-    help="Stop at this moment of virtual time. Without it: when nothing is left to do.",
+    help="Stop at this virtual time. Default: stop when nothing is left to do.",
 )
 record = click.option(
     "--record",
     "record_file",
     metavar="FILE",
-    help="Keep every call of the scheduler in FILE, for `simulate replay`; .gz compresses it.",
+    help="Record every call of the scheduler in FILE, for `simulate replay`. A name that ends in "
+    ".gz compresses the file.",
 )
 workers = click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many processes work at it. Without it: one for each core.",
+    help="Number of worker processes. Default: one per core.",
 )
 
 
 def output(
-    *choices: str, text: str = "Tables for people, or one document for programs."
+    *choices: str, text: str = "Output format: tables, or one JSON or YAML document."
 ) -> Callable[[F], F]:
     """`-o FORMAT`; the first choice is the default."""
     return click.option(

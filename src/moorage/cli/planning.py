@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 NO = 1
 
 
-@click.command(short_help="How many more of this pod fit, and what runs out first.")
+@click.command(short_help="Count how many more pods of a kind fit, and find the bottleneck.")
 @options.files
 @click.option(
     "--pod",
     "pod_file",
     metavar="FILE",
     required=True,
-    help="A manifest with the pod in question, or a workload whose pods are meant.",
+    help="A manifest with one Pod, or one workload whose pods are counted.",
 )
 @options.configuration
 @options.seed
 @click.option(
     "--pool-label",
     metavar="KEY",
-    help="The node label that names a node's pool. Without it: the usual ones are tried.",
+    help="The node label that groups nodes into pools. Default: the labels of common providers.",
 )
 @click.option(
     "--at-least",
@@ -43,7 +43,7 @@ NO = 1
     default=1,
     show_default=True,
     metavar="N",
-    help="Exit with 1 if fewer than so many fit.",
+    help="Exit with code 1 if fewer than N pods fit.",
 )
 @click.option(
     "--most",
@@ -51,10 +51,10 @@ NO = 1
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Stop counting there.",
+    help="Stop counting at N pods.",
 )
 @options.answer_output
-@options.everything("List every node that takes some.")
+@options.everything("List every node on which pods fit.")
 @click.pass_context
 def capacity(
     context: click.Context,
@@ -69,10 +69,10 @@ def capacity(
     *,
     show_all: bool,
 ) -> None:
-    """Say how many more of a pod fit into a cluster, and what runs out first.
+    """Count how many more pods of a kind fit into a cluster, and print what runs out first.
 
-    Pods that are pending in the input are placed first. Then one pod after the other is placed like
-    the one in question, by the scheduler itself, until one is refused. Nobody has to make room.
+    Pending pods of the input are placed first. Then copies of the pod are scheduled one by one
+    until one does not fit. No pod is preempted.
     """
     from moorage.planning.capacity import capacity as answer_capacity
 
@@ -92,7 +92,7 @@ def capacity(
     context.exit(NO if answer.fits < at_least else 0)
 
 
-@click.command(short_help="What moves where if nodes are drained, and what holds it up.")
+@click.command(short_help="Show where pods move if nodes are drained, and what blocks the drain.")
 @click.argument("nodes", metavar="[NODE]...", nargs=-1)
 @click.option(
     "-l", "--selector", default="", metavar="SELECTOR", help="Drain all nodes with these labels."
@@ -105,7 +105,7 @@ def capacity(
 @click.option(
     "--fail-on-pending",
     is_flag=True,
-    help="Exit with 1 if a pod is left without a node, held up by a budget, or lost.",
+    help="Exit with code 1 if a pod has no node, is blocked by a disruption budget, or is lost.",
 )
 @click.pass_context
 def drain(
@@ -120,11 +120,11 @@ def drain(
     show_all: bool,
     fail_on_pending: bool,
 ) -> None:
-    """Drain NODEs, or those that a selector matches, and say what becomes of their pods.
+    """Simulate a drain of NODEs, or of the nodes that a selector matches.
 
-    As kubectl drain --ignore-daemonsets --force would: the nodes are cordoned and their pods
-    evicted, as far as disruption budgets allow; whoever has a controller is made anew and scheduled
-    elsewhere. Pods that are pending in the input are placed first.
+    As with kubectl drain --ignore-daemonsets --force, the nodes are cordoned and their pods are
+    evicted as far as disruption budgets allow. Pods with a controller are created again and
+    scheduled on other nodes. Pending pods of the input are placed first.
     """
     from moorage.planning.drain import drain as answer_drain
 
@@ -142,7 +142,7 @@ def drain(
     context.exit(NO if fail_on_pending and not answer.is_clean else 0)
 
 
-@click.command("add-nodes", short_help="The fewest nodes of given templates until all pods fit.")
+@click.command("add-nodes", short_help="Find the fewest new nodes with which all pods fit.")
 @options.files
 @click.option(
     "--template",
@@ -150,12 +150,12 @@ def drain(
     metavar="FILE",
     multiple=True,
     required=True,
-    help="A Node or NodePool as the new ones would be; may be repeated, and hold several.",
+    help="A file with Nodes or NodePools that can be added. May be repeated.",
 )
 @options.configuration
 @options.seed
 @options.answer_output
-@options.everything("List where every pod would go.")
+@options.everything("List the node of every pod.")
 @click.pass_context
 def add_nodes(
     context: click.Context,
@@ -167,11 +167,11 @@ def add_nodes(
     *,
     show_all: bool,
 ) -> None:
-    """Say how many nodes have to be added until every pod has one.
+    """Find the fewest new nodes with which every pending pod gets a node.
 
-    The scheduler itself packs the cluster with some number of new nodes, and what is left over says
-    which number to try next. Pods that run stay where they are, nobody has to make room, and
-    daemon sets take their share of new nodes. Exit code 1: some pods fit on none of the templates.
+    The scheduler places the pods on the cluster with some number of new nodes; the pods that remain
+    determine the next number to try. Running pods stay on their nodes, no pod is preempted, and new
+    nodes get their DaemonSet pods. Exit code 1: some pods fit on no template.
     """
     from moorage.planning.add_nodes import add_nodes as answer_add_nodes
 
@@ -189,7 +189,7 @@ def add_nodes(
     context.exit(NO if answer.impossible else 0)
 
 
-@click.command(short_help="On how few of its nodes the workload would still fit.")
+@click.command(short_help="Find on how few of its nodes the workload fits.")
 @options.files
 @options.configuration
 @click.option(
@@ -198,7 +198,7 @@ def add_nodes(
     default=11,
     show_default=True,
     metavar="N",
-    help="In how many random orders nodes are removed.",
+    help="Number of random orders in which nodes are removed.",
 )
 @click.option(
     "--allow-pending",
@@ -206,7 +206,7 @@ def add_nodes(
     default=0.0,
     show_default=True,
     metavar="PERCENT",
-    help="So many pods may be left without a node.",
+    help="Percentage of pods that may remain pending.",
 )
 @options.workers
 @options.answer_output
@@ -220,8 +220,9 @@ def compact(
 ) -> None:
     """Remove nodes at random until the workload no longer fits, for several seeds.
 
-    This is Borg's cell compaction: the whole workload is packed from scratch on the nodes that are
-    left, and the 90th percentile over the seeds is the answer. Daemons go with their nodes.
+    This is the cell compaction of Borg: the whole workload is scheduled again on the remaining
+    nodes, and the result is the 90th percentile over the seeds. DaemonSet pods are removed with
+    their nodes.
     """
     from moorage.planning.compact import compact as answer_compact
     from moorage.sweeping import processes
@@ -238,14 +239,14 @@ def compact(
     _print(answer, output, manifest.skipped)
 
 
-@click.command(short_help="The same workload under several configurations or plugins.")
+@click.command(short_help="Compare configurations or plugins on the same workload.")
 @click.argument("configs", metavar="CONFIG...", nargs=-1, required=True)
 @options.files
 @options.seed
 @click.option(
     "--repack",
     is_flag=True,
-    help="Decide on running pods as well, as if none of them had a node yet.",
+    help="Schedule running pods again as well.",
 )
 @options.until
 @options.workers
@@ -262,10 +263,11 @@ def compare(
     repack: bool,
     show_all: bool,
 ) -> None:
-    """Run the same workload under each CONFIG, and hold the others against the first.
+    """Simulate the same workload with each CONFIG, and compare the results with the first.
 
-    CONFIG is a KubeSchedulerConfiguration, "default" for kube-scheduler's own, or a plugin
-    (file.py:Class or module:Class) that is added to that. One alone is compared with the default.
+    CONFIG is a KubeSchedulerConfiguration file, "default" for the configuration of kube-scheduler,
+    or a plugin (file.py:Class or module:Class) that is added to it. A single CONFIG is compared
+    with the default.
     """
     from moorage.errors import InputError
     from moorage.planning.compare import DEFAULT
@@ -274,8 +276,8 @@ def compare(
 
     if set(configs) == {DEFAULT}:
         raise InputError(
-            f"{DEFAULT} has nothing to be compared with; name another configuration, or a plugin "
-            "as file.py:Class"
+            f"{DEFAULT} cannot be compared with itself; add a configuration, or a plugin as "
+            "file.py:Class"
         )
     names = (DEFAULT, *configs) if len(set(configs)) == 1 else configs
     sources = {name: _source(name) for name in names}
@@ -300,7 +302,7 @@ def _source(name: str) -> "Source":
     return with_plugin(name) if ":" in name and not Path(name).exists() else name
 
 
-@click.command(short_help="A recorded run again, exactly or under another configuration.")
+@click.command(short_help="Repeat a recorded run, exactly or with another configuration.")
 @click.argument("file", metavar="FILE")
 @options.configuration
 @options.answer_output
@@ -309,11 +311,11 @@ def _source(name: str) -> "Source":
 def replay(
     context: click.Context, file: str, config_file: str | None, output: str, *, show_all: bool
 ) -> None:
-    """Make a run again that `moorage simulate --record FILE` wrote.
+    """Repeat a run that `moorage simulate --record FILE` recorded.
 
-    Without --config every call of the scheduler is made again and compared byte for byte; exit code
-    1 says that something came out otherwise. With --config, what happened around the scheduler is
-    played to one with that configuration, and the outcomes are compared.
+    Without --config, every call of the scheduler is repeated and compared byte for byte; exit code
+    1 means that something differs. With --config, the recorded changes of the cluster are given to
+    a scheduler with that configuration, and the results are compared.
     """
     from moorage.planning import recording
     from moorage.planning.replay import replay as answer_replay

@@ -40,7 +40,7 @@ class ReportOptions:
         """Write the requested files."""
         if not self.is_requested:
             if self.explained:
-                raise click.UsageError("--explain is for the report; add --report FILE")
+                raise click.UsageError("--explain requires --report FILE")
             return
         file = Path(self.report_file or "")  # The error of a full disk does not name the file.
         try:
@@ -89,7 +89,7 @@ options: Callable[[F], F] = bundled(
         metavar="FILE",
         type=click.Path(dir_okay=False),
         callback=_in_a_folder,
-        help="Write an HTML report with charts: one file, which needs no network.",
+        help="Write an HTML report with charts to one file that needs no network.",
     ),
     click.option(
         "--csv",
@@ -103,7 +103,7 @@ options: Callable[[F], F] = bundled(
         "explained",
         metavar="POD",
         multiple=True,
-        help="A pod whose decision the report shows, as it would be made at the end. May be "
-        "repeated. Without it: one pod for each of the first reasons to be pending.",
+        help="A pod whose decision the report explains, as of the end of the run. May be repeated. "
+        "Default: one pod for each of the most frequent pending reasons.",
     ),
 )

@@ -46,12 +46,22 @@ class VerbosityType(click.ParamType[int]):
 
 # Flag, field of LeaderElection, type, help.
 _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
-    ("lease-duration", "lease_duration_seconds", Duration(), "How long a lease lasts. [15s]"),
-    ("renew-deadline", "renew_deadline_seconds", Duration(), "A leader gives up after this. [10s]"),
-    ("retry-period", "retry_period_seconds", Duration(), "Between renewals. [2s]"),
-    ("resource-lock", "resource_lock", str, "Has to be leases."),
-    ("resource-name", "resource_name", str, "The lease. [kube-scheduler]"),
-    ("resource-namespace", "resource_namespace", str, "Where it is. [kube-system]"),
+    ("lease-duration", "lease_duration_seconds", Duration(), "Duration of the lease. [15s]"),
+    (
+        "renew-deadline",
+        "renew_deadline_seconds",
+        Duration(),
+        "How long a leader tries to renew before it stops. [10s]",
+    ),
+    (
+        "retry-period",
+        "retry_period_seconds",
+        Duration(),
+        "Time between attempts to acquire or renew. [2s]",
+    ),
+    ("resource-lock", "resource_lock", str, "Must be leases."),
+    ("resource-name", "resource_name", str, "Name of the lease. [kube-scheduler]"),
+    ("resource-namespace", "resource_namespace", str, "Namespace of the lease. [kube-system]"),
 )
 
 
@@ -66,8 +76,8 @@ def leader_election(command: F) -> F:
         flag_value="true",
         default=None,
         metavar="[BOOL]",
-        help="Whether to take part in the election of a leader; --leader-elect=false for a "
-        "single scheduler.",
+        help="Whether to elect a leader before scheduling; --leader-elect=false for a single "
+        "scheduler.",
     )(command)
 
 
@@ -128,43 +138,48 @@ serving_options = options.bundled(
         default="0.0.0.0",
         show_default=True,
         metavar="IP",
-        help="Where to answer about health and metrics.",
+        help="The address of the health and metrics endpoints.",
     ),
     click.option(
         "--secure-port",
         type=click.IntRange(0, 65535),
         default=10259,
         show_default=True,
-        help="The port for that; 0: do not answer.",
+        help="The port of the health and metrics endpoints; 0 disables them.",
     ),
     click.option(
-        "--serve-http", is_flag=True, help="Answer over plain HTTP instead of HTTPS there."
+        "--serve-http", is_flag=True, help="Serve these endpoints over HTTP instead of HTTPS."
     ),
     click.option(
         "--tls-cert-file",
         default="",
         metavar="FILE",
-        help="The certificate to show, in PEM. Without it: one of its own making.",
+        help="The serving certificate, in PEM. Default: a self-signed one.",
     ),
-    click.option("--tls-private-key-file", default="", metavar="FILE", help="Its key."),
+    click.option(
+        "--tls-private-key-file",
+        default="",
+        metavar="FILE",
+        help="The private key of the certificate.",
+    ),
     click.option(
         "--authorization-always-allow-paths",
         "always",
         default="/healthz,/readyz,/livez",
         show_default=True,
         metavar="PATHS",
-        help="Open to everybody; PATH* stands for all that begins so.",
+        help="Paths that need no authorization; a trailing * matches any suffix.",
     ),
     click.option(
         "--token-file",
         default="",
         metavar="FILE",
-        help="Who brings the token in it may see all other paths too.",
+        help="A file with a bearer token that gives access to all paths.",
     ),
     click.option(
         "--trust-loopback",
         is_flag=True,
-        help="Let every client on the loopback address see all paths and reset metrics.",
+        help="Give clients on the loopback address access to all paths, without a token.",
     ),
 )
 
@@ -172,14 +187,30 @@ serving_options = options.bundled(
 @click.command(short_help="Schedule the pods of a live cluster.")
 @options.configuration
 @options.cluster
-@click.option("--master", metavar="URL", help="Overrides the server of the kubeconfig.")
-@click.option("--kube-api-qps", "qps", type=float, help="Requests a second; -1: no limit. [50]")
-@click.option("--kube-api-burst", "burst", type=int, help="Requests at once. [100]")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="The address of the API server; overrides that of the kubeconfig.",
+)
+@click.option(
+    "--kube-api-qps",
+    "qps",
+    type=float,
+    help="Requests per second to the API server; -1 means no limit. [50]",
+)
+@click.option(
+    "--kube-api-burst", "burst", type=int, help="Requests in a burst above that rate. [100]"
+)
 @leader_election
 @serving_options
 @options.seed
 @click.option(
-    "-v", "--v", "verbosity", type=VerbosityType(), default=0, help="How much to log: 0 to 10."
+    "-v",
+    "--v",
+    "verbosity",
+    type=VerbosityType(),
+    default=0,
+    help="The verbosity of logs, 0 to 10.",
 )
 @click.option(
     "--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -197,10 +228,10 @@ def run(
     serving: ServingOptions,
     **flags: Any,
 ) -> None:
-    """Schedule the pods of a live cluster, beside or instead of kube-scheduler.
+    """Schedule the pods of a live cluster, next to kube-scheduler or instead of it.
 
-    What the command line says beats what the file of --config says. It ends with 0 when it is told
-    to stop (SIGTERM), and with 1 when it loses its lease.
+    Flags override the file of --config. The exit code is 0 after SIGTERM or SIGINT, and 1 after
+    the lease was lost.
     """
     import random
     import time

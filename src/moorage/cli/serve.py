@@ -11,14 +11,14 @@ from moorage.errors import InputError
 DEFAULT_PORT = 6440
 
 
-@click.command(short_help="Serve a Kubernetes API to play with; kubectl works on it.")
+@click.command(short_help="Serve a Kubernetes API with the scheduler, for learning and tests.")
 @click.option(
     "--nodes",
     "node_count",
     type=click.IntRange(0, 10_000),
     default=None,
     metavar="COUNT",
-    help="So many nodes to begin with; 10 unless -f or --data-dir bring some.",
+    help="Number of nodes to create at the start. Default: 10, or none if the input has nodes.",
 )
 @options.optional_files
 @options.configuration
@@ -27,41 +27,42 @@ DEFAULT_PORT = 6440
     type=click.IntRange(0, 65_535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Where to listen; 0 takes any port that is free.",
+    help="The port; 0 selects a free one.",
 )
 @click.option(
     "--bind-address",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="For whom to listen. Others than this machine are let in over TLS and with a token only.",
+    help="The address to listen on. A non-loopback address requires a token and TLS.",
 )
 @click.option(
-    "--token-file", metavar="FILE", help="A file with the token that clients have to show."
+    "--token-file", metavar="FILE", help="A file with the bearer token that clients must send."
 )
-@click.option("--tls-cert", metavar="FILE", help="A certificate (PEM), for HTTPS; with --tls-key.")
-@click.option("--tls-key", metavar="FILE", help="The key of that certificate.")
+@click.option(
+    "--tls-cert", metavar="FILE", help="The certificate for HTTPS, in PEM; requires --tls-key."
+)
+@click.option("--tls-key", metavar="FILE", help="The private key of the certificate.")
 @click.option(
     "--data-dir",
     metavar="FOLDER",
-    help="Keep everything in this folder, and go on from there next time. Without it: in memory.",
+    help="Store all objects in this folder, and load them at the next start. Default: in memory.",
 )
 @click.option(
     "--check",
     "is_check",
     is_flag=True,
-    help="Serve nothing: check the database in --data-dir, and save what can be read of a damaged "
-    "one.",
+    help="Only check the database in --data-dir; from a damaged one, save what is readable.",
 )
 @click.option(
     "--kubeconfig-out",
     metavar="FILE",
-    help="Where to write the kubeconfig. Without it: into the data folder, or moorage.kubeconfig.",
+    help="Where to write the kubeconfig. Default: kubeconfig in --data-dir, or moorage.kubeconfig.",
 )
 @click.option(
     "--no-scheduler",
     is_flag=True,
-    help="Schedule nothing, so that `moorage run` or kube-scheduler can do it.",
+    help="Do not run a scheduler, so that `moorage run` or kube-scheduler can schedule the pods.",
 )
 def serve(
     node_count: int | None,
@@ -78,10 +79,10 @@ def serve(
     is_check: bool,
     no_scheduler: bool,
 ) -> None:
-    """Serve a Kubernetes-style API with controllers, kubelets that only pretend, and the scheduler.
+    """Serve a Kubernetes-style API with controllers, simulated kubelets and the scheduler.
 
-    It is a playground: objects, watches and what scheduling needs, in one process. A kubeconfig
-    is written, and kubectl and other clients work with it. Ctrl-C ends it.
+    It runs in one process and is meant for learning and tests: no containers are started. A
+    kubeconfig is written, with which kubectl and other clients connect. Ctrl-C stops it.
     """
     import asyncio
 

@@ -63,24 +63,24 @@ def _is_path(argument: str) -> bool:
 @click.group(
     cls=SimulateGroup,
     invoke_without_command=True,
-    short_help="Schedule all pending pods, and say who went where.",
+    short_help="Schedule all pending pods of files in virtual time.",
 )
 @options.optional_files
 @options.configuration
 @options.seed
 @options.until
 @options.answer_output
-@options.everything("List every node, and every pod by name.")
+@options.everything("List every node and the name of every pod.")
 @click.option(
     "--fail-on-pending",
     is_flag=True,
-    help="Exit with 1 if any pod is left without a node; gated pods count.",
+    help="Exit with code 1 if any pod has no node; gated pods count.",
 )
 @click.option(
     "--profile",
     "shows_profile",
     is_flag=True,
-    help="Also say where the time went, plugin by plugin.",
+    help="Also print the time spent in each plugin and stage.",
 )
 @options.record
 @reports.options
@@ -101,11 +101,12 @@ def simulate(
     fail_on_pending: bool,
     shows_profile: bool,
 ) -> None:
-    """Schedule all pending pods in a cluster in memory, and say who went where.
+    """Schedule all pending pods in a simulated cluster, and print where each was placed.
 
-    Time is virtual and starts at 0: pods start a second after they are bound, back-offs pass at
-    once, and a pod with the annotation moorage.dev/run-seconds ends after that time. The same
-    input and the same seed give the same outcome.
+    The cluster is read from files: `moorage simulate PATH`, or -f PATH. Time is virtual and
+    starts at 0: a pod starts one second after it is bound, backoffs take no real time, and a pod
+    with the annotation moorage.dev/run-seconds ends after that time. The same input and seed give
+    the same result.
     """
     if _has_subcommand(context):
         return
@@ -115,9 +116,9 @@ def simulate(
     if sweep.parameters:
         sweep.check_alone(record_file)
         if report.is_requested:
-            raise click.UsageError("--report and --csv tell of one run; a sweep is many")
+            raise click.UsageError("--report and --csv are for one run, not for a sweep")
         if shows_profile:
-            raise click.UsageError("--profile is of one run; a sweep is many")
+            raise click.UsageError("--profile is for one run, not for a sweep")
         from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
@@ -125,7 +126,7 @@ def simulate(
         has_pending = _sweep(task, sweep, output, manifest.skipped, show_all=show_all)
         context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
     if sweep.results is not None:
-        raise click.UsageError("--results belongs to --sweep")
+        raise click.UsageError("--results requires --sweep")
     with ProgressBar("scheduling") as progress:
         simulation = Simulation(
             manifest.everything,
@@ -164,25 +165,24 @@ def _has_subcommand(context: click.Context) -> bool:
     if subcommand is not None and given:
         flag = given[0].opts[0]
         raise click.UsageError(
-            f"{flag} stands before {subcommand}; "
-            f"write it behind: moorage simulate {subcommand} {flag}"
+            f"{flag} must follow the command: moorage simulate {subcommand} {flag}"
         )
     if subcommand is None and not context.params["paths"]:
         raise click.UsageError("Missing option '-f' / '--filename'.")
     return subcommand is not None
 
 
-@click.command(short_help="Play a scenario: arrivals, scaling, drains, failures.")
+@click.command(short_help="Run a scenario: arrivals, scaling, drains, failures.")
 @click.argument("file")
 @options.paths(
-    "More objects that are there at the start: a file, a folder, or - for standard input."
+    "More objects that exist at the start: a file, a folder, a URL, or - for standard input."
 )
 @options.configuration
-@click.option("--seed", type=int, help="Instead of the scenario's own.")
+@click.option("--seed", type=int, help="Seed; default: the seed of the scenario.")
 @options.answer_output
 @reports.options
 @click.option(
-    "--fail-on-pending", is_flag=True, help="Exit with 1 if any pod has no node at the end."
+    "--fail-on-pending", is_flag=True, help="Exit with code 1 if any pod has no node at the end."
 )
 @options.record
 @sweeps.options
@@ -200,11 +200,11 @@ def scenario(
     *,
     fail_on_pending: bool,
 ) -> None:
-    """Play the scenario in FILE, and tell how full the nodes were, who waited, and for how long.
+    """Run the scenario in FILE; print utilisation, scheduling times, disruptions and pending pods.
 
     The file has one document of kind Scenario (apiVersion moorage.dev/v1) with arrivals, events, a
-    duration and a seed; its other documents are objects that are there at the start. The same
-    scenario and seed give the same outcome, byte for byte.
+    duration and a seed. Its other documents are objects that exist at the start. The same scenario
+    and seed give the same result, byte for byte.
     """
     from moorage.scenarios import reading
 
@@ -232,24 +232,32 @@ def scenario(
     context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
 
 
-@click.command(short_help="Play a public trace: Alibaba's OpenB, Google's.")
+@click.command(short_help="Run a public trace: Alibaba OpenB or Google.")
 @click.argument("style", type=click.Choice(("openb", "google")))
-@click.option("--pods", "pods_file", metavar="FILE", required=True, help="Pods, or task events.")
-@click.option("--nodes", "nodes_file", metavar="FILE", help="Nodes, or machine events.")
-@options.paths("More objects that are there at the start, such as nodes instead of --nodes.")
+@click.option(
+    "--pods",
+    "pods_file",
+    metavar="FILE",
+    required=True,
+    help="CSV file of pods, or of task events.",
+)
+@click.option(
+    "--nodes", "nodes_file", metavar="FILE", help="CSV file of nodes, or of machine events."
+)
+@options.paths("More objects that exist at the start, such as nodes instead of --nodes.")
 @click.option(
     "--largest-cpu",
     metavar="CPUS",
     default="64",
     show_default=True,
-    help="What 1.0 stands for in a Google-style trace, whose amounts are shares.",
+    help="The CPU of the largest machine of a Google trace, whose amounts are shares of it.",
 )
 @click.option(
     "--largest-memory",
     metavar="BYTES",
     default="256Gi",
     show_default=True,
-    help="The same for memory.",
+    help="The memory of the largest machine.",
 )
 @options.configuration
 @options.seed
@@ -267,10 +275,10 @@ def trace(
     output: str,
     report: ReportOptions,
 ) -> None:
-    """Play a trace of STYLE openb or google, and tell what `simulate scenario` tells.
+    """Run a trace in the format openb or google; the output is that of `simulate scenario`.
 
-    Pods arrive when the trace says that they were created, and run for as long as they did there;
-    where they run is decided here. docs/simulate.md lists the columns.
+    Pods are created at the times of the trace and run as long as in the trace. The simulated
+    scheduler selects their nodes. docs/simulate.md lists the columns of both formats.
     """
     from moorage.scenarios import google, openb
 
@@ -290,11 +298,11 @@ def _play(
     report: ReportOptions,
     record_file: str | None = None,
 ) -> bool:
-    """Play a plan to its end and print the result; whether pods are pending then."""
+    """Run a plan to its end and print the result; whether pods are pending then."""
     from moorage.scenarios.play import Play
 
     objects = inputs.cluster(paths).everything if paths else []
-    with ProgressBar("playing") as progress:
+    with ProgressBar("simulating") as progress:
         playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
         simulation = playing.run(progress.update)
     _record(record_file, simulation)

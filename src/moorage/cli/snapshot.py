@@ -22,8 +22,8 @@ from moorage.errors import InputError
 def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
     """Write a live cluster to a file that simulate and explain read.
 
-    Only what scheduling reads is written: no environment variables, no commands, no secrets. The
-    cluster is read and not touched. Pods that have ended are left out.
+    The file has the fields that scheduling reads: no environment variables, no commands, no
+    secrets. The cluster is only read. Pods that have ended are not included.
     """
     manifest = inputs.live_cluster(kubeconfig, context)
     text = _text(manifest.objects, is_yaml=file.endswith((".yaml", ".yml")))

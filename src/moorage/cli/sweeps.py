@@ -32,7 +32,7 @@ class SweepOptions:
     def check_alone(self, record_file: str | None) -> None:
         """Refuse a recording, which holds one run."""
         if record_file is not None:
-            raise click.UsageError("--record keeps one run; a sweep is many")
+            raise click.UsageError("--record is for one run, not for a sweep")
 
     def run(self, task: "SweepRun") -> "Sweep":
         """Make all runs, with a progress bar."""
@@ -62,7 +62,7 @@ class SweepOptions:
         address = address or os.environ.get(DASK_ADDRESS, "")
         if not address:
             raise InputError(
-                "--on dask: no scheduler is named; write dask=tcp://SCHEDULER:PORT, "
+                "--on dask: the scheduler is missing; write dask=tcp://SCHEDULER:PORT, "
                 f"or set {DASK_ADDRESS}"
             )
         return partial(dask.as_completed, address=address)
@@ -76,14 +76,14 @@ options: Callable[[F], F] = bundled(
         "parameters",
         metavar="NAME=VALUES",
         multiple=True,
-        help="Run once for each value, as seed=0..9 or weight.NodeAffinity=1,5; "
-        "repeated, for each combination.",
+        help="Run once per value, for example seed=0..9 or weight.NodeAffinity=1,5. If repeated, "
+        "run once per combination.",
     ),
     click.option(
         "--results",
         "results",
         metavar="FOLDER",
-        help="Keep finished runs of a sweep there, and go on from them.",
+        help="Save the finished runs of a sweep in FOLDER, and skip runs that are saved there.",
     ),
     click.option(
         "--on",
@@ -91,7 +91,7 @@ options: Callable[[F], F] = bundled(
         metavar="WHERE",
         default="processes",
         show_default=True,
-        help="Whose workers run a sweep: processes, or dask=tcp://SCHEDULER:PORT.",
+        help="Where a sweep runs: processes, or dask=tcp://SCHEDULER:PORT.",
     ),
     workers,
 )

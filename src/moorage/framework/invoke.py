@@ -122,20 +122,24 @@ class PluginMethod:
         try:
             return self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
-            raise self.failed(reason_of(raised)) from raised
+            raise self._reported(raised) from raised
 
     def _measured(self, meter: CallMeter, *args: Any) -> Any:
         began = meter.begin()
         try:
             result = self._function(*args)
         except PLUGIN_EXCEPTIONS as raised:
-            if not isinstance(raised, DELIBERATE):
-                plugin_reports.exception(self.name, raised)
-            failure = self.failed(reason_of(raised))
+            failure = self._reported(raised)
             meter.end_method(self, began, failure)
             raise failure from raised
         meter.end_method(self, began, result)
         return result
+
+    def _reported(self, raised: BaseException) -> PluginError:
+        """The error for an exception; observers get the exception itself."""
+        if not isinstance(raised, DELIBERATE):
+            plugin_reports.exception(self.name, raised)
+        return self.failed(reason_of(raised))
 
     def failed(self, reason: str) -> PluginError:
         """The error for a failure of this method."""
