@@ -31,6 +31,7 @@ FAILED = {
     33: "usage of a row that was built again in the same update",
     163: "an undone claim released the claim of the pod's next attempt",
     331: "a claim that was created after its pod was deleted",
+    800: "a pod was bound with the devices of its earlier attempt, on another node",
 }
 
 

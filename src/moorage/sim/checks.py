@@ -129,7 +129,14 @@ class InvariantChecks:
         for assumption in replica.scheduler.cluster.assumed:
             what = f"{type(assumption.obj).__name__} {assumption.obj.key}"
             self._fail(assumption.holder, f"{what} is still seen as it was to be")
-        self._check_with_new_scheduler()
+        # A nominated pod that is gated by now, because its claim was deleted, keeps its room as in
+        # Kubernetes; a new scheduler does not know of the nomination.
+        keeps_room = any(
+            pod.status.nominated_node_name and replica.scheduler.queue.where(pod.key) == "gated"
+            for pod in self._cluster.active(Pod)
+            if not pod.node_name
+        )
+        self._check_with_new_scheduler(excused=set() if keeps_room else None)
 
     def when_quiet(self, replica: Replica) -> None:
         """Only unschedulable pods are left, which are retried after a long time.

@@ -2,8 +2,8 @@
 
     after each reservation   a scheduler has given no device to two claims, and no more of a shared
                              device than there is
-    when finished            every user of a claim still needs it, and every claim that was created
-                             for a pod has that pod: no device is leaked
+    when finished            every user of a claim still needs it and is where the devices are, and
+                             every claim that was created for a pod has that pod: none is leaked
 
 Two schedulers can give one device to two claims, because the API server does not check, and neither
 knows the requests of the other. That is excused.
@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from moorage.api import quantity
+from moorage.api import quantity, selectors
 from moorage.api.devices import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.controllers import claims
 from moorage.core.observations import Added, Deleted, Observation, Updated
@@ -89,12 +90,23 @@ class DeviceChecks:
                 if not claims.needs_claims(pod, user.uid):
                     text = f"claim {claim.key} is reserved for {user.name}, which has ended"
                     yield DeviceViolation(user.uid, text)
+                elif pod is not None and not self._is_usable(claim, pod):
+                    text = f"{pod.key} is on {pod.node_name}, the devices of {claim.key} are not"
+                    yield DeviceViolation(user.uid, text)
             owner = claims.owning_pod(claim)
             if owner is not None:
                 pod = self._cluster.get(Pod, f"{claim.namespace}/{owner.name}")
                 if not claims.needs_claims(pod, owner.uid):
                     text = f"claim {claim.key} outlives its pod {owner.name}"
                     yield DeviceViolation(owner.uid, text)
+
+    def _is_usable(self, claim: ResourceClaim, pod: Pod) -> bool:
+        """Whether the node of a pod can use the devices of its claim."""
+        allocation, node = claim.status.allocation, self._cluster.get(Node, pod.node_name)
+        if allocation is None or allocation.node_selector is None or node is None:
+            return True
+        matcher = selectors.compile_node_selector(allocation.node_selector)
+        return matcher.matches(node.labels, node.name)
 
     def _changed(self, observation: Observation) -> None:
         match observation:

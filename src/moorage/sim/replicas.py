@@ -208,18 +208,25 @@ class Replicas:
         now, effect, fault = self._clock.now, sent.effect, sent.fault
         version = self._cluster.version
         outcome = performer.perform(self._cluster, effect.request, fault, now, self.events)
-        if isinstance(effect.request, BindPod | DeletePod) and self._cluster.version > version:
-            self.changed_at = now
-            if self._checks is not None and isinstance(effect.request, BindPod):
-                self._checks.bound(replica, effect.ticket, effect.request)
-        if self._checks is not None and isinstance(effect.request, ReserveResourceClaim):
-            self._checks.reserved(replica, effect.request)
+        if self._cluster.version > version:
+            self._performed(replica, effect)
         response = DeliverOutcome(replica.number, effect.ticket, outcome)
         if fault.back_seconds:
             self._clock.in_(fault.back_seconds, response)
         else:
             # Before the watch, which sends the change next.
             self._deliver_outcome(replica, response)
+
+    def _performed(self, replica: Replica, effect: Effect) -> None:
+        """The API server carried a request out."""
+        request = effect.request
+        if isinstance(request, BindPod | DeletePod):
+            self.changed_at = self._clock.now
+        if self._checks is not None:
+            if isinstance(request, BindPod):
+                self._checks.bound(replica, effect.ticket, request)
+            elif isinstance(request, ReserveResourceClaim):
+                self._checks.reserved(replica, request)
 
     def _deliver_outcome(self, replica: Replica, response: DeliverOutcome) -> None:
         if replica.is_running:

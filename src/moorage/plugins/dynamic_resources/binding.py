@@ -13,7 +13,7 @@ from msgspec import structs
 
 from moorage import plugin as mp
 from moorage.plugins.dynamic_resources import conditions
-from moorage.plugins.dynamic_resources.claims import Claim
+from moorage.plugins.dynamic_resources.claims import Claim, is_allocated
 from moorage.plugins.dynamic_resources.extended import ExtendedRequest
 
 PreBindResult = mp.Status | mp.Awaiting | tuple[mp.Request, ...]
@@ -125,6 +125,10 @@ def _take_in(cluster: mp.Cluster, binding: DeviceBinding, state: mp.CycleState) 
                 each.is_created = True
                 spec = each.claim.spec
                 each.claim = structs.replace(written, spec=spec)
+                if is_allocated(written) or written.metadata.deletion_timestamp is not None:
+                    # Its devices may be on another node. `undo` deletes it.
+                    text = f"claim {written.key} of an earlier attempt still exists"
+                    raise mp.PluginFailure(text)
                 continue
             each.claim = written
             cluster.written(written)
