@@ -1,5 +1,6 @@
 """`moorage serve`: what it says when it cannot begin; tests/serve/live has the rest."""
 
+import json
 import socket
 import sqlite3
 
@@ -9,6 +10,7 @@ import yaml
 from moorage.api import config, manifests
 from moorage.errors import ManifestError
 from moorage.serve import access, initial_objects, server
+from moorage.serve.resources import PODS, RESOURCE_CLAIMS
 
 
 def message(got):
@@ -184,6 +186,44 @@ def test_node_pools_become_nodes_with_devices(here):
     assert len(slice_["spec"]["devices"]) == 8
     assert made["gpu"]["kind"] == "DeviceClass"
     assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])[0]) == 0
+
+
+def test_devices_of_a_dump_stay_allocated(here):
+    allocation = {"devices": {"results": [{"driver": "d", "pool": "n", "device": "gpu-0"}]}}
+    users = [
+        {"resource": "pods", "name": name, "uid": uid} for name, uid in (("p", "7"), ("q", "8"))
+    ]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "7", "controller": True}
+    items = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {
+                "name": "c",
+                "ownerReferences": [owner],
+                "finalizers": ["resource.kubernetes.io/delete-protection"],
+            },
+            "spec": {},
+            "status": {"allocation": allocation, "reservedFor": users},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "uid": "7"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "x"}]},
+            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]},
+        },
+    ]
+    (here / "dump.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+    api = server.open_api(None)
+    initial_objects.add_objects(api, manifests.load_whole(["dump.json"])[0])
+    claim = api.store.get(RESOURCE_CLAIMS, "default", "c")
+    pod = api.store.get(PODS, "default", "p")
+    assert claim["status"]["allocation"] == allocation
+    assert claim["status"]["reservedFor"] == [users[0] | {"uid": pod["metadata"]["uid"]}]
+    assert pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"] == "c"
 
 
 def test_error_in_a_node_pool_names_file_and_field(here):

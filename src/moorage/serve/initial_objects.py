@@ -15,7 +15,7 @@ from moorage.expansion.expand import controllers_and_nodes
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers import objects
 from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import NAMESPACES, NODES
+from moorage.serve.resources import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS
 from moorage.serve.status_errors import StatusError
 
 # Kinds that others refer to are created first.
@@ -54,18 +54,46 @@ def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
     )
     pending_uids = {_uid(obj) for _, obj in waiting} - {""}
     new_uids: dict[str, str] = {}
-    created = 0
+    created: list[Object] = []
     while waiting:
         later = []
         for origin, obj in waiting:
             if any(uid in pending_uids and uid not in new_uids for uid in _owner_uids(obj)):
                 later.append((origin, obj))
-            else:
-                created += _add_object(api, origin, obj, new_uids)
+            elif _add_object(api, origin, obj, new_uids):
+                created.append(obj)
         if len(later) == len(waiting):  # Owners that own each other: take them in any order.
             pending_uids = set()
         waiting = later
-    return created
+    for obj in created:
+        _restore_devices(api, obj, new_uids)
+    return len(created)
+
+
+def _restore_devices(api: ApiServer, obj: Object, new_uids: dict[str, str]) -> None:
+    """Write the allocation of a device claim, or the names of a pod's claims.
+
+    A new object has no status. Controllers compute the rest of it again, but no scheduler allocates
+    devices for a pod that has a node.
+    """
+    resource, status = api.resource_of(obj), objects.status(obj)
+    if resource is RESOURCE_CLAIMS and status.get("allocation"):
+        users = [
+            {**user, "uid": new_uids[user["uid"]]}
+            for user in status.get("reservedFor") or ()
+            if user.get("uid") in new_uids
+        ]
+        fields = {"allocation": status["allocation"], "devices": status.get("devices")}
+        fields["reservedFor"] = users or None
+    elif resource is PODS:
+        names = ("resourceClaimStatuses", "extendedResourceClaimStatus")
+        fields = {name: status[name] for name in names if status.get(name)}
+    else:
+        return
+    if fields:
+        meta = obj["metadata"]
+        stored = api.store.get(resource, meta.get("namespace") or "default", meta["name"])
+        api.replace(resource, objects.with_status(stored, **fields))
 
 
 def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
@@ -85,7 +113,8 @@ def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
                 yield origin, objects.plain(each)
 
 
-def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, str]) -> int:
+def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, str]) -> bool:
+    """Create an object; whether it is new."""
     meta: Any = obj.get("metadata")
     if not isinstance(meta, dict):
         raise ManifestError(f"{origin}, {obj['kind']}, metadata: is missing")
@@ -99,7 +128,7 @@ def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, st
     except StatusError as error:
         raise ManifestError(f"{origin}: {error}") from None
     new_uids[_uid(obj)] = objects.uid(new)
-    return 0 if existing else 1
+    return existing is None
 
 
 def with_new_references(obj: Object, new_uids: dict[str, str]) -> Object:
