@@ -15,6 +15,7 @@ from moorage.api import (
     timestamps,
     volume_matching,
 )
+from moorage.api.config import feature_gates
 from moorage.api.config.structs import ResourceSpec, ScoringStrategy, UtilizationShapePoint
 from moorage.api.devices import ALL as ALL_DEVICES
 from moorage.api.devices import (
@@ -289,6 +290,7 @@ __all__ = [
     "claims",
     "csi_migration",
     "device_resources",
+    "feature_gates",
     "few_rows_in",
     "node_terms",
     "only_nodes",

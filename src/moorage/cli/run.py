@@ -188,6 +188,12 @@ serving_options = options.bundled(
 @options.configuration
 @options.cluster
 @click.option(
+    "--feature-gates",
+    "feature_gates",
+    metavar="NAME=BOOL,...",
+    help="Turn features off that are on by default, for example DRADeviceTaints=false.",
+)
+@click.option(
     "--master",
     metavar="URL",
     help="The address of the API server; overrides that of the kubeconfig.",
@@ -278,8 +284,14 @@ def _with_flags(configuration: Any, **flags: Any) -> Any:
     connection: dict[str, Any] = {
         name: flags.pop(name) for name in ("kubeconfig", "qps", "burst") if name in flags
     }
+    gates = dict(configuration.feature_gates)
+    try:
+        gates |= config.feature_gates.parse(flags.pop("feature_gates", None) or "")
+    except ValueError as error:
+        raise ConfigError([f"--feature-gates: {error}"]) from None
     changed = structs.replace(
         configuration,
+        feature_gates=gates,
         leader_election=structs.replace(configuration.leader_election, **_given(flags)),
         client_connection=structs.replace(configuration.client_connection, **_given(connection)),
     )

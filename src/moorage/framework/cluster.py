@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from moorage.api.config import durations
+from moorage.api.config import durations, feature_gates
 from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -83,6 +83,8 @@ class Cluster(Objects):
     waiting: dict[str, WaitingPod] = field(default_factory=dict)
     # Rows whose nominated pods changed.
     nomination_changes: RowLog = field(default_factory=RowLog)
+    # Feature gates that the configuration sets.
+    feature_gates: dict[str, bool] = field(default_factory=dict)
     _derived: dict[Any, Any] = field(default_factory=dict)
 
     def derived(self, make: Callable[["Cluster"], D]) -> D:
@@ -91,6 +93,10 @@ class Cluster(Objects):
         if found is None:
             found = self._derived[make] = make(self)
         return found
+
+    def has_feature(self, gate: str) -> bool:
+        """Whether a part that is on by default has not been turned off."""
+        return self.feature_gates.get(gate, True)
 
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object."""
@@ -106,6 +112,8 @@ class Cluster(Objects):
 
     def _serve_resources(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         """Device classes decide which extended resources devices serve; that concerns all rows."""
+        if not self.has_feature(feature_gates.EXTENDED_RESOURCE):
+            return
         resources = self.table.device_resources
         if new is not None:
             changed = resources.put(old, new)

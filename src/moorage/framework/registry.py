@@ -233,6 +233,7 @@ def build_profiles(
         return name in classes and implements(classes[name], point)
 
     effective = config.effective_profiles(configuration, takes_part, set(classes))
+    cluster.feature_gates = configuration.feature_gates
     profiles = {}
     for settings in configuration.profiles:
         name, percentage = settings.scheduler_name, settings.percentage_of_nodes_to_score

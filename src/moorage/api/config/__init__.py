@@ -5,6 +5,7 @@ config.effective_plugins(configuration.profiles[0], implements, known)
 config.to_dict(configuration)
 """
 
+from moorage.api.config import feature_gates
 from moorage.api.config.loading import Source, load, to_dict
 from moorage.api.config.plugin_sets import effective_plugins, effective_profiles
 from moorage.api.config.structs import (
@@ -35,6 +36,7 @@ __all__ = [
     "Source",
     "effective_plugins",
     "effective_profiles",
+    "feature_gates",
     "load",
     "problems",
     "to_dict",

@@ -157,6 +157,8 @@ class SchedulerConfiguration(ConfigData):
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    # Not Kubernetes', where gates are options of the command line only.
+    feature_gates: dict[str, bool] = {}
     base_dir: Path = Path()
 
 

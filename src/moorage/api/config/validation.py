@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from moorage.api import labels, requests, selectors
-from moorage.api.config import durations, errors, plugin_sets, structs, wire
+from moorage.api.config import durations, errors, feature_gates, plugin_sets, structs, wire
 from moorage.api.pod import TopologySpreadConstraint
 
 # Plugins that Kubernetes has removed, and their replacements.
@@ -44,6 +44,7 @@ def _problems(configuration: structs.SchedulerConfiguration) -> Iterator[str]:
         rule = "must be greater than or equal to PodInitialBackoffSeconds"
         yield errors.invalid("podMaxBackoffSeconds", longest, rule)
     yield from _extenders(configuration.extenders)
+    yield from feature_gates.problems(configuration.feature_gates)
 
 
 def _leader_election(election: structs.LeaderElection) -> Iterator[str]:

@@ -90,8 +90,10 @@ class Search:
 
     def _validate(self, position: int, claim: ClaimPlan) -> list[Constraint]:
         least = 0
-        for alternatives in claim.requests:
-            counts = [self._validate_request(position, request) for request in alternatives]
+        for request, alternatives in zip(claim.spec.requests or (), claim.requests, strict=True):
+            if missing := self._plan.features.missing_for(request):
+                raise AllocationFailed(Failure(missing, position))
+            counts = [self._validate_request(position, each) for each in alternatives]
             least += min(counts, default=0)
         if least > mp.MAX_DEVICES:
             text = f"number of requested devices {least} exceeds the claim limit"
@@ -281,7 +283,7 @@ class Search:
         if must and not self._has_capacity(selectable, device):
             return False
         consumed = None
-        if model.is_shared:
+        if model.is_shared and self._plan.features.capacity:
             consumed = selectable.consumption[device]
             self._consume(device, consumed or {}, 1)
         else:

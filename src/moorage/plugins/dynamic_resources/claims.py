@@ -7,7 +7,7 @@ import msgspec
 
 from moorage import plugin as mp
 from moorage.plugins.dynamic_resources import plan
-from moorage.plugins.dynamic_resources.plan import AllocationPlan
+from moorage.plugins.dynamic_resources.plan import AllocationPlan, Features
 
 Claim = mp.ResourceClaim
 ClaimLookupError = mp.resource_claims.ClaimLookupError
@@ -84,5 +84,7 @@ class Plans:
         found = self._by_content.get(content)
         if found is None:
             classes = {each.name: each for each in self.cluster.all(mp.DeviceClass)}
-            found = self._by_content[content] = plan.compile_claims(specs, classes)
+            found = self._by_content[content] = plan.compile_claims(
+                specs, classes, Features.of(self.cluster)
+            )
         return found

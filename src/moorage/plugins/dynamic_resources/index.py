@@ -151,7 +151,8 @@ class DeviceIndex:
     def _rebuild(self) -> None:
         self._start()
         for published in self._cluster.all(mp.ResourceSlice):
-            self._put_slice(published)
+            if self._is_used(published):
+                self._put_slice(published)
         for key, pool in self._pools.items():
             pool.find_node(key, self._models)
         self._file(self._pools)
@@ -187,7 +188,7 @@ class DeviceIndex:
                 self._pools[key].slices.pop(name, None)
                 touched[key] = None
             published = self._cluster.get(mp.ResourceSlice, name)
-            if published is not None:
+            if published is not None and self._is_used(published):
                 touched[self._put_slice(published)] = None
         wide = False
         for key in touched:
@@ -200,6 +201,12 @@ class DeviceIndex:
             wide = wide or key in self._wide or pool.node is None
         self._file(touched)
         return wide
+
+    def _is_used(self, published: mp.ResourceSlice) -> bool:
+        spec = published.spec
+        needs_counters = spec.per_device_node_selection is not None or bool(spec.shared_counters)
+        gate = mp.feature_gates.PARTITIONABLE_DEVICES
+        return not needs_counters or self._cluster.has_feature(gate)
 
     def _put_slice(self, published: mp.ResourceSlice) -> PoolKey:
         key = (published.spec.driver, published.spec.pool.name)

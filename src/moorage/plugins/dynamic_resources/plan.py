@@ -64,6 +64,54 @@ class Selectable(NamedTuple):
     large_enough: int
 
 
+class Features(NamedTuple):
+    """Feature gates that are on by default, and may be turned off."""
+
+    alternatives: bool = True
+    counters: bool = True
+    taints: bool = True
+    capacity: bool = True
+    binding_conditions: bool = True
+
+    @classmethod
+    def of(cls, cluster: mp.Cluster) -> "Features":
+        """The features of a cluster's scheduler."""
+        gates = mp.feature_gates
+        has = cluster.has_feature
+        return cls(
+            has(gates.PRIORITIZED_LIST),
+            has(gates.PARTITIONABLE_DEVICES),
+            has(gates.DEVICE_TAINTS),
+            has(gates.CONSUMABLE_CAPACITY),
+            has(gates.BINDING_CONDITIONS) and has(gates.DEVICE_STATUS),
+        )
+
+    def excludes(self, model: DeviceModel) -> bool:
+        """Whether a device needs a feature that is turned off."""
+        needs_conditions = bool(model.device.binding_conditions)
+        return (needs_conditions and not self.binding_conditions) or (
+            bool(model.consumes) and not self.counters
+        )
+
+    def missing_for(self, request: mp.DeviceRequest) -> str:
+        """Why a request cannot be allocated without a feature; empty if it can."""
+        if request.first_available and not self.alternatives:
+            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            return f", request {request.name}: {text}"
+        if self.capacity:
+            return ""
+        text = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+        if request.exactly is not None and request.exactly.capacity is not None:
+            return f", request {request.name}: {text}"
+        for each in request.first_available:
+            if each.capacity is not None:
+                return f", subrequest {each.name}: {text}"
+        return ""
+
+
+ALL_FEATURES = Features()
+
+
 @dataclass(slots=True, eq=False)
 class RequestPlan:
     """A request, or an alternative of one."""
@@ -78,6 +126,7 @@ class RequestPlan:
     device_class: mp.DeviceClass | None
     admin_access: bool
     capacity: capacity.Requests
+    features: Features
     _verdicts: dict[DeviceModel, bool | Failure] = field(default_factory=dict)
     _selectable: dict[NodeShape, Selectable] = field(default_factory=dict)
 
@@ -108,9 +157,9 @@ class RequestPlan:
                 failed[i] = verdict
             elif verdict:
                 accepted |= bit
-            if tolerates(self.spec, model):
+            if not self.features.taints or tolerates(self.spec, model):
                 tolerated |= bit
-            amounts = capacity.consumption(model, self.capacity)
+            amounts = capacity.consumption(model, self.capacity) if self.features.capacity else {}
             consumption.append(amounts)
             if amounts is not None and capacity.fits(model, amounts, {}):
                 large_enough |= bit
@@ -118,6 +167,8 @@ class RequestPlan:
 
     def _verdict(self, model: DeviceModel) -> bool | Failure:
         verdict = self._verdicts.get(model)
+        if verdict is None and self.features.excludes(model):
+            verdict = self._verdicts[model] = False
         if verdict is None:
             verdict = self._verdicts[model] = self._evaluate(model)
         return verdict
@@ -195,27 +246,33 @@ class AllocationPlan:
     """What has to be allocated for a pod, and what was found for inventories seen before."""
 
     claims: list[ClaimPlan]
+    features: Features
     # By state of the index: the versions of its wide pools, and what the allocator found.
     found: dict[Any, tuple[tuple[int, ...], Any]] = field(default_factory=dict)
 
 
-def compile_claims(specs: Sequence[mp.DeviceClaim], classes: Classes) -> AllocationPlan:
+def compile_claims(
+    specs: Sequence[mp.DeviceClaim], classes: Classes, features: Features = ALL_FEATURES
+) -> AllocationPlan:
     """The plan for claims with these specs."""
-    return AllocationPlan([_claim(i, spec, classes) for i, spec in enumerate(specs)])
+    plans = [_claim(i, spec, classes, features) for i, spec in enumerate(specs)]
+    return AllocationPlan(plans, features)
 
 
-def _claim(position: int, spec: mp.DeviceClaim, classes: Classes) -> ClaimPlan:
+def _claim(position: int, spec: mp.DeviceClaim, classes: Classes, features: Features) -> ClaimPlan:
     requests = []
     for request in spec.requests or ():
         exactly = request.exactly
         if exactly is not None:
             admin = bool(exactly.admin_access)
-            own = _request(position, request.name, "", 0, exactly, classes, admin=admin)
+            own = _request(position, request.name, "", 0, exactly, classes, features, admin=admin)
             requests.append([own])
         else:
             requests.append(
                 [
-                    _request(position, request.name, each.name, i, each, classes, admin=False)
+                    _request(
+                        position, request.name, each.name, i, each, classes, features, admin=False
+                    )
                     for i, each in enumerate(request.first_available)
                 ]
             )
@@ -229,10 +286,13 @@ def _request(
     index: int,
     spec: Requested,
     classes: Classes,
+    features: Features,
     *,
     admin: bool,
 ) -> RequestPlan:
     amounts = {} if spec.capacity is None else spec.capacity.requests
     found = classes.get(spec.device_class_name)
     label = subrequest or request
-    return RequestPlan(claim, request, subrequest, label, index, spec, found, admin, amounts)
+    return RequestPlan(
+        claim, request, subrequest, label, index, spec, found, admin, amounts, features
+    )

@@ -72,6 +72,8 @@ class DynamicResources:
 
     def attach(self, cluster: mp.Cluster) -> None:
         self._cluster = cluster
+        if not cluster.has_feature(mp.feature_gates.FILTER_TIMEOUT):
+            self._most_steps = math.inf
 
     # Queue
 

@@ -1,0 +1,42 @@
+"""Which feature gates can be set, and how they are written."""
+
+import pytest
+
+from moorage.api import config
+from moorage.errors import ConfigError
+
+HEADER = {"apiVersion": config.API_VERSION, "kind": config.KIND}
+
+
+def test_gates_of_a_file():
+    loaded = config.load({**HEADER, "featureGates": {"DRADeviceTaints": False}})
+    assert loaded.feature_gates == {"DRADeviceTaints": False}
+    assert config.load(config.to_dict(loaded)) == loaded
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        pytest.param("DRAAdminAccess", False, "the feature is locked to true", id="locked"),
+        pytest.param(
+            "DRADeviceTaintRules",
+            True,
+            "off by default in 1.36, and not implemented here",
+            id="off by default",
+        ),
+        pytest.param("DRADeviceTaint", True, "unrecognized feature gate", id="unknown"),
+    ],
+)
+def test_gates_that_are_refused(name, value, rule):
+    with pytest.raises(ConfigError) as caught:
+        config.load({**HEADER, "featureGates": {name: value}})
+    [problem] = caught.value.problems
+    assert problem.startswith(f"featureGates[{name}]: ")
+    assert problem.endswith(rule)
+
+
+def test_gates_of_a_command_line():
+    parsed = config.feature_gates.parse("DRADeviceTaints=false, DRAExtendedResource=True")
+    assert parsed == {"DRADeviceTaints": False, "DRAExtendedResource": True}
+    with pytest.raises(ValueError, match="must be NAME=true or NAME=false"):
+        config.feature_gates.parse("DRADeviceTaints")
