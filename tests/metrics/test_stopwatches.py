@@ -44,7 +44,7 @@ def test_a_simulation_is_measured_and_not_changed():
     objects += [make_pod(f"p{i}", requests={"cpu": "1"}) for i in range(5)]
     plain, watched = Simulation(objects), Simulation(objects)
     watches = Stopwatches(count().__next__)
-    watches.attach(watched.scheduler)
+    watched.measure(watches)
     plain.run()
     watched.run()
     assert watched.placements == plain.placements

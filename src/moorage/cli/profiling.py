@@ -50,7 +50,7 @@ def run(simulation: "Simulation", until: float | None) -> TimeProfile:
     from moorage.metrics.stopwatches import Stopwatches
 
     watches = Stopwatches(time.perf_counter)
-    watches.attach(simulation.scheduler)
+    simulation.measure(watches)
     began = time.perf_counter()
     simulation.run(until)
     return TimeProfile(time.perf_counter() - began, watches)

@@ -6,6 +6,7 @@ for which a pre_bind plugin waits.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
@@ -33,6 +34,7 @@ from moorage.framework.effects import Awaiting, EmitEvent, PatchPodStatus, PodRe
 from moorage.framework.status import SKIP, SUCCESS, error
 
 NO_WAITS: dict[str, float] = {}
+NO_PLUGINS: list[Any] = []
 
 ObjectKey = tuple[type[KubeObject], str]
 
@@ -123,8 +125,10 @@ class Bindings:
         self._queue.nominator.delete(pod)
         binding = BindingCycle(entry, placed, node, decision.template, profile, state, now)
         self._cycles[entry.uid] = binding
-        status, waits = profile.run_reserve(state, placed, node), NO_WAITS
-        if status is SUCCESS:
+        status, waits, active = SUCCESS, NO_WAITS, profile.active_points(state.idle)
+        if "reserve" in active:
+            status = profile.run_reserve(state, placed, node)
+        if "permit" in active and status is SUCCESS:
             status, waits = profile.run_permit(state, placed, node)
         if status is not SUCCESS:
             binding.fail(status)
@@ -137,7 +141,9 @@ class Bindings:
     def _permit(self, binding: BindingCycle, waits: dict[str, float], now: float) -> None:
         pod, node = binding.pod, binding.node
         binding.stage = BINDING_TRANSITIONS[binding.stage, AGREE]
-        status, busy = binding.profile.run_pre_flight(binding.state, pod, node)
+        status, busy = SKIP, NO_PLUGINS
+        if "pre_bind" in binding.profile.active_points(binding.state.idle):
+            status, busy = binding.profile.run_pre_flight(binding.state, pod, node)
         if status is not SKIP:
             if not status.is_success:
                 binding.fail(status)
@@ -183,8 +189,9 @@ class Bindings:
         self._journal.add(Bound(at=now, pod=key, uid=uid, node=node))
         text = f"Successfully assigned {key} to {node}"
         self._outbox.emit(pod, "Normal", "Scheduled", "Binding", text)
-        for message in binding.profile.run_post_bind(binding.state, pod, node):
-            self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
+        if "post_bind" in binding.profile.active_points(binding.state.idle):
+            for message in binding.profile.run_post_bind(binding.state, pod, node):
+                self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
         if binding.state.to_activate:
             self._activate(binding, now)
 

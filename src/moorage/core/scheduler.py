@@ -29,7 +29,6 @@ from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
-from moorage.framework.invoke import CallMeter, measured
 from moorage.framework.registry import Registry
 
 CONFIRM_SECONDS = 30.0
@@ -41,9 +40,6 @@ MOST_CACHED = 64
 
 class Scheduler:
     """See the module."""
-
-    # Measures the verbs; profiles and the cycle have their own.
-    meter: CallMeter | None = None
 
     def __init__(
         self,
@@ -87,9 +83,8 @@ class Scheduler:
         self._outbox = state.outbox
         self._now = 0.0
 
-    # The verbs, measured by `moorage simulate --profile`
+    # The verbs
 
-    @measured("observe")
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Take an observation."""
         self._now = now
@@ -98,7 +93,6 @@ class Scheduler:
             self.bindings.observed(observation, now)
         return self._caused(now)
 
-    @measured("schedule_one")
     def schedule_one(self, now: float) -> list[Effect]:
         """Take the next pod from the queue and decide where it goes."""
         self._now = now
@@ -107,7 +101,6 @@ class Scheduler:
             self._attempt(entry, now)
         return self._caused(now)
 
-    @measured("complete")
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         """Take the outcome of an effect."""
         self._now = now
@@ -124,7 +117,6 @@ class Scheduler:
                 self.undoing.completed(name, outcome, now)
         return self._caused(now)
 
-    @measured("advance")
     def advance(self, now: float) -> list[Effect]:
         """Do what is due by now."""
         self._now = now

@@ -15,7 +15,7 @@ from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
-from moorage.framework.state import CycleState
+from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
@@ -80,6 +80,7 @@ class Profile:
         # The cluster events that may make a rejected pod schedulable, by plugin.
         self.events = {name: self._events_of(p) for name, p in rejecting.items()}
         self._what_if_plans: dict[frozenset[str], WhatIfPlan] = {}
+        self._active: dict[frozenset[str], frozenset[str]] = {}
         self.views = ViewCache(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,6 +113,7 @@ class Profile:
     def measure(self, meter: CallMeter) -> None:
         """Report all calls of plugins and of extension points to a meter from now on."""
         self.meter = meter
+        self._active.clear()
         self.views = ViewCache(self)
         for method in self.called_methods():
             method.meter = meter
@@ -124,6 +126,15 @@ class Profile:
         """A method of all plugins of an extension point that have it, in order."""
         found = [self.method(plugin, name) for plugin in self._at[point]]
         return [method for method in found if method is not None]
+
+    def active_points(self, idle: frozenset[str]) -> frozenset[str]:
+        """The points with a plugin that is not idle; all that have plugins if there is a meter."""
+        found = self._active.get(idle)
+        if found is None:
+            left = idle if self.meter is None else NO_PLUGINS
+            points_left = [at for at, found in self._at.items() if {p.name for p in found} - left]
+            found = self._active[idle] = frozenset(points_left)
+        return found
 
     # Queue
 
@@ -280,8 +291,7 @@ class Profile:
     @measured("PostBind")
     def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
         """Call every plugin after the pod is bound; returns the failures."""
-        methods = self._chain["post_bind"]
-        return _run_all(methods, state, pod, node) if methods else []
+        return _run_all(self._chain["post_bind"], state, pod, node)
 
 
 def _run_all(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core.cycle import DECIDE
-from moorage.core.scheduler import Scheduler
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
@@ -50,12 +49,6 @@ class Stopwatches:
         self.plugins: dict[tuple[str, str], Spent] = {}
         # What the nested calls took, for each call in progress.
         self._nested: list[float] = []
-
-    def attach(self, scheduler: Scheduler) -> None:
-        """Measure a scheduler from now on."""
-        scheduler.meter = scheduler.cycle.meter = self
-        for profile in scheduler.profiles.values():
-            profile.measure(self)
 
     def cycle_started(self, views: TemplateViews) -> None:
         """Nothing to do."""

@@ -9,6 +9,7 @@ from moorage.core.observations import Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
+from moorage.framework.invoke import CallMeter, measured
 from moorage.sim.trace import Line, Trace, observed
 from moorage.sim.watch import Watch
 
@@ -27,22 +28,34 @@ class Replica:
     is_running: bool = True
     # A slow cycle delays the next one.
     busy_until: float = 0.0
+    # Measures the calls of the scheduler, for `moorage simulate --profile`.
+    meter: CallMeter | None = None
 
+    def measure(self, meter: CallMeter) -> None:
+        """Report the calls of the scheduler, its cycle and its profiles to a meter."""
+        self.meter = self.scheduler.cycle.meter = meter
+        for profile in self.scheduler.profiles.values():
+            profile.measure(meter)
+
+    @measured("observe")
     def observe(self, observation: Observation, now: float) -> list[Effect]:
         """Pass an observation to the scheduler."""
         effects = self.scheduler.observe(observation, now)
         details = {} if self.trace is None else observed(observation)
         return self._traced("observe", now, effects, **details)
 
+    @measured("schedule_one")
     def schedule_one(self, now: float) -> list[Effect]:
         """Try one pod."""
         return self._traced("schedule_one", now, self.scheduler.schedule_one(now))
 
+    @measured("complete")
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
         """Pass an outcome to the scheduler."""
         effects = self.scheduler.complete(ticket, outcome, now)
         return self._traced("complete", now, effects, ticket=ticket, outcome=outcome)
 
+    @measured("advance")
     def advance(self, now: float) -> list[Effect]:
         """Process expired deadlines."""
         effects = self._traced("advance", now, self.scheduler.advance(now))

@@ -27,6 +27,7 @@ from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.framework.effects import EmitEvent
+from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
 from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes
 from moorage.sim.checks import InvariantChecks
@@ -119,6 +120,10 @@ class Simulation:
             self._fault_plan,
             self.config.pod_max_backoff_seconds,
         )
+
+    def measure(self, meter: CallMeter) -> None:
+        """Report what the scheduler does to a meter from now on."""
+        self._replicas.leader.measure(meter)
 
     # Changes of the cluster
 
