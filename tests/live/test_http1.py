@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -206,3 +207,89 @@ def server_certificate(folder):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "tls.pem")
     return certificate, context
+
+
+class Proxy:
+    """An HTTP proxy that tunnels; with `refuses`, it answers so instead."""
+
+    def __init__(self, refuses=b""):
+        self.refuses = refuses
+        self.heads = []
+
+    async def serve(self, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
+        if self.refuses:
+            writer.write(self.refuses)
+            writer.close()
+            return
+        address = target if method == "CONNECT" else urlsplit(target).netloc
+        host, _, port = address.rpartition(":")
+        to_reader, to_writer = await asyncio.open_connection(host, int(port))
+        if method == "CONNECT":
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            to_writer.write(head)
+        await asyncio.gather(self.copy(reader, to_writer), self.copy(to_reader, writer))
+
+    async def copy(self, reader, writer):
+        try:
+            while found := await reader.read(65536):
+                writer.write(found)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+def asked_by_proxy(*, proxy, context=None, client_context=None, user=""):
+    """The response to a request through a proxy."""
+
+    async def go():
+        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        async with serving(PLAIN, context=context) as (server, direct):
+            scheme = "http" if context is None else "https"
+            pool = ConnectionPool(
+                f"{scheme}://{direct._netloc}", None, f"http://{user}127.0.0.1:{port}"
+            )
+            try:
+                return await ask(pool, client_context), server
+            finally:
+                pool.close()
+                listening.close()
+                await asyncio.sleep(0.01)  # The proxy's tasks end.
+
+    return asyncio.run(go())
+
+
+def test_proxy_without_tls():
+    proxy = Proxy()
+    found, server = asked_by_proxy(proxy=proxy, user="me:p%40ss@")
+    assert found.status == 201
+    assert proxy.heads[0].startswith(b"POST http://127.0.0.1:")
+    assert b"Proxy-Authorization: Basic bWU6cEBzcw==" in proxy.heads[0]
+    assert len(server.requests) == 1
+
+
+def test_tunnel_for_tls(tmp_path):
+    authority, context = server_certificate(tmp_path)
+    trusted = tls.client_context(ServerTrust(authority=authority))
+    proxy = Proxy()
+    found, server = asked_by_proxy(
+        proxy=proxy, context=context, client_context=trusted, user="me:secret@"
+    )
+    assert found.status == 201
+    assert proxy.heads[0].startswith(b"CONNECT 127.0.0.1:")
+    assert b"Proxy-Authorization" in proxy.heads[0]
+    assert b"Proxy-Authorization" not in server.requests[0]
+
+
+def test_proxy_that_refuses(tmp_path):
+    _, context = server_certificate(tmp_path)
+    proxy = Proxy(refuses=b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    reckless = tls.client_context(ServerTrust(insecure=True))
+    with pytest.raises(NotSentError, match=r"by the proxy 127\.0\.0\.1: the proxy answered 407"):
+        asked_by_proxy(proxy=proxy, context=context, client_context=reckless)

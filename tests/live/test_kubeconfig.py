@@ -110,6 +110,11 @@ FAULTS = [
     pytest.param(
         {"cluster": {"server": "10.0.0.1:6443"}}, "must be an http or https URL", id="no scheme"
     ),
+    pytest.param(
+        {"cluster": {"server": "https://a", "proxy-url": "socks5://b"}},
+        "proxy-url: must be an http URL",
+        id="proxy that is not supported",
+    ),
     pytest.param({"cluster": {"server": 5}}, "Expected `str`, got `int`", id="server as a number"),
     pytest.param(
         {"cluster": {"server": "https://a", "certificate-authority": "ca.crt"}},

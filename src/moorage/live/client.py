@@ -9,15 +9,9 @@ it once.
 import asyncio
 import copy
 import random
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
-from typing import Any, Protocol
-
-import aiohttp
-from yarl import URL
 
 from moorage.errors import KubeconfigError
 from moorage.live import api_errors
@@ -30,8 +24,9 @@ from moorage.live.api_errors import (
 )
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
-from moorage.live.http1 import ConnectionPool, HttpConnection, header, keep_alive
+from moorage.live.http1 import ConnectionPool, header
 from moorage.live.token_bucket import Priority, TokenBucket
+from moorage.live.transport import Readable, StreamedResponse, Transport
 from moorage.version import __version__
 
 REQUEST_SECONDS = 30.0
@@ -40,7 +35,6 @@ TRIES = 5
 FIRST_WAIT_SECONDS = 0.05
 LONGEST_WAIT_SECONDS = 5.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
-KEEP_ALIVE_SECONDS = 75.0
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -50,12 +44,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 Observer = Callable[[str, int, float], None]
 # Called just before a request is sent; False prevents that.
 Fence = Callable[[], bool]
-
-
-class Readable(Protocol):
-    """A response body that arrives in parts."""
-
-    async def readany(self) -> bytes: ...
 
 
 class Client:
@@ -68,6 +56,7 @@ class Client:
         per_second: float = 0.0,
         burst: int = 100,
         user_agent: str = "scheduler",
+        transport: Transport | None = None,
     ) -> None:
         self.server = connection.server
         self.observer: Observer | None = None
@@ -81,32 +70,20 @@ class Client:
             "Accept-Encoding": "identity",  # The API server is near: compression would cost time.
             "User-Agent": f"moorage/{__version__} {user_agent}",
         }
-        self._session: aiohttp.ClientSession | None = None
-        self._server_name = connection.trust.server_name or None
-        self._pool = ConnectionPool(connection.server, self._server_name)
+        server_name = connection.trust.server_name or None
+        self._transport = transport or ConnectionPool(
+            connection.server, server_name, connection.proxy
+        )
         # Encoded headers by content type, and the credentials that they contain.
         self._encoded: dict[str, str] = {}
         self._encoded_credentials: dict[str, str] | None = None
         self._random = random.Random()  # For jitter; decisions have their own source.
 
     async def __aenter__(self) -> "Client":
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS, socket_factory=_socket
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._common_headers,
-            skip_auto_headers=("Content-Type",),
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-        self._pool.close()
+        self._transport.close()
 
     def with_own_bucket(self, *, is_limited: bool = True) -> "Client":
         """A client with the same connections and a rate limit of its own, or none."""
@@ -156,8 +133,6 @@ class Client:
                 await self._bucket.wait(priority)
             try:
                 return await self._send_once(method, path, body, content_type, seconds, fence)
-            except (aiohttp.ClientError, TimeoutError, OSError) as raised:
-                error = _api_error(raised, method, path, seconds)
             except ApiError as raised:
                 error = raised
             if attempt >= tries or not self._may_repeat(error, attempt, repeatable=repeatable):
@@ -170,34 +145,34 @@ class Client:
         """Send a GET request and read the response as it arrives, for at most `seconds`."""
         if not self._bucket.take_now():
             await self._bucket.wait(Priority.URGENT)
+        where = f"GET {path.partition('?')[0]}"
         try:
-            headers = await self._credential_headers()
-            if self._connection.proxy:
-                async with await self._send_aiohttp("GET", path, None, headers, seconds) as found:
-                    yield found.content
-                return
-            where = f"GET {path.partition('?')[0]}"
-            connection = await self._pool.connect(where, seconds, self._credentials.ssl)
+            headers = self._encode_headers(await self._credential_headers(), "")
+            response = await self._open_stream(path, headers, seconds)
             try:
-                await self._begin_stream(connection, path, headers, seconds)
-                yield connection
+                if not 200 <= response.status < 300:
+                    retry_after = header(response.head, b"retry-after")
+                    body = await response.read()
+                    raise api_errors.from_response(response.status, body, retry_after)
+                yield response
             finally:
-                connection.close()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _api_error(error, "GET", path, seconds) from None
+                response.close()
+        except TimeoutError:
+            raise NoResponseError(f"{where}: no answer within {seconds:g} s") from None
+        except OSError as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise NoResponseError(f"{where}: the connection broke: {why}") from None
 
-    async def _begin_stream(
-        self, connection: HttpConnection, path: str, headers: dict[str, str], seconds: float
-    ) -> None:
-        encoded = self._pool.encode_headers({**self._common_headers, **headers})
-        began = time.perf_counter()
+    async def _open_stream(self, path: str, headers: str, seconds: float) -> StreamedResponse:
+        began, code = time.perf_counter(), 0
         try:
-            await connection.stream(self._pool.request_head("GET", path, encoded), seconds)
+            found = await self._transport.stream(
+                path, headers, seconds=seconds, ssl_context=self._credentials.ssl
+            )
+            code = found.status
         finally:
-            self._observe("GET", connection.status, began)
-        if not 200 <= connection.status < 300:
-            retry_after = header(connection.head, b"retry-after")
-            raise api_errors.from_response(connection.status, await connection.read(), retry_after)
+            self._observe("GET", code, began)
+        return found
 
     async def _send_once(
         self,
@@ -216,17 +191,12 @@ class Client:
         if headers is None:
             headers = await self._credential_headers()
         check_fence()
-        if body is None or self._connection.proxy:
-            if body is not None:
-                headers = {**headers, "Content-Type": content_type}
-            found = await self._send_aiohttp(method, path, body, headers, seconds)
-            return await found.read()
         began, code = time.perf_counter(), 0
         try:
-            response = await self._pool.request(
+            response = await self._transport.request(
                 method,
                 path,
-                self._encode_headers(headers, content_type),
+                self._encode_headers(headers, "" if body is None else content_type),
                 body,
                 seconds=seconds,
                 ssl_context=self._credentials.ssl,
@@ -252,35 +222,11 @@ class Client:
             self._encoded_credentials, self._encoded = headers, {}
         encoded = self._encoded.get(content_type)
         if encoded is None:
-            everything = {**self._common_headers, **headers, "Content-Type": content_type}
-            encoded = self._encoded[content_type] = self._pool.encode_headers(everything)
+            everything = {**self._common_headers, **headers}
+            if content_type:
+                everything["Content-Type"] = content_type
+            encoded = self._encoded[content_type] = self._transport.encode_headers(everything)
         return encoded
-
-    async def _send_aiohttp(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
-    ) -> aiohttp.ClientResponse:
-        """The response after its head, if its status is 2xx; the body is still to be read."""
-        assert self._session is not None, "the client is used outside of `async with`"
-        began, code = time.perf_counter(), 0
-        try:
-            response = await self._session.request(
-                method,
-                URL(self.server + path, encoded=True),
-                data=body,
-                headers=headers,
-                timeout=_timeout(seconds),
-                allow_redirects=False,
-                ssl=self._credentials.ssl or True,
-                server_hostname=self._server_name,
-                proxy=self._connection.proxy or None,
-            )
-            code = response.status
-        finally:
-            self._observe(method, code, began)
-        if not 200 <= code < 300:
-            retry_after = response.headers.get("Retry-After")
-            raise api_errors.from_response(code, await response.read(), retry_after)
-        return response
 
     def _observe(self, method: str, code: int, began: float) -> None:
         if self.observer is not None:
@@ -308,37 +254,3 @@ class Client:
             return jitter
         # With jitter, so that clients with the same Retry-After do not return together.
         return min(error.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS) + jitter
-
-
-@cache
-def _timeout(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
-
-
-def _socket(address: Any) -> socket.socket:
-    made = socket.socket(*address[:3])  # Family, type, protocol.
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    keep_alive(made)
-    return made
-
-
-def _api_error(error: Exception, method: str, path: str, seconds: float) -> ApiError:
-    where = f"{method} {path.partition('?')[0]}"
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return NotSentError(f"{where}: no connection within {CONNECT_SECONDS:g} s")
-        case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError():
-            return NotSentError(f"{where}: {_error_text(error)}")
-        case TimeoutError():
-            return NoResponseError(f"{where}: no answer within {seconds:g} s")
-        case _:
-            return NoResponseError(f"{where}: the connection broke: {_error_text(error)}")
-
-
-def _error_text(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):  # Its own text names an SSLContext.
-        where = f"{error.host}:{error.port}"
-        return f"Cannot connect to host {where}: {' '.join(str(error.os_error).split())}"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the answer ended too soon"
-    return " ".join(str(error).split()) or type(error).__name__

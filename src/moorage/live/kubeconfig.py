@@ -178,6 +178,11 @@ def _server(file: _File, name: str, cluster: _Cluster) -> tuple[str, ServerTrust
         raise KubeconfigError(f"{at}: server is missing")
     if address.scheme not in ("http", "https") or not address.hostname:
         raise KubeconfigError(f"{at}, server: must be an http or https URL, is {cluster.server!r}")
+    if cluster.proxy_url and urlsplit(cluster.proxy_url).scheme != "http":
+        raise KubeconfigError(
+            f"{at}, proxy-url: must be an http URL (https and socks5 proxies are not supported), "
+            f"is {cluster.proxy_url!r}"
+        )
     return cluster.server.rstrip("/"), ServerTrust(
         authority=_material(file, at, cluster, "certificate_authority"),
         authority_file=_material_file(file, cluster, "certificate_authority"),
