@@ -31,12 +31,36 @@ def requested(pod: mp.Pod) -> tuple[str, ...]:
     )
 
 
-def leftover_claim(cluster: mp.Cluster, pod: mp.Pod) -> mp.ResourceClaim | None:
-    """The special claim of an earlier attempt, if it still exists."""
-    for claim in cluster.in_namespace(mp.ResourceClaim, pod.namespace):
-        if mp.resource_claims.is_extended(claim) and mp.resource_claims.is_made_for(claim, pod):
-            return claim
-    return None
+class SpecialClaims:
+    """The special claims that exist, by the UID of their pod; follows the changes of claims."""
+
+    def __init__(self, cluster: mp.Cluster) -> None:
+        self._cluster = cluster
+        self._changes = mp.Cursor(cluster.changes_of(mp.ResourceClaim))
+        self._keys: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+
+    def of(self, pod: mp.Pod) -> mp.ResourceClaim | None:
+        """The special claim of an earlier attempt, if it still exists."""
+        self._refresh()
+        key = self._keys.get(pod.uid)
+        return None if key is None else self._cluster.get(mp.ResourceClaim, key)
+
+    def _refresh(self) -> None:
+        if self._changes.is_current:
+            return
+        changed = self._changes.changed()
+        if changed is None:
+            self._keys, self._owners = {}, {}
+            changed = [claim.key for claim in self._cluster.all(mp.ResourceClaim)]
+        for key in changed:
+            if (uid := self._owners.pop(key, None)) is not None:
+                self._keys.pop(uid, None)
+            claim = self._cluster.get(mp.ResourceClaim, key)
+            if claim is not None and mp.resource_claims.is_extended(claim) and claim.controller:
+                self._keys[claim.controller.uid] = key
+                self._owners[key] = claim.controller.uid
+        self._changes.commit()
 
 
 def in_memory_claim(pod: mp.Pod) -> mp.ResourceClaim:

@@ -30,6 +30,7 @@ from moorage.plugins.dynamic_resources.devices import (
     AllocatedClaim,
     PodDevices,
 )
+from moorage.plugins.dynamic_resources.extended import SpecialClaims
 from moorage.plugins.dynamic_resources.index import index_of
 
 DEVICES = mp.StateKey[PodDevices]("DynamicResources.devices")
@@ -138,7 +139,7 @@ class DynamicResources:
         resources = extended.requested(pod)
         special = None
         if any(name in state.table.device_resources.classes for name in resources):
-            special = extended.leftover_claim(cluster, pod) or extended.in_memory_claim(pod)
+            special = cluster.derived(SpecialClaims).of(pod) or extended.in_memory_claim(pod)
         if not own and special is None:
             return mp.SKIP
         allocated = []
