@@ -8,6 +8,7 @@ commit runs its own `moorage bench`; compared is CPU time per pod, run by run.
 import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -100,10 +101,13 @@ def unpacked(commit: str) -> Iterator[Path]:
     except subprocess.CalledProcessError:
         raise InputError(f'no commit "{commit}" in {top}') from None
     source = HERE.relative_to(top).as_posix()
-    archive = _git("-C", top, "archive", "--format=tar", full.decode().strip(), source)
+    files_of = ("archive", "--format=tar", full.decode().strip(), source, "pyproject.toml")
+    archive = _git("-C", top, *files_of)
     with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder, filter="data")
+        write = runpy.run_path(str(Path(__file__).with_name("entry_points.py")))["write"]
+        write(Path(folder) / source, Path(folder, "pyproject.toml").read_text())
         yield Path(folder) / source
 
 

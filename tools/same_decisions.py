@@ -17,6 +17,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import entry_points
+
 TOOLS = Path(__file__).resolve().parent
 TOP = TOOLS.parent
 WIDTH = 300
@@ -55,10 +57,11 @@ def arguments() -> argparse.Namespace:
 
 def unpack(commit: str, folder: Path) -> Path:
     """Write the sources of a commit into a folder; returns the directory for PYTHONPATH."""
-    command = ["git", "-C", str(TOP), "archive", "--format=tar", commit, "src"]
+    command = ["git", "-C", str(TOP), "archive", "--format=tar", commit, "src", "pyproject.toml"]
     archive = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
+    entry_points.write(folder / "src", (folder / "pyproject.toml").read_text())
     return folder / "src"
 
 
