@@ -70,6 +70,21 @@ from moorage.api.pod import (
     Volume,
 )
 from moorage.api.policy import Namespace, PodDisruptionBudget
+from moorage.api.server_requests import (
+    BindPod,
+    CreateResourceClaim,
+    DeallocateResourceClaim,
+    DeletePod,
+    DeleteResourceClaim,
+    EmitEvent,
+    PatchClaim,
+    PatchPodStatus,
+    PatchVolume,
+    PodRef,
+    ReleaseResourceClaim,
+    Request,
+    ReserveResourceClaim,
+)
 from moorage.api.storage import (
     CSIDriver,
     CSINode,
@@ -84,26 +99,18 @@ from moorage.api.storage import (
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster, Rejection
-from moorage.framework.effects import (
-    Awaiting,
-    BindPod,
-    CreateResourceClaim,
-    DeallocateResourceClaim,
-    DeletePod,
-    DeleteResourceClaim,
-    EmitEvent,
-    PatchClaim,
-    PatchPodStatus,
-    PatchVolume,
-    Permission,
-    PodRef,
-    ReleaseResourceClaim,
-    Request,
-    ReserveResourceClaim,
-)
 from moorage.framework.events import Action, Events, Hint, TargetedHint
 from moorage.framework.events import ClusterEvent as ClusterEvent
-from moorage.framework.points import ALWAYS, BEST, ByMax, Depends, Normalizer, RowArray
+from moorage.framework.points import (
+    ALWAYS,
+    BEST,
+    Awaiting,
+    ByMax,
+    Depends,
+    Normalizer,
+    Permission,
+    RowArray,
+)
 from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
 from moorage.framework.state import CycleState, StateKey
 from moorage.framework.status import (

@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from moorage.api import config
+from moorage.api.server_requests import BindPod, EmitEvent, PatchPodStatus
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.journal import Fact
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod, EmitEvent, PatchPodStatus
 from moorage.framework.registry import Registry
 from moorage.testing import make_node
 

@@ -3,8 +3,8 @@
 from tests.storage_builders import make_waiting_claim
 
 from moorage import plugin as mp
+from moorage.api.server_requests import BindPod, PatchClaim
 from moorage.core.observations import Listed
-from moorage.framework.effects import BindPod, PatchClaim
 from moorage.testing import make_pod
 
 POD = make_pod("p")

@@ -3,12 +3,12 @@
 import pytest
 from tests.saying import make
 
+from moorage.api.server_requests import BindPod, DeletePod, PodRef
 from moorage.core import binding_cycle as stages
 from moorage.core.binding_cycle import BindingCycle
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import PluginFailure
-from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.status import SKIP, SUCCESS, Code, error, unschedulable
 from moorage.testing import make_pod, make_state
 

@@ -7,12 +7,12 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.policy import PriorityClass
+from moorage.api.server_requests import BindPod
 from moorage.api.storage import PersistentVolumeClaim, StorageClass
 from moorage.core import event_handlers
 from moorage.core.event_handlers import is_older
 from moorage.core.journal import Confirmed, Gone
 from moorage.core.observations import Added, Listed
-from moorage.framework.effects import BindPod
 from moorage.framework.events import Action, ClusterEvent
 from moorage.framework.status import SUCCESS, unschedulable
 from moorage.testing import make_node, make_pod

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from moorage import Simulation
 from moorage.api import config
 from moorage.api.pod import Container, PodStatus, ResourceRequirements
+from moorage.api.server_requests import BindPod, LookUpPod, PodRef
 from moorage.core import extenders
 from moorage.core.extenders import ExtenderVictims, FilterResult
 from moorage.core.journal import Decided, Erred, Refused
-from moorage.framework.effects import BindPod, LookUpPod, PodRef
 from moorage.framework.status import SUCCESS, unschedulable
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.node_resources_fit import NodeResourcesFit

@@ -4,9 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from moorage.api.meta import Condition
-from moorage.core.effects import Failed, Unknown
-from moorage.core.journal import Preempted
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     EmitEvent,
@@ -14,6 +12,8 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
+from moorage.core.effects import Failed, Unknown
+from moorage.core.journal import Preempted
 from moorage.framework.status import SUCCESS, wait
 from moorage.plugins.default_preemption import DefaultPreemption
 from moorage.plugins.node_resources_fit import NodeResourcesFit

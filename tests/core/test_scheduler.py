@@ -10,12 +10,7 @@ from tests.saying import make
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod, PodStatus
-from moorage.core.effects import Done, Failed
-from moorage.core.journal import Bound, Decided, Erred, Expired, Forgotten, Refused, Waiting
-from moorage.core.observations import Added, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.errors import ConfigError, PluginFailure
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     EmitEvent,
@@ -23,6 +18,11 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
+from moorage.core.effects import Done, Failed
+from moorage.core.journal import Bound, Decided, Erred, Expired, Forgotten, Refused, Waiting
+from moorage.core.observations import Added, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.errors import ConfigError, PluginFailure
 from moorage.framework.events import ClusterEvent, Hint
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SKIP, SUCCESS, pending, unschedulable, wait

@@ -2,8 +2,8 @@
 
 import pytest
 
+from moorage.api.server_requests import DeletePod, PodRef
 from moorage.framework import post_filter
-from moorage.framework.effects import DeletePod, PodRef
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SUCCESS, Code, error, unresolvable, unschedulable
 

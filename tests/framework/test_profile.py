@@ -6,10 +6,10 @@ import pytest
 from tests.saying import make
 
 from moorage.api import config
+from moorage.api.server_requests import BindPod, DeletePod, PodRef
 from moorage.errors import ConfigError, PluginFailure
 from moorage.framework import events, registry
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.framework.events import ClusterEvent
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.profile import Profile

@@ -5,9 +5,9 @@ import pytest
 from moorage.errors import PluginError, PluginFailure
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
-from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import WhatIf
+from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed, Usage
 from moorage.testing import make_node, make_pod, make_state
@@ -46,7 +46,9 @@ def what_if_on_n1(workbench, skipped=()):
     state = make_state(POD, workbench.cluster)
     state[PODS] = []
     pre = PreFiltered(skipped=set(skipped))
-    nominated = NominatedPods(workbench.cluster, Templates())
+    nominated = NominatedPods(
+        workbench.cluster.table, workbench.cluster.nomination_changes, Templates()
+    )
     question = WhatIf(workbench.profile, state, POD, pre, None, nominated, None)
     return question.node(workbench.cluster.table.row_of["n1"]), state
 

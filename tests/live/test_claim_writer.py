@@ -14,8 +14,7 @@ from moorage.api.devices import (
 )
 from moorage.api.meta import ObjectMeta
 from moorage.api.resource_claims import FINALIZER
-from moorage.core.effects import Done, Failed, Unknown
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     CLAIM_TRIES,
     CreateResourceClaim,
     DeallocateResourceClaim,
@@ -24,6 +23,7 @@ from moorage.framework.effects import (
     ReleaseResourceClaim,
     ReserveResourceClaim,
 )
+from moorage.core.effects import Done, Failed, Unknown
 from moorage.live.performer import carry_out
 
 REF = PodRef("ns", "web", "uid-1")

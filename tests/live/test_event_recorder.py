@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from scripted import HANG_UP, serving
 
-from moorage.framework.effects import EmitEvent, PodRef
+from moorage.api.server_requests import EmitEvent, PodRef
 from moorage.live import event_recorder
 from moorage.live.event_recorder import EventRecorder
 

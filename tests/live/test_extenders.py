@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from moorage.api import config
+from moorage.api.server_requests import BindPod, PodRef
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.extenders import ExtenderVictims
 from moorage.core.journal import Bound, Decided, Erred, Refused
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.framework.effects import BindPod, PodRef
 from moorage.framework.post_filter import Candidate
 from moorage.live import extenders
 from moorage.live.extenders import ExtenderError, HttpExtenders

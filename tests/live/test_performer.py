@@ -8,8 +8,8 @@ from aiohttp import web
 from scripted import HANG_UP, never, serving
 
 from moorage.api.meta import Condition
+from moorage.api.server_requests import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
 from moorage.core.effects import Done, Effect, Failed, Unknown
-from moorage.framework.effects import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
 from moorage.live import performer as performer_module
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.performer import ApiPerformer

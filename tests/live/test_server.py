@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from moorage.api import config
+from moorage.api.server_requests import BindPod
 from moorage.core.effects import Done
 from moorage.core.observations import Added
 from moorage.errors import InputError
-from moorage.framework.effects import BindPod
 from moorage.live import authorization, leader_election, server, tls
 from moorage.live.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS, Authorizer
 from moorage.live.client import Client

@@ -4,11 +4,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from moorage.api import config
+from moorage.api.server_requests import BindPod
 from moorage.core.effects import Done, Failed
 from moorage.core.journal import Journal
 from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod
 from moorage.framework.registry import Registry
 from moorage.framework.status import SUCCESS, wait
 from moorage.metrics import meter as meters

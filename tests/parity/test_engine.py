@@ -14,11 +14,11 @@ from moorage import explain
 from moorage.api import config, defaults, manifests
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod, DeleteResourceClaim, ReleaseResourceClaim
 from moorage.core.effects import Done, Effect, Failed, Outcome
 from moorage.core.journal import Decided, Erred, Preempting, Queued, Refused
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod, DeleteResourceClaim, ReleaseResourceClaim
 from moorage.framework.registry import Registry
 
 from .cases import cases, errors, scores, without_cel

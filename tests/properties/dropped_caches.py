@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework.views.cache import ViewCache
-from moorage.framework.views.nominated import NominatedPods
+from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.table import NodeTable
 from moorage.nodes.template import Templates
 from moorage.plugins.default_preemption import DefaultPreemption
@@ -37,7 +37,7 @@ def drop_caches(cycle, profile, templates):
     cluster._derived.clear()
     cluster._logs.clear()
     cluster._by_namespace.clear()
-    cycle._nominated_pods = NominatedPods(cluster, templates)
+    cycle._nominated_pods = NominatedPods(cluster.table, cluster.nomination_changes, templates)
     profile.views = ViewCache(profile)
     profile._what_if_plans.clear()
     for plugin in profile.plugins():

@@ -13,7 +13,7 @@ from moorage.api.devices import (
 )
 from moorage.api.meta import ObjectMeta
 from moorage.api.resource_claims import FINALIZER, ClaimChangedError
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     CreateResourceClaim,
     DeallocateResourceClaim,
     DeleteResourceClaim,

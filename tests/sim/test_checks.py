@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod
 from moorage.core.effects import Effect, Failed, Ticket, Unknown
 from moorage.core.observations import Added, Deleted, Listed
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
-from moorage.framework.effects import BindPod
 from moorage.sim.faults import Faults
 from moorage.sim.run import Simulation
 from moorage.testing.builders import make_node, make_pod

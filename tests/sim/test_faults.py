@@ -4,7 +4,7 @@ import pytest
 from random_faults import random_faults
 
 from moorage.api.meta import NodeName
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     EmitEvent,

@@ -3,9 +3,9 @@ import pytest
 from moorage.api.meta import NodeName, ObjectMeta
 from moorage.api.node import Node, NodeStatus
 from moorage.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from moorage.api.server_requests import BindPod, LookUpPod, PodRef
 from moorage.core.effects import Done, Effect, Failed, Ticket, Unknown
 from moorage.core.observations import Added, Deleted, Listed, Updated
-from moorage.framework.effects import BindPod, LookUpPod, PodRef
 from moorage.sim.history import ContractViolation, HistoryChecker, ObservedState, shortage
 
 

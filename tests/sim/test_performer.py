@@ -2,8 +2,7 @@ import pytest
 
 from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod
-from moorage.core.effects import Done, Failed, Unknown
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     EmitEvent,
@@ -11,6 +10,7 @@ from moorage.framework.effects import (
     PatchPodStatus,
     PodRef,
 )
+from moorage.core.effects import Done, Failed, Unknown
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import NO_FAULT, FaultDecision
 from moorage.sim.performer import perform

@@ -6,8 +6,8 @@ from tests import storm
 from moorage import plugin as mp
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
+from moorage.api.server_requests import PatchPodStatus
 from moorage.core.journal import Bound, Erred, Waiting
-from moorage.framework.effects import PatchPodStatus
 from moorage.sim.run import Simulation
 
 CONFIG = {

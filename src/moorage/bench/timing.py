@@ -21,14 +21,7 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.api.devices import ResourceClaim
 from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
-from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
-from moorage.bench.workload import Workload
-from moorage.core.effects import Done, Effect, Ticket
-from moorage.core.journal import Journal
-from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.errors import InputError
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     EmitEvent,
@@ -37,6 +30,13 @@ from moorage.framework.effects import (
     Request,
     ReserveResourceClaim,
 )
+from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
+from moorage.bench.workload import Workload
+from moorage.core.effects import Done, Effect, Ticket
+from moorage.core.journal import Journal
+from moorage.core.observations import Added, Deleted, Observation, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.errors import InputError
 
 # Virtual time does not advance: a pod in backoff stays there.
 NOW = 0.0

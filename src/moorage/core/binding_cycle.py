@@ -10,13 +10,14 @@ from msgspec import Struct, field, structs
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
+from moorage.api.server_requests import EmitEvent, Request
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Outcome
 from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.transitions import TransitionTable
 from moorage.framework import points
-from moorage.framework.effects import Awaiting, EmitEvent, Request
+from moorage.framework.points import Awaiting
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, summarize

@@ -10,6 +10,7 @@ from typing import Any
 
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.api.server_requests import EmitEvent, PatchPodStatus, PodRef
 from moorage.core.binding_cycle import (
     AGREE,
     BIND,
@@ -30,7 +31,7 @@ from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
 from moorage.framework import events
 from moorage.framework.cluster import WaitingPod
-from moorage.framework.effects import Awaiting, EmitEvent, PatchPodStatus, PodRef
+from moorage.framework.points import Awaiting
 from moorage.framework.status import SKIP, SUCCESS, error
 
 NO_WAITS: dict[str, float] = {}

@@ -11,6 +11,7 @@ Until then the pod stays assumed.
 """
 
 from moorage.api.pod import Pod
+from moorage.api.server_requests import LookUpPod, PodRef
 from moorage.core.bindings import Bindings
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.event_handlers import EventHandlers
@@ -18,7 +19,6 @@ from moorage.core.journal import Expired
 from moorage.core.observations import Updated
 from moorage.core.state import SchedulerState
 from moorage.framework import events
-from moorage.framework.effects import LookUpPod, PodRef
 
 RETRY_SECONDS = 1.0
 

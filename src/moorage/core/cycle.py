@@ -32,13 +32,14 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.views.feasible import FeasibleRows
-from moorage.framework.views.nominated import NominatedPods, NominatedPodsCheck
+from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.template import TemplateViews
 from moorage.framework.views.totals import Scored
 from moorage.framework.views.view import RowArray
 from moorage.framework.what_if import WhatIf
+from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import PodTemplate, Templates
 
 NOT_PRE_FILTERED = PreFiltered()
@@ -139,7 +140,7 @@ class SchedulingCycle:
         # The nominated pods by the node's name, and the node nominated to a pod.
         self._nominated = nominated
         self._nominated_node = nominated_node
-        self._nominated_pods = NominatedPods(cluster, templates)
+        self._nominated_pods = NominatedPods(cluster.table, cluster.nomination_changes, templates)
         self._extenders = extenders
         self._reviewers = reviewers
         self._random = random

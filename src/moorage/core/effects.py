@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
-from moorage.framework.effects import EmitEvent, PodRef, Request
+from moorage.api.server_requests import EmitEvent, PodRef, Request
 
 Ticket = NewType("Ticket", int)
 

@@ -21,10 +21,10 @@ from moorage.api import config
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod, PodRef
 from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import BindPod, PodRef
 from moorage.framework.events import EVERYTHING
 from moorage.framework.post_filter import Candidate, Reviewer
 from moorage.framework.profile import Profile

@@ -7,12 +7,12 @@ from msgspec import structs
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
+from moorage.api.server_requests import PatchPodStatus, PodRef
 from moorage.core import diagnosis
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.journal import Erred, Fact, Refused
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
-from moorage.framework.effects import PatchPodStatus, PodRef
 from moorage.framework.status import Status
 
 

@@ -19,13 +19,13 @@ from enum import Enum
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
+from moorage.api.server_requests import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.core.bindings import Bindings
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Erred, Preempted, Preempting
 from moorage.core.queue_states import GATED
 from moorage.core.state import SchedulerState
 from moorage.errors import InvariantError
-from moorage.framework.effects import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.framework.profile import Profile
 
 DISRUPTION_TARGET = "DisruptionTarget"

@@ -5,9 +5,9 @@ cluster, so that no other pod gets their devices.
 """
 
 from moorage.api.devices import ResourceClaim
+from moorage.api.server_requests import Request, ResourceClaimRequest
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.state import SchedulerState
-from moorage.framework.effects import Request, ResourceClaimRequest
 from moorage.framework.events import Action, ClusterEvent, resource_of
 
 RETRY_SECONDS = 1.0

@@ -17,6 +17,7 @@ from moorage.api.config import Source
 from moorage.api.config import load as load_config
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.api.server_requests import DeallocateResourceClaim, DeleteResourceClaim
 from moorage.core.cycle import Decision
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
@@ -25,7 +26,6 @@ from moorage.expansion import expand
 from moorage.expansion.device_claims import with_claims
 from moorage.explaining.explanation import Explanation
 from moorage.framework.cluster import Rejection
-from moorage.framework.effects import DeallocateResourceClaim, DeleteResourceClaim
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
+from moorage.api.server_requests import PodRequest, Request
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
 from moorage.framework import plugin_reports, points
-from moorage.framework.effects import Awaiting, PodRequest, Request
+from moorage.framework.points import Awaiting
 from moorage.framework.status import (
     SKIP,
     SUCCESS,

@@ -34,13 +34,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage.api.config import structs
+from moorage.api.meta import KubeObject
 from moorage.framework.status import REJECTED, Code
 
 if TYPE_CHECKING:
     from moorage.api.meta import NodeName
     from moorage.api.pod import Pod
+    from moorage.api.server_requests import Request
     from moorage.framework.cluster import Cluster, Rejection
-    from moorage.framework.effects import Awaiting, Request
     from moorage.framework.events import Events
     from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
     from moorage.framework.state import CycleState
@@ -367,6 +368,25 @@ def implements(plugin: object, point: str) -> bool:
 def follows_up(plugin: object) -> bool:
     """Whether a pre_bind plugin has another step after its requests were performed."""
     return callable(getattr(plugin, "pre_bind_next", None))
+
+
+class Awaiting(Struct, frozen=True, kw_only=True):
+    """Call pre_bind_next when one of these objects changes, or after so many seconds.
+
+    Objects are kinds with keys: `namespace/name`, or a bare name for a cluster-scoped one.
+    """
+
+    seconds: float
+    objects: tuple[tuple[type[KubeObject], str], ...] = ()
+
+
+class Permission(NamedTuple):
+    """API access that requests of a plugin need: verbs on a resource, for all or some names."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 class Normalizer(Protocol):

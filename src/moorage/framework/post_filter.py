@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.framework.effects import Request
+from moorage.api.server_requests import Request
 from moorage.framework.status import SUCCESS, Code, Mask, Status, unschedulable
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPodsCheck

@@ -7,13 +7,13 @@ from typing import Any
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
+from moorage.api.server_requests import PodRequest, Request
 from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, post_filter, what_if
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import Awaiting, PodRequest, Request
 from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
-from moorage.framework.points import depends_of
+from moorage.framework.points import Awaiting, depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error

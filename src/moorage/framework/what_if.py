@@ -21,11 +21,11 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
 from moorage.framework.views.feasible import NO_FILTER, FeasibleRows
 from moorage.framework.views.filters import FITS, RowStatuses
-from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.policy import BY_NODE
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.view import RowArray
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
+from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.usage import Placed
 
 if TYPE_CHECKING:

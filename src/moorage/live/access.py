@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.api.config import SchedulerConfiguration
-from moorage.framework.effects import Permission
+from moorage.framework.points import Permission
 from moorage.live import kinds
 
 RBAC = "rbac.authorization.k8s.io/v1"

@@ -20,7 +20,7 @@ import msgspec
 from moorage.api import resource_claims
 from moorage.api.devices import ResourceClaim
 from moorage.api.kinds import KINDS
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     CLAIM_RETRY_SECONDS,
     CLAIM_TRIES,
     ClaimRequest,

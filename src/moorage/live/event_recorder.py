@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.framework.effects import EmitEvent
+from moorage.api.server_requests import EmitEvent
 from moorage.live import api_errors, logs, paths
 from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import JSON, STRATEGIC_MERGE_PATCH, Client

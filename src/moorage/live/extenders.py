@@ -24,10 +24,10 @@ from msgspec import Raw, Struct
 from moorage.api import config
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod
 from moorage.core.effects import Done, Failed, Outcome, Unknown
 from moorage.core.extenders import Call, ExtenderVictims, FilterResult
 from moorage.errors import ConfigError
-from moorage.framework.effects import BindPod
 from moorage.framework.post_filter import Candidate
 from moorage.live import logs, tls
 from moorage.live.connection import ServerTrust

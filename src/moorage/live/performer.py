@@ -34,8 +34,7 @@ from msgspec import UNSET, structs
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Condition
 from moorage.api.resource_claims import ClaimChangedError
-from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     ClaimRequest,
     DeletePod,
@@ -47,6 +46,7 @@ from moorage.framework.effects import (
     PodRef,
     Request,
 )
+from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.live import api_errors, claim_writer, logs, paths, wire
 from moorage.live.api_errors import ApiError, ApiStatusError, NoResponseError
 from moorage.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Fence

@@ -16,15 +16,7 @@ from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from moorage.core.effects import Done, Effect, Outcome
-from moorage.core.journal import Erred, Fact, Journal, Preempted, Refused
-from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.errors import InputError
-from moorage.explaining import Explanation
-from moorage.explaining.dry_run import of_decision
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     ClaimRequest,
     CreateResourceClaim,
@@ -33,6 +25,14 @@ from moorage.framework.effects import (
     PatchVolume,
     Request,
 )
+from moorage.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.core.effects import Done, Effect, Outcome
+from moorage.core.journal import Erred, Fact, Journal, Preempted, Refused
+from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.errors import InputError
+from moorage.explaining import Explanation
+from moorage.explaining.dry_run import of_decision
 from moorage.framework.points import Depends, depends_of
 from moorage.framework.registry import Registry
 from moorage.sim import device_claims, outcomes, performer, volumes

@@ -18,9 +18,9 @@ from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec
+from moorage.api.server_requests import DeletePod, PodRef
 from moorage.expansion import children
 from moorage.expansion.children import Key
-from moorage.framework.effects import DeletePod, PodRef
 from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
 

@@ -10,8 +10,7 @@ from moorage.api import resource_claims
 from moorage.api.devices import ResourceClaim
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
-from moorage.core.effects import Done
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     ClaimRequest,
     CreateResourceClaim,
@@ -27,6 +26,7 @@ from moorage.framework.effects import (
     Request,
     ReserveResourceClaim,
 )
+from moorage.core.effects import Done
 from moorage.serve import status_errors
 from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers import objects

@@ -21,11 +21,7 @@ from moorage.api.kinds import KINDS
 from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core.effects import Effect, Outcome, Ticket
-from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.errors import InvariantError
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     CreateResourceClaim,
     DeletePod,
@@ -35,6 +31,10 @@ from moorage.framework.effects import (
     Request,
     ReserveResourceClaim,
 )
+from moorage.core.effects import Effect, Outcome, Ticket
+from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
+from moorage.core.scheduler import Scheduler
+from moorage.errors import InvariantError
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.device_checks import DeviceChecks

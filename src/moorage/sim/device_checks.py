@@ -17,9 +17,9 @@ from moorage.api import quantity, selectors
 from moorage.api.devices import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import ReserveResourceClaim
 from moorage.controllers import claims
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.framework.effects import ReserveResourceClaim
 from moorage.sim.cluster import MemoryCluster
 
 DeviceKey = tuple[str, str, str]  # driver, pool, device

@@ -10,7 +10,7 @@ from random import Random
 
 from msgspec import Struct
 
-from moorage.framework import effects
+from moorage.api import server_requests
 
 CONFLICT = "Operation cannot be fulfilled: the object has been modified"
 REFUSED = "the server is currently unable to handle the request"
@@ -95,7 +95,7 @@ class FaultPlan:
         """When faults ended; 0 if there were none, or they have not ended."""
         return self.faults.until_seconds if self.is_enabled and self.is_over(now) else 0.0
 
-    def decide(self, request: effects.Request, now: float) -> FaultDecision:
+    def decide(self, request: server_requests.Request, now: float) -> FaultDecision:
         """How a request ends."""
         if self.is_over(now):
             return NO_FAULT
@@ -105,25 +105,25 @@ class FaultPlan:
         performed = not failed and not (unknown and self._happens(0.5))
         return FaultDecision(there, back, performed, failed, unknown)
 
-    def _response(self, request: effects.Request) -> tuple[str, str]:
+    def _response(self, request: server_requests.Request) -> tuple[str, str]:
         """The faulty response: a failure, or an unknown outcome."""
         faults = self.faults
         match request:
-            case effects.BindPod():
+            case server_requests.BindPod():
                 if self._happens(faults.bind_conflicts):
                     return CONFLICT, ""
                 if self._happens(faults.bind_unknown):
                     return "", LOST
                 fails = faults.bind_fails
-            case effects.PatchPodStatus():
+            case server_requests.PatchPodStatus():
                 fails = faults.patch_fails
-            case effects.EmitEvent():
+            case server_requests.EmitEvent():
                 fails = faults.event_lost
-            case effects.DeletePod():
+            case server_requests.DeletePod():
                 fails = faults.delete_fails
-            case effects.LookUpPod():
+            case server_requests.LookUpPod():
                 fails = faults.look_up_fails
-            case effects.PatchVolume() | effects.PatchClaim():
+            case server_requests.PatchVolume() | server_requests.PatchClaim():
                 if self._happens(faults.volume_write_unknown):
                     return "", LOST
                 fails = faults.volume_write_fails

@@ -12,9 +12,9 @@ from moorage.api import requests
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod, DeletePod, LookUpPod
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
-from moorage.framework.effects import BindPod, DeletePod, LookUpPod
 
 CHECKED_RESOURCES = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
 

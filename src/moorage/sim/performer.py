@@ -4,12 +4,11 @@ from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from moorage.api import resource_claims
+from moorage.api import resource_claims, server_requests
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
-from moorage.framework import effects
 from moorage.sim.clock import timestamp
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultDecision
@@ -20,16 +19,16 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 def perform(
     cluster: MemoryCluster,
-    request: effects.Request,
+    request: server_requests.Request,
     fault: FaultDecision,
     now: float,
-    events: list[effects.EmitEvent],
+    events: list[server_requests.EmitEvent],
 ) -> Outcome:
     """Perform a request as far as its fault allows; returns what the scheduler learns."""
     outcome: Outcome = Failed(fault.failed)
     if fault.performed:
         try:
-            if isinstance(request, effects.ClaimRequest):
+            if isinstance(request, server_requests.ClaimRequest):
                 outcome = Done(claim=_change_claim(cluster, request, now))
             else:
                 outcome = Done(_apply(cluster, request, now, events))
@@ -42,40 +41,42 @@ def perform(
 
 
 ApiRequest = (
-    effects.BindPod
-    | effects.PatchPodStatus
-    | effects.EmitEvent
-    | effects.DeletePod
-    | effects.LookUpPod
-    | effects.PatchVolume
-    | effects.PatchClaim
+    server_requests.BindPod
+    | server_requests.PatchPodStatus
+    | server_requests.EmitEvent
+    | server_requests.DeletePod
+    | server_requests.LookUpPod
+    | server_requests.PatchVolume
+    | server_requests.PatchClaim
 )
 
 
 def _apply(
-    cluster: MemoryCluster, request: ApiRequest, now: float, events: list[effects.EmitEvent]
+    cluster: MemoryCluster, request: ApiRequest, now: float, events: list[server_requests.EmitEvent]
 ) -> Pod | None:
     match request:
-        case effects.EmitEvent():
+        case server_requests.EmitEvent():
             events.append(request)
-        case effects.BindPod(pod=ref, node=node):
+        case server_requests.BindPod(pod=ref, node=node):
             cluster.bind(ref.key, ref.uid, node, now)
-        case effects.PatchPodStatus(pod=ref, condition=condition, nominated_node_name=nominated):
+        case server_requests.PatchPodStatus(
+            pod=ref, condition=condition, nominated_node_name=nominated
+        ):
             patched = cluster.patch_status(ref.key, ref.uid, now, condition, nominated)
             if (special := request.extended_resource_claim_status) is not None:
                 status = replace(patched.status, extended_resource_claim_status=special)
                 cluster.write_status(patched, status)
-        case effects.DeletePod(pod=ref):
+        case server_requests.DeletePod(pod=ref):
             cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)
-        case effects.LookUpPod(pod=ref):
+        case server_requests.LookUpPod(pod=ref):
             pod = cluster.get(Pod, ref.key)
             return pod if pod is not None and pod.uid == ref.uid else None
-        case effects.PatchVolume():
+        case server_requests.PatchVolume():
             volume = cluster.existing(PersistentVolume, request.name, request.uid)
             spec = replace(volume.spec, claim_ref=request.claim)
             cluster.update(replace(_annotated(volume, request), spec=spec))
-        case effects.PatchClaim():
+        case server_requests.PatchClaim():
             claim = cluster.existing(PersistentVolumeClaim, request.key, request.uid)
             cluster.update(_annotated(claim, request))
         case _:
@@ -84,11 +85,11 @@ def _apply(
 
 
 def _change_claim(
-    cluster: MemoryCluster, request: effects.ClaimRequest, now: float
+    cluster: MemoryCluster, request: server_requests.ClaimRequest, now: float
 ) -> ResourceClaim | None:
     """Create or change a device claim; returns it as it is afterwards, None if it was deleted."""
     ref = request.pod
-    if isinstance(request, effects.CreateResourceClaim):
+    if isinstance(request, server_requests.CreateResourceClaim):
         try:
             return cluster.create(request.claim, now)
         except AlreadyExists:
@@ -96,7 +97,7 @@ def _change_claim(
             if known is None or (known.controller or ref).uid != ref.uid:
                 raise
             return known
-    if isinstance(request, effects.ReserveResourceClaim):
+    if isinstance(request, server_requests.ReserveResourceClaim):
         known = cluster.get(ResourceClaim, request.key)
         if known is not None and known.uid != request.uid:
             known = None
@@ -105,13 +106,13 @@ def _change_claim(
     else:
         claim = cluster.existing(ResourceClaim, request.key, request.uid)
     match request:
-        case effects.ReleaseResourceClaim():
+        case server_requests.ReleaseResourceClaim():
             claim = resource_claims.released(claim, ref.uid)
-        case effects.DeallocateResourceClaim(version=version):
+        case server_requests.DeallocateResourceClaim(version=version):
             if claim.metadata.resource_version != version:
                 raise Conflict(f"claim {request.key}: the object has been modified")
             claim = resource_claims.deallocated(claim)
-        case effects.DeleteResourceClaim():
+        case server_requests.DeleteResourceClaim():
             cluster.write(resource_claims.without_finalizer(claim))
             if cluster.get(ResourceClaim, request.key) is not None:
                 cluster.delete(ResourceClaim, request.key, now)
@@ -119,7 +120,7 @@ def _change_claim(
     return cluster.write(claim)
 
 
-def _annotated(obj: T, request: effects.PatchVolume | effects.PatchClaim) -> T:
+def _annotated(obj: T, request: server_requests.PatchVolume | server_requests.PatchClaim) -> T:
     """With the version of the request: the cluster refuses one that is not the latest."""
     annotations = obj.metadata.annotations | request.annotations
     meta = replace(obj.metadata, annotations=annotations, resource_version=request.version)

@@ -10,10 +10,10 @@ from typing import assert_never
 from msgspec import Struct
 
 from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod, DeletePod, EmitEvent, ReserveResourceClaim
 from moorage.core.effects import Effect, Outcome, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Observation
-from moorage.framework.effects import BindPod, DeletePod, EmitEvent, ReserveResourceClaim
 from moorage.sim import performer
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock

@@ -21,12 +21,12 @@ from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
+from moorage.api.server_requests import EmitEvent
 from moorage.api.storage import StorageClass
 from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
-from moorage.framework.effects import EmitEvent
 from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
 from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes

@@ -22,9 +22,9 @@ from moorage.api.policy import (
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.status import Code, summarize
-from moorage.framework.views.nominated import NominatedPods
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import HypotheticalNode, WhatIf
+from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed
 from moorage.plugins.default_preemption import candidates, victims
@@ -170,7 +170,9 @@ class Cluster:
                 ]
                 state = decision.state.clone()
                 pre = PreFiltered(skipped=decision.pre.skipped)
-                nominated = NominatedPods(state.cluster, Templates())
+                nominated = NominatedPods(
+                    state.cluster.table, state.cluster.nomination_changes, Templates()
+                )
                 what_if = WhatIf(decision.profile, state, pod, pre, None, nominated, None)
                 question = HypotheticalNode(what_if, row, nominated_pods)
                 found[table.name(row)] = victims.on_node(pod, question, budgets)

@@ -16,11 +16,7 @@ from tests.device_builders import (
 from moorage.api import defaults, manifests, resource_claims
 from moorage.api.devices import AllocatedDeviceStatus, ResourceClaim
 from moorage.api.meta import Condition
-from moorage.core.effects import Done, Failed, Unknown
-from moorage.core.journal import Erred
-from moorage.core.observations import Added, Updated
-from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import (
+from moorage.api.server_requests import (
     BindPod,
     CreateResourceClaim,
     DeleteResourceClaim,
@@ -29,6 +25,10 @@ from moorage.framework.effects import (
     ReleaseResourceClaim,
     ReserveResourceClaim,
 )
+from moorage.core.effects import Done, Failed, Unknown
+from moorage.core.journal import Erred
+from moorage.core.observations import Added, Updated
+from moorage.core.scheduler import Scheduler
 
 WRITES = (
     BindPod,

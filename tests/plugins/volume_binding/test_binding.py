@@ -14,11 +14,11 @@ from tests.storage_builders import (
 )
 
 from moorage.api import claims, config
+from moorage.api.server_requests import BindPod, EmitEvent, PatchClaim, PatchVolume
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
 from moorage.core.effects import Done, Failed, Unknown
 from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.framework.effects import BindPod, EmitEvent, PatchClaim, PatchVolume
 from moorage.testing import make_node, make_pod
 
 BY_HAND = make_class(provisioner="kubernetes.io/no-provisioner")

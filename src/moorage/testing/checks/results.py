@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod, PodSpec, PodStatus
+from moorage.api.server_requests import Request
 from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
-from moorage.framework.effects import Request
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import BEST, Depends, Plugin
 from moorage.framework.status import SUCCESS, ScoresByGroup, SparseScores, Status

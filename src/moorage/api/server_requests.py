@@ -1,11 +1,9 @@
-"""Requests to the API server, which the core emits under a ticket; `Awaiting`, `Permission`."""
-
-from typing import NamedTuple
+"""Requests to the API server on behalf of a pod: what the scheduler asks a shell to perform."""
 
 from msgspec import UNSET, Struct, UnsetType
 
 from moorage.api.devices import AllocationResult, ResourceClaim
-from moorage.api.meta import Condition, KubeObject, NodeName
+from moorage.api.meta import Condition, NodeName
 from moorage.api.pod import Pod, PodExtendedResourceClaimStatus
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, TypedReference
 
@@ -175,22 +173,3 @@ Request = (
     | PatchClaim
     | ClaimRequest
 )
-
-
-class Awaiting(Struct, frozen=True, kw_only=True):
-    """Call pre_bind_next when one of these objects changes, or after so many seconds.
-
-    Objects are kinds with keys: `namespace/name`, or a bare name for a cluster-scoped one.
-    """
-
-    seconds: float
-    objects: tuple[tuple[type[KubeObject], str], ...] = ()
-
-
-class Permission(NamedTuple):
-    """API access that requests of a plugin need: verbs on a resource, for all or some names."""
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    names: tuple[str, ...] = ()
