@@ -5,13 +5,12 @@ HypotheticalNode   one node, on a copy of the node and of the cycle's state: any
 HypotheticalVerdicts   many nodes in a few array operations: filters that read nodes and usage only
 """
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage.api import claims
 from moorage.api.pod import Pod
@@ -31,7 +30,6 @@ from moorage.nodes.usage import Placed
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
-FilterIndexes = NDArray[np.int64]
 # From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
 REACHES = (Depends.NODE, Depends.USAGE, Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING)
 
@@ -226,11 +224,10 @@ class HypotheticalVerdicts:
         # The pod has to fit beside these, too: a list of numbers for every row.
         numbers = nominated.numbers(what_if.pod, rows)
         self._nominated = (numbers, nominated.book) if numbers.any() else None
-        # The verdicts of settled filters, and the first of them that rejects each row.
-        self._settled = {i: filtered.statuses_at(i).at(rows) for i in plan.settled}
-        self._first: FilterIndexes = np.full(len(rows), NO_FILTER, dtype=np.int64)
-        for index, statuses in reversed(self._settled.items()):
-            self._first[statuses.rejects] = index
+        # The verdicts of settled filters, and the rows that all of them accept.
+        settled = [(i, filtered.statuses_at(i).at(rows)) for i in plan.settled]
+        self._settled = FeasibleRows((), settled)
+        self._settled.combine(self._rows.active, len(rows))
 
     def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """As if pods had come (1) or gone (-1), one or a list for every row."""
@@ -245,21 +242,19 @@ class HypotheticalVerdicts:
 
     def rejections(self) -> list[tuple[Status, RowArray]]:
         """The distinct statuses of rows that the pod would not fit, with those rows."""
-        first, statuses = self._run_filters(self._rows)
+        alone, positions = self._run_filters(self._rows), np.arange(len(self._rows))
         if self._nominated is None:
-            return _by_status(first, statuses)
-        beside, beside_statuses = self._run_filters(self._beside_nominated())
+            return alone.by_status(positions)
+        beside = self._run_filters(self._beside_nominated())
         # What nominated pods lead to comes first.
-        first[beside != NO_FILTER] = NO_FILTER
-        return _by_status(beside, beside_statuses) + _by_status(first, statuses)
+        return beside.by_status(positions) + alone.by_status(np.flatnonzero(beside.fits))
 
     def rejections_beside_nominated(self) -> list[tuple[Status, RowArray]]:
         """The same as far as it follows from nominated pods."""
         if self._nominated is None:
             return []
-        beside, statuses = self._run_filters(self._beside_nominated())
-        beside[~self._nominated[0].any(axis=1)] = NO_FILTER
-        return _by_status(beside, statuses)
+        positions = np.flatnonzero(self._nominated[0].any(axis=1))
+        return self._run_filters(self._beside_nominated()).by_status(positions)
 
     def _beside_nominated(self) -> HypotheticalRows:
         assert self._nominated is not None
@@ -268,28 +263,20 @@ class HypotheticalVerdicts:
         return rows
 
     def _fit(self, rows: HypotheticalRows) -> Mask:
-        fits: Mask = self._first == NO_FILTER
+        fits = self._settled.fits.copy()
         for _, plugin in self._filters:
             fits &= self._verdicts(plugin, rows).codes == FITS
         return fits
 
-    def _run_filters(self, rows: HypotheticalRows) -> tuple[FilterIndexes, dict[int, RowStatuses]]:
-        """The first filter that rejects each row, and the verdicts of all filters."""
-        first, found = self._first.copy(), dict(self._settled)
+    def _run_filters(self, rows: HypotheticalRows) -> FeasibleRows:
+        found = dict(self._settled.filters)
         for index, plugin in self._filters:
-            statuses = found[index] = RowStatuses(plugin.name, len(first))
-            statuses.take(self._verdicts(plugin, rows))
-            np.minimum(first, index, out=first, where=statuses.rejects)
-        return first, found
+            found[index] = RowStatuses(plugin.name, len(rows))
+            found[index].take(self._verdicts(plugin, rows))
+        filtered = FeasibleRows((), sorted(found.items()))
+        filtered.combine(rows.active, len(rows))
+        return filtered
 
     def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
         method = self._what_if.profile.require(plugin, "filter_all")
         return invoke.filter_rows(method, self._what_if.state, self._what_if.pod, rows)
-
-
-def _by_status(
-    first: FilterIndexes, statuses: Mapping[int, RowStatuses]
-) -> list[tuple[Status, RowArray]]:
-    indexes = [index for index in np.unique(first).tolist() if index != NO_FILTER]
-    found = [statuses[index].by_status(np.flatnonzero(first == index)) for index in indexes]
-    return [each for by_status in found for each in by_status]

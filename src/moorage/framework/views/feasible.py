@@ -20,6 +20,7 @@ FilterIndexes = NDArray[np.int16]
 # In place of the first filter that rejects a row: no filter rejects it, or the row has no node.
 NO_FILTER = 32_000
 NO_NODE = -1
+NO_ROWS: Mask = np.zeros(0, dtype=np.bool_)
 
 
 class FeasibleRows:
@@ -28,25 +29,23 @@ class FeasibleRows:
     # Whether extenders rejected rows that all filter plugins accept.
     is_extended = False
 
-    def __init__(
-        self, table: NodeTable, names: Sequence[str], filters: Sequence[tuple[int, RowStatuses]]
-    ) -> None:
-        self.table = table
+    def __init__(self, names: Sequence[str], filters: Sequence[tuple[int, RowStatuses]]) -> None:
         # The filters of the profile, by index.
         self.names = names
         self.filters = filters
-        self.fits: Mask = table.active_rows
+        self.fits: Mask = NO_ROWS
         self.count = 0
         # How many rows each filter rejects first, by its index.
         self.rejected_by: list[int] = []
         # Whether a filter ever raised for a node.
         self.has_errors = False
+        self._active: Mask = NO_ROWS
         self._first: FilterIndexes | None = None
 
-    def combine(self) -> None:
-        """Compute all rows from the verdicts of the filters."""
-        fits, count = self.table.active_rows.copy(), self.table.node_count
-        self.rejected_by = []
+    def combine(self, active: Mask, count: int) -> None:
+        """Compute all rows from the verdicts of the filters; `active` are those with a node."""
+        fits = active.copy()
+        self._active, self.rejected_by = active, []
         for index, statuses in self.filters:
             if statuses.codes is not None:
                 fits &= statuses.codes == FITS
@@ -67,11 +66,11 @@ class FeasibleRows:
     def first(self) -> FilterIndexes:
         """The first filter that rejects each row; computed when it is read, which is rare."""
         if self._first is None:
-            first = np.full(self.table.capacity, NO_FILTER, dtype=np.int16)
+            first = np.full(len(self._active), NO_FILTER, dtype=np.int16)
             for index, statuses in reversed(self.filters):
                 if statuses.codes is not None:
                     first[statuses.codes != FITS] = index
-            np.copyto(first, NO_NODE, where=~self.table.active_rows)
+            np.copyto(first, NO_NODE, where=~self._active)
             self._first = first
         return self._first
 
@@ -120,7 +119,7 @@ class FeasibleRows:
             statuses.set(row, status)
             first[row] = index
         names, filters = [*self.names, extender], [*self.filters, (index, statuses)]
-        extended = FeasibleRows(self.table, names, filters)
+        extended = FeasibleRows(names, filters)
         extended.is_extended = True
         extended.fits, extended.count = np.zeros(len(first), dtype=np.bool_), len(left)
         extended.fits[left] = True
@@ -142,7 +141,7 @@ class FeasibleView(View, FeasibleRows):
     ) -> None:
         # A node that comes or goes changes its row, whatever the filters answer.
         View.__init__(self, table, [view for _, view in filters], [table.node_changes])
-        FeasibleRows.__init__(self, table, names, filters)
+        FeasibleRows.__init__(self, names, filters)
         self.version = 0
         # How often all rows were combined.
         self.rebuilds = 0
@@ -150,7 +149,7 @@ class FeasibleView(View, FeasibleRows):
     def compute_all(self) -> None:
         self.rebuilds += 1
         self.version += 1
-        self.combine()
+        self.combine(self.table.active_rows, self.table.node_count)
 
     def compute_row(self, row: int) -> bool:
         first = self._first_at(row)

@@ -183,15 +183,16 @@ class TemplateViews:
         self, state: CycleState, pod: Pod, pre: PreFiltered, feasible: FeasibleView
     ) -> FeasibleRows:
         """The verdicts together with those of filters that run in every cycle."""
+        table = state.table
         filters: list[tuple[int, RowStatuses]] = list(feasible.filters)
         for index, plugin in pre.uncached:
 
             def open_rows(index: int = index, plugin: Any = plugin) -> Mask:
                 """The rows that no earlier filter rejects, for plugins that run node by node."""
-                earlier = FeasibleRows(state.table, (), [f for f in filters if f[0] < index])
-                earlier.combine()
+                earlier = FeasibleRows((), [f for f in filters if f[0] < index])
+                earlier.combine(table.active_rows, table.node_count)
                 if pre.names is not None and is_never_cached(plugin):
-                    return earlier.fits & state.table.named(pre.names)
+                    return earlier.fits & table.named(pre.names)
                 return earlier.fits
 
             view = self._view(plugin, FilterView)
@@ -200,8 +201,8 @@ class TemplateViews:
                 filters.append((index, view))
         if len(filters) == len(feasible.filters):
             return feasible
-        rows = FeasibleRows(state.table, feasible.names, sorted(filters, key=lambda each: each[0]))
-        rows.combine()
+        rows = FeasibleRows(feasible.names, sorted(filters, key=lambda each: each[0]))
+        rows.combine(table.active_rows, table.node_count)
         return rows
 
     # Score
