@@ -12,6 +12,8 @@
 An external failure (a refused binding, a lost connection) is an `Outcome`, not an exception.
 """
 
+import os
+
 # What plugin code may raise without stopping the scheduler. `sys.exit` in a plugin is an error of
 # that plugin; KeyboardInterrupt still stops the process.
 PLUGIN_EXCEPTIONS = (Exception, SystemExit)
@@ -79,3 +81,33 @@ class PluginFailure(MoorageError):
 
 class InvariantError(MoorageError):
     """An invariant does not hold."""
+
+
+def describe(raised: BaseException) -> str:
+    """An exception in one line, as its author worded it."""
+    if isinstance(raised, SystemExit):
+        return f"called sys.exit({'' if raised.code is None else repr(raised.code)})"
+    text = str(raised) or type(raised).__name__
+    if isinstance(raised, KeyError) and raised.args:
+        # A bare key says nothing by itself; some authors write a sentence instead.
+        text = str(raised.args[0]) if " " in str(raised.args[0]) else f"KeyError: {text}"
+    return " ".join(text.split())
+
+
+def location(raised: BaseException) -> str:
+    """Where in the plugin's own code an exception was raised, as ` (file.py:12)`.
+
+    Own code is every file in the folder of the method that was called. Empty if no Python code of
+    the plugin was reached.
+    """
+    step = None if raised.__traceback__ is None else raised.__traceback__.tb_next
+    if step is None:
+        return ""
+    folder = os.path.dirname(step.tb_frame.f_code.co_filename)  # noqa: PTH120  # may be <stdin>
+    found = ""
+    while step is not None:
+        path, file = os.path.split(step.tb_frame.f_code.co_filename)
+        if path == folder:
+            found = f" ({file}:{step.tb_lineno})"
+        step = step.tb_next
+    return found

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moorage.errors import PluginError, PluginFailure
+from moorage.errors import PluginError, PluginFailure, describe
 from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.status import SKIP, SUCCESS, Verdicts, error, pending, unschedulable
@@ -50,7 +50,7 @@ def method(name, result):
     ],
 )
 def test_describe(exception, text):
-    assert invoke.describe(exception) == text
+    assert describe(exception) == text
 
 
 @pytest.mark.parametrize(

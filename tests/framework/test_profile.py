@@ -15,14 +15,11 @@ from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import (
-    SKIP,
     SUCCESS,
-    Code,
     error,
     pending,
     unresolvable,
     unschedulable,
-    wait,
 )
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.testing import make_pod, make_state
@@ -39,14 +36,6 @@ def state_of(workbench):
 
 
 # Building
-
-
-def test_plugins_run_in_the_configured_order(bench):
-    said = []
-    plugins = [make(name, reserve=lambda *_, n=name: said.append(n) or SUCCESS) for name in "CAB"]
-    workbench = bench(plugins)
-    assert workbench.profile.run_reserve(state_of(workbench), POD, "n1") is SUCCESS
-    assert said == ["C", "A", "B"]
 
 
 def test_an_extension_point_may_have_its_own_plugin_order(bench):
@@ -189,203 +178,6 @@ def test_only_plugins_that_can_reject_register_hints(bench):
 def test_pre_enqueue(bench, results, rejected):
     plugins = [make(name, pre_enqueue=result) for name, result in zip("AB", results, strict=True)]
     assert bench(plugins).profile.run_pre_enqueue(POD) == rejected
-
-
-# Reserve and permit
-
-
-@pytest.mark.parametrize(
-    ("result", "status"),
-    [
-        pytest.param(NO, NO.by("B"), id="unschedulable"),
-        pytest.param(pending("soon"), pending("soon").by("B"), id="pending is a rejection"),
-        pytest.param(
-            PluginFailure("disk"),
-            error('running Reserve plugin "B": disk', "B"),
-            id="failure",
-        ),
-        pytest.param(
-            SystemExit(3),
-            error('running Reserve plugin "B": called sys.exit(3) (saying.py:9)', "B"),
-            id="sys.exit is an error",
-        ),
-        pytest.param(
-            SKIP,
-            error('running Reserve plugin "B": returned Skip', "B"),
-            id="a code that is not allowed here",
-        ),
-        pytest.param(
-            error("disk"),
-            error('running Reserve plugin "B": disk', "B"),
-            id="an error status is returned",
-        ),
-        pytest.param(
-            True,
-            error('running Reserve plugin "B": returned True, which is not a Status', "B"),
-            id="not a status",
-        ),
-    ],
-)
-def test_reserve_stops_at_the_first_plugin_that_does_not_succeed(bench, result, status):
-    later = []
-    plugins = [
-        make("A", reserve=SUCCESS),
-        make("B", reserve=result),
-        make("C", reserve=lambda *_: later.append("C") or SUCCESS),
-    ]
-    workbench = bench(plugins)
-    assert workbench.profile.run_reserve(state_of(workbench), POD, "n1") == status
-    assert later == []
-
-
-def test_unreserve_runs_all_plugins_in_reverse_order_despite_errors(bench):
-    undone = []
-    plugins = [
-        make("A", reserve=SUCCESS, unreserve=lambda *_: undone.append("A")),
-        make("B", reserve=SUCCESS, unreserve=SystemExit("stuck")),
-        make("C", reserve=SUCCESS),  # has no unreserve
-        make("D", reserve=SUCCESS, unreserve=lambda *_: undone.append("D")),
-    ]
-    workbench = bench(plugins)
-    errors, _ = workbench.profile.run_unreserve(state_of(workbench), POD, "n1")
-    assert undone == ["D", "A"]
-    assert errors == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
-
-
-@pytest.mark.parametrize(
-    ("results", "status", "waits"),
-    [
-        pytest.param([SUCCESS, SUCCESS], SUCCESS, {}, id="all plugins allow"),
-        pytest.param([wait(3), wait(7)], SUCCESS, {"A": 3, "B": 7}, id="both plugins wait"),
-        pytest.param([wait(3), SUCCESS], SUCCESS, {"A": 3}, id="one plugin waits"),
-        pytest.param([wait(3), NO], NO.by("B"), {}, id="a rejection ends all waiting"),
-        pytest.param(
-            [wait(9999), SUCCESS], SUCCESS, {"A": 900}, id="the timeout is at most 15 minutes"
-        ),
-        pytest.param([wait(0), SUCCESS], SUCCESS, {"A": 0}, id="a timeout of zero"),
-        pytest.param(
-            [PluginFailure("disk"), wait(1)],
-            error('running Permit plugin "A": disk', "A"),
-            {},
-            id="an exception",
-        ),
-        pytest.param(
-            [SKIP, wait(1)], error('running Permit plugin "A": returned Skip', "A"), {}, id="skip"
-        ),
-    ],
-)
-def test_permit(bench, results, status, waits):
-    plugins = [make(name, permit=result) for name, result in zip("AB", results, strict=True)]
-    workbench = bench(plugins)
-    assert workbench.profile.run_permit(state_of(workbench), POD, "n1") == (status, waits)
-
-
-# Bind
-
-
-@pytest.mark.parametrize(
-    ("results", "code", "active"),
-    [
-        pytest.param({}, Code.SKIP, [], id="no pre_bind plugins"),
-        pytest.param({"A": SKIP, "B": SKIP}, Code.SKIP, [], id="53: all plugins skip"),
-        pytest.param(
-            {"A": SKIP, "B": SUCCESS}, Code.SUCCESS, ["B"], id="53: one plugin takes part"
-        ),
-        pytest.param({"A": NO, "B": SUCCESS}, Code.ERROR, [], id="53: a rejection is an error"),
-        pytest.param({"A": PluginFailure("x"), "B": SUCCESS}, Code.ERROR, [], id="an exception"),
-        pytest.param({"A": None}, Code.ERROR, [], id="None is returned"),
-    ],
-)
-def test_53_pre_flight(bench, results, code, active):
-    plugins = [
-        make(name, pre_bind=SUCCESS, pre_bind_pre_flight=result) for name, result in results.items()
-    ]
-    workbench = bench(plugins)
-    status, found = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert (status.code, [plugin.name for plugin in found]) == (code, active)
-
-
-def test_53_the_message_of_a_rejection_in_pre_flight(bench):
-    workbench = bench([make("A", pre_bind=SUCCESS, pre_bind_pre_flight=NO)])
-    status, _ = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert status.message == (
-        'PreBindPreFlight A returned "Unschedulable", which is unsupported. It is supposed to '
-        "return Success, Skip, or Error status"
-    )
-    workbench = bench([make("A", pre_bind=SUCCESS, pre_bind_pre_flight=PluginFailure("disk"))])
-    status, _ = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert status.message == 'running PreBindPreFlight "A": disk'
-
-
-def test_a_plugin_without_pre_flight_takes_part_in_pre_bind(bench):
-    workbench = bench([make("A", pre_bind=SUCCESS)])
-    status, active = workbench.profile.run_pre_flight(state_of(workbench), POD, "n1")
-    assert (status, [plugin.name for plugin in active]) == (SUCCESS, ["A"])
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        pytest.param(SUCCESS, SUCCESS.by("A"), id="success"),
-        pytest.param(NO, NO.by("A"), id="unschedulable"),
-        pytest.param((DELETE,), (DELETE,), id="requests"),
-        pytest.param((), (), id="no requests"),
-        pytest.param(DELETE, (DELETE,), id="a single request"),
-        pytest.param(
-            PluginFailure("x"), error('running PreBind plugin "A": x', "A"), id="an exception"
-        ),
-        pytest.param(
-            SKIP, error('running PreBind plugin "A": returned Skip', "A"), id="skip is not allowed"
-        ),
-        pytest.param(
-            "no",
-            error("running PreBind plugin \"A\": returned 'no', which is not a Status", "A"),
-            id="not a status",
-        ),
-    ],
-)
-def test_pre_bind(bench, result, expected):
-    workbench = bench([make("A", pre_bind=result)])
-    (plugin,) = workbench.profile._at["pre_bind"]
-    found = workbench.profile.run_pre_bind(plugin, state_of(workbench), POD, "n1")
-    assert found == expected
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        pytest.param(BIND, BIND, id="a request"),
-        pytest.param(SUCCESS, SUCCESS.by("A"), id="success"),
-        pytest.param(SKIP, SKIP.by("A"), id="skip"),
-        pytest.param(NO, NO.by("A"), id="unschedulable"),
-        pytest.param(
-            PluginFailure("x"), error('running Bind plugin "A": x', "A"), id="an exception"
-        ),
-        pytest.param(
-            wait(1), error('running Bind plugin "A": returned Wait', "A"), id="wait is not allowed"
-        ),
-        pytest.param(
-            (BIND,),
-            error(f'running Bind plugin "A": returned {(BIND,)!r}, which is not a Status', "A"),
-            id="several requests",
-        ),
-    ],
-)
-def test_bind(bench, result, expected):
-    workbench = bench([make("A", bind=result)])
-    plugin = workbench.profile.binds[-1]
-    assert workbench.profile.run_bind(plugin, state_of(workbench), POD, "n1") == expected
-
-
-def test_post_bind_runs_all_plugins_despite_errors(bench):
-    called_for = []
-    plugins = [
-        make("A", post_bind=PluginFailure("oh")),
-        make("B", post_bind=lambda *args: called_for.append(args[-1])),
-    ]
-    workbench = bench(plugins)
-    errors = workbench.profile.run_post_bind(state_of(workbench), POD, "n1")
-    assert (called_for, errors) == (["n1"], ['running PostBind plugin "A": oh'])
 
 
 # Post filter

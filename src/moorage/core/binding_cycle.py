@@ -11,6 +11,7 @@ from msgspec import Struct, field, structs
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.api.server_requests import EmitEvent, Request
+from moorage.core import binding_points
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.effects import Done, Outcome
 from moorage.core.extenders import ExtenderBinder
@@ -113,8 +114,10 @@ class BindingCycle(Struct, gc=False):
                 method = "pre_bind_next" if self.unfinished else "pre_bind"
                 if not self.unfinished:
                     self.plugin = self.busy.pop(0)
-                run = self.profile.run_pre_bind
-                requests = self._requests(run(self.plugin, self.state, self.pod, self.node, method))
+                found = binding_points.pre_bind(
+                    self.profile, self.plugin, self.state, self.pod, self.node, method
+                )
+                requests = self._requests(found)
             else:
                 self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
                 continue
@@ -161,7 +164,7 @@ class BindingCycle(Struct, gc=False):
             self.fail(Status(Code.SKIP))
             return ()
         self.plugin = self.unbound.pop(0)
-        result = self.profile.run_bind(self.plugin, self.state, self.pod, self.node)
+        result = binding_points.bind(self.profile, self.plugin, self.state, self.pod, self.node)
         if not isinstance(result, Status):
             return (result,)
         if result.is_success:

@@ -11,6 +11,7 @@ from typing import Any
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.server_requests import EmitEvent, PatchPodStatus, PodRef
+from moorage.core import binding_points
 from moorage.core.binding_cycle import (
     AGREE,
     BIND,
@@ -128,9 +129,9 @@ class Bindings:
         self._cycles[entry.uid] = binding
         status, waits, active = SUCCESS, NO_WAITS, profile.active_points(state.idle)
         if "reserve" in active:
-            status = profile.run_reserve(state, placed, node)
+            status = binding_points.reserve(profile, state, placed, node)
         if "permit" in active and status is SUCCESS:
-            status, waits = profile.run_permit(state, placed, node)
+            status, waits = binding_points.permit(profile, state, placed, node)
         if status is not SUCCESS:
             binding.fail(status)
             self._unwind(binding, now)
@@ -144,7 +145,7 @@ class Bindings:
         binding.stage = BINDING_TRANSITIONS[binding.stage, AGREE]
         status, busy = SKIP, NO_PLUGINS
         if "pre_bind" in binding.profile.active_points(binding.state.idle):
-            status, busy = binding.profile.run_pre_flight(binding.state, pod, node)
+            status, busy = binding_points.pre_flight(binding.profile, binding.state, pod, node)
         if status is not SKIP:
             if not status.is_success:
                 binding.fail(status)
@@ -191,7 +192,7 @@ class Bindings:
         text = f"Successfully assigned {key} to {node}"
         self._outbox.emit(pod, "Normal", "Scheduled", "Binding", text)
         if "post_bind" in binding.profile.active_points(binding.state.idle):
-            for message in binding.profile.run_post_bind(binding.state, pod, node):
+            for message in binding_points.post_bind(binding.profile, binding.state, pod, node):
                 self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
         if binding.state.to_activate:
             self._activate(binding, now)
@@ -206,7 +207,9 @@ class Bindings:
         """Unreserve and forget the pod, and return it to the queue."""
         pod, status = binding.pod, binding.status
         del self._cycles[pod.uid]
-        messages, requests = binding.profile.run_unreserve(binding.state, pod, binding.node)
+        messages, requests = binding_points.unreserve(
+            binding.profile, binding.state, pod, binding.node
+        )
         for message in messages:
             self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
         self._undoing.begin(requests)

@@ -22,8 +22,7 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.server_requests import BindPod, PodRef
-from moorage.errors import PluginError
-from moorage.framework import invoke
+from moorage.errors import PluginError, describe
 from moorage.framework.cluster import Cluster
 from moorage.framework.events import EVERYTHING
 from moorage.framework.post_filter import Candidate, Reviewer
@@ -172,7 +171,7 @@ class Extenders:
         except Exception as error:
             if settings.ignorable:
                 return rows
-            raise PluginError(EXTENDER, invoke.describe(error)) from error
+            raise PluginError(EXTENDER, describe(error)) from error
         left = dict.fromkeys(table.row_of[name] for name in answer.nodes)
         for row in rows.tolist():
             if row not in left:

@@ -27,8 +27,8 @@ from moorage.core.queue_states import (
 )
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.unschedulable import UnschedulablePods
-from moorage.errors import InvariantError
-from moorage.framework import events, invoke, points
+from moorage.errors import InvariantError, describe
+from moorage.framework import events, points
 from moorage.framework.events import Events
 from moorage.framework.status import Status
 
@@ -198,7 +198,7 @@ class SubQueues:
         plugin = next(sorters, "")
         message = (
             f'queue_sort of plugin "{plugin}" gave keys that cannot be compared with each other: '
-            f"{invoke.describe(raised)}; numbers go first, then text, and None last"
+            f"{describe(raised)}; numbers go first, then text, and None last"
         )
         self._journal.add(MixedKeys(at=self._now, plugin=plugin, message=message))
 

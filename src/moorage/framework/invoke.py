@@ -5,7 +5,6 @@ Kubernetes does, and says in which file and line of the plugin it was raised; so
 and nothing else. The functions below call a method and check what it returned.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import wraps
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.api.server_requests import PodRequest, Request
-from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError
+from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError, describe, location
 from moorage.framework import plugin_reports, points
 from moorage.framework.points import Awaiting
 from moorage.framework.status import (
@@ -186,36 +185,6 @@ def reason_of(
 ) -> str:
     """An exception in one line, with its location unless it was raised on purpose."""
     return describe(raised) + ("" if isinstance(raised, deliberate) else location(raised))
-
-
-def describe(raised: BaseException) -> str:
-    """An exception in one line, as its author worded it."""
-    if isinstance(raised, SystemExit):
-        return f"called sys.exit({'' if raised.code is None else repr(raised.code)})"
-    text = str(raised) or type(raised).__name__
-    if isinstance(raised, KeyError) and raised.args:
-        # A bare key says nothing by itself; some authors write a sentence instead.
-        text = str(raised.args[0]) if " " in str(raised.args[0]) else f"KeyError: {text}"
-    return " ".join(text.split())
-
-
-def location(raised: BaseException) -> str:
-    """Where in the plugin's own code an exception was raised, as ` (file.py:12)`.
-
-    Own code is every file in the folder of the method that was called. Empty if no Python code of
-    the plugin was reached.
-    """
-    step = None if raised.__traceback__ is None else raised.__traceback__.tb_next
-    if step is None:
-        return ""
-    folder = os.path.dirname(step.tb_frame.f_code.co_filename)  # noqa: PTH120  # may be <stdin>
-    found = ""
-    while step is not None:
-        path, file = os.path.split(step.tb_frame.f_code.co_filename)
-        if path == folder:
-            found = f" ({file}:{step.tb_lineno})"
-        step = step.tb_next
-    return found
 
 
 class Loops:

@@ -5,24 +5,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.api.server_requests import PodRequest, Request
 from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, post_filter, what_if
 from moorage.framework.cluster import Cluster
 from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
-from moorage.framework.points import Awaiting, depends_of
+from moorage.framework.points import depends_of
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
 from moorage.framework.state import NO_PLUGINS, CycleState
-from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
+from moorage.framework.status import Status, error
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
 from moorage.framework.what_if import WhatIfPlan
 from moorage.nodes.template import PodTemplate
-
-LONGEST_WAIT_SECONDS = 15 * 60.0
 
 
 class Profile:
@@ -46,10 +42,11 @@ class Profile:
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
         # The methods of the points that run for every pod, in the order of the plugins.
         chained = ("pre_enqueue", "queue_sort", "post_filter", "reserve", "permit", "post_bind")
-        self._chain = {point: self.methods(point, point) for point in chained}
-        self._chain["unreserve"] = self.methods("reserve", "unreserve")[::-1]
+        self.chain = {point: self.methods(point, point) for point in chained}
+        self.chain["unreserve"] = self.methods("reserve", "unreserve")[::-1]
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
+        self.pre_binds = self._at["pre_bind"]
         self.binds = self._at["bind"]
         self.has_post_filters = bool(self._at["post_filter"])
         self.filter_names = [plugin.name for plugin in self.filters]
@@ -141,7 +138,7 @@ class Profile:
     @measured("PreEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The first status that keeps the pod out of the queue, or None."""
-        for method in self._chain["pre_enqueue"]:
+        for method in self.chain["pre_enqueue"]:
             status = invoke.result_of(method, Status, pod)
             if not status.is_success:
                 return status
@@ -150,7 +147,7 @@ class Profile:
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The sort key of a pod in the active queue; the smallest is scheduled first."""
         try:
-            return False, self._chain["queue_sort"][0](pod, queued_at)
+            return False, self.chain["queue_sort"][0](pod, queued_at)
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
@@ -194,7 +191,7 @@ class Profile:
         self, state: CycleState, pod: Pod, failure: NoFeasibleNode
     ) -> PostFiltered:
         """Find out whether something can be done about it."""
-        methods = self._chain["post_filter"]
+        methods = self.chain["post_filter"]
         return post_filter.run([partial(_post_filter, m, state, pod, failure) for m in methods])
 
     def report_preemption(self, plugin: str, pod: Pod, *, over: bool) -> str:
@@ -207,114 +204,6 @@ class Profile:
                 except PluginError as failure:
                     return str(failure)
         return ""
-
-    # Reserve and permit
-
-    @measured("Reserve")
-    def run_reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Status:
-        """Reserve with every plugin, in order, until one rejects the pod."""
-        for method in self._chain["reserve"]:
-            if method.name not in state.idle:
-                status = invoke.result_of(method, Status, state, pod, node)
-                if not status.is_success:
-                    return status
-        return SUCCESS
-
-    @measured("Unreserve")
-    def run_unreserve(
-        self, state: CycleState, pod: Pod, node: NodeName
-    ) -> tuple[list[str], tuple[Request, ...]]:
-        """Undo with every plugin, in reverse order; returns the failures and the requests."""
-        requests: list[Request] = []
-        failures = _run_all(self._chain["unreserve"], state, pod, node, requests)
-        return failures, tuple(requests)
-
-    @measured("Permit")
-    def run_permit(
-        self, state: CycleState, pod: Pod, node: NodeName
-    ) -> tuple[Status, dict[str, float]]:
-        """The first rejection or SUCCESS, and how long the plugins want to wait, by name."""
-        waits: dict[str, float] = {}
-        for method in self._chain["permit"]:
-            if method.name in state.idle:
-                continue
-            status = invoke.result_of(method, Status, state, pod, node)
-            if status.code is Code.WAIT:
-                waits[method.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
-            elif not status.is_success:
-                return status, {}
-        return SUCCESS, waits
-
-    # Bind
-
-    @measured("PreBindPreFlight")
-    def run_pre_flight(
-        self, state: CycleState, pod: Pod, node: NodeName
-    ) -> tuple[Status, list[Any]]:
-        """The pre_bind plugins that have something to do; the status is SKIP if none has."""
-        busy = []
-        for plugin in self._at["pre_bind"]:
-            if plugin.name in state.idle:
-                continue
-            method = self.method(plugin, "pre_bind_pre_flight")
-            if method is None:
-                busy.append(plugin)
-                continue
-            status = invoke.result_of(method, Status, state, pod, node)
-            if status.code is Code.ERROR:
-                return status, []
-            if status.code not in (Code.SUCCESS, Code.SKIP):
-                text = (
-                    f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which is '
-                    "unsupported. It is supposed to return Success, Skip, or Error status"
-                )
-                return error(text, plugin.name), []
-            if not status.is_skip:
-                busy.append(plugin)
-        return (SUCCESS if busy else SKIP), busy
-
-    @measured("PreBind")
-    def run_pre_bind(
-        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName, method: str = "pre_bind"
-    ) -> Status | Awaiting | tuple[Request, ...]:
-        """The result of one plugin's pre_bind or pre_bind_next."""
-        return invoke.pre_bind(self.require(plugin, method), state, pod, node)
-
-    @measured("Bind")
-    def run_bind(
-        self, plugin: Any, state: CycleState, pod: Pod, node: NodeName
-    ) -> Status | Request:
-        """The result of one bind plugin, which may also be an extender."""
-        method = self.require(plugin, "bind")
-        return invoke.result_of(method, PodRequest, state, pod, node)  # type: ignore[arg-type]
-
-    @measured("PostBind")
-    def run_post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> list[str]:
-        """Call every plugin after the pod is bound; returns the failures."""
-        return _run_all(self._chain["post_bind"], state, pod, node)
-
-
-def _run_all(
-    methods: list[PluginMethod],
-    state: CycleState,
-    pod: Pod,
-    node: NodeName,
-    requests: list[Request] | None = None,
-) -> list[str]:
-    """Call a method of every plugin, also after one failed; returns the failures.
-
-    What the methods return is added to the requests.
-    """
-    failures: list[str] = []
-    for method in methods:
-        if method.name not in state.idle:
-            try:
-                requested = method(state, pod, node)
-                if requests is not None and isinstance(requested, tuple):
-                    requests += requested
-            except PluginError as failure:
-                failures.append(str(failure))
-    return failures
 
 
 def _post_filter(
