@@ -15,9 +15,9 @@ from simulated_transport import FAULTS, SimulatedTransport
 from tests.storm_seeds import seeds
 
 from moorage.api.kinds import KINDS
+from moorage.api.server_requests import BindPod, DeletePod, PodRef
 from moorage.core.effects import Done, Effect, Failed
 from moorage.core.observations import Deleted
-from moorage.framework.effects import BindPod, DeletePod, PodRef
 from moorage.live.client import Client
 from moorage.live.connection import Connection
 from moorage.live.event_recorder import EventRecorder
