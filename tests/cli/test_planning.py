@@ -49,7 +49,7 @@ def ask(run, files):
         pytest.param(
             ("capacity", "-f", "cluster", "--pod", "pod"),
             0,
-            "2 more of default/web fit. What runs out first: Insufficient cpu (on 1 node).",
+            "2 more of default/web fit. Runs out first: Insufficient cpu (on 1 node).",
             id="capacity",
         ),
         pytest.param(
@@ -88,13 +88,13 @@ def ask(run, files):
         pytest.param(
             ("add-nodes", "-f", "cluster", "-f", "huge", "--template", "template"),
             1,
-            "1 pod had no node, and no number of these nodes helps.",
+            "1 pod had no node, and they fit on no template.",
             id="add-nodes: never",
         ),
         pytest.param(
             ("add-nodes", "-f", "cluster", "--template", "template"),
             0,
-            "Everything fits already: no node is needed.",
+            "All pods fit: no new node is needed.",
             id="add-nodes: none",
         ),
         pytest.param(
@@ -106,13 +106,13 @@ def ask(run, files):
         pytest.param(
             ("compare", "default", "config", "-f", "cluster", "--workers", "1"),
             0,
-            "1 pod under 2 configurations:",
+            "1 pod with 2 configurations:",
             id="compare",
         ),
         pytest.param(
             ("compare", "config", "-f", "cluster", "--workers", "1"),
             0,
-            "1 pod under 2 configurations:",
+            "1 pod with 2 configurations:",
             id="compare: one with the defaults",
         ),
         pytest.param(
@@ -133,9 +133,9 @@ def test_record_and_replay(ask, tmp_path):
     kept = tmp_path / "run.jsonl.gz"
     assert ask("-f", "cluster", "-f", "more", "--record", kept).exit_code == 0
     same = ask("replay", kept)
-    assert (same.exit_code, same.stdout[-31:]) == (0, "again: the same, byte for byte.\n"[-31:])
+    assert (same.exit_code, same.stdout[-31:]) == (0, "ted: identical, byte for byte.\n"[-31:])
     other = ask("replay", kept, "--config", "config")
-    assert other.stdout.startswith("0 pods of 4 are elsewhere under this configuration.")
+    assert other.stdout.startswith("0 pods of 4 are on another node with this configuration.")
     assert json.loads(ask("replay", kept, "-o", "json").stdout)["same"] is True
 
 
@@ -155,7 +155,7 @@ def test_a_replay_that_comes_out_otherwise(ask, tmp_path):
     kept.write_text(kept.read_text().replace('"BindPod","pod":{', '"BindPod","pod": {'))
     got = ask("replay", kept)
     assert got.exit_code == 1
-    assert "comes out otherwise" in got.stdout
+    assert "differs" in got.stdout
 
 
 def test_a_sweep_says_how_to_read_its_figures(ask):

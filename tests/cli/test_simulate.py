@@ -56,7 +56,7 @@ def test_preempted_pods(run, write, make_node, make_pod):
     ]
     path = write("c.yaml", make_node("n"), *pods)
     told = run("simulate", "-f", path).stdout
-    assert "\n1 pod had to make room\ndefault/low  for default/high on n, after 0 s\n" in told
+    assert "\n1 pod preempted\ndefault/low  for default/high on n, after 0 s\n" in told
     got = json.loads(run("simulate", "-f", path, "-o", "json").stdout)
     assert got["evictions"] == [
         {"pod": "default/low", "by": "default/high", "node": "n", "at": 0.0}
@@ -146,7 +146,7 @@ def test_a_stateful_set_that_waits_for_its_first_pod(run, write, make_node, make
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": template}
     database = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}}
     path = write("c.yaml", make_node("n"), database | {"spec": spec})
-    said = "StatefulSet default/db waits for db-0 to run before it makes 2 more pods."
+    said = "StatefulSet default/db waits for db-0 to run before it creates 2 more pods."
     assert said in run("simulate", "-f", path).stdout
     found = json.loads(run("simulate", "-f", path, "-o", "json").stdout)
     assert found["heldBack"] == {"default/db": {"waitsFor": "db-0", "pods": 2}}

@@ -48,11 +48,11 @@ def _(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
     page.section()
     page.put(_pools(answer))
     if answer.unusable:
-        page.section("Nodes that take none of them")
+        page.section("Nodes on which none fits")
         page.put(_counts(answer.unusable.items()))
         page.claims_hint(answer.unusable)
     if show_all and answer.nodes:
-        page.section(f"{texts.count(len(answer.nodes), 'node')} take some")
+        page.section(f"{texts.count(len(answer.nodes), 'node')} get some")
         page.put(_counts(sorted(answer.nodes.items(), key=lambda item: (-item[1], item[0]))))
     page.skipped(skipped)
 
@@ -69,7 +69,7 @@ def _capacity_headline(answer: Capacity) -> Text:
         text.append("; the counting stopped there.")
     elif answer.first:
         nodes = texts.count(answer.runs_out[answer.first], "node")
-        text.append(f". What runs out first: {answer.first} (on {nodes}).")
+        text.append(f". Runs out first: {answer.first} (on {nodes}).")
     else:
         text.append(f". Then: {answer.message}")
     text.highlight_regex(r"^(At least )?[\d,]+ more", output.GOOD)
@@ -109,11 +109,11 @@ def _(answer: DrainResult, skipped: Counter[str], *, show_all: bool) -> None:
         move = "moves" if len(moved) == 1 else "move"
         page.section(f"{texts.count(len(moved), 'pod')} {move}")
         page.pairs(moved, None if show_all else MOST_MOVES)
-    _show_reasons(page, "left without a node", pending)
-    _show_reasons(page, "held up by disruption budgets", _reasons(answer.blocked))
+    _show_reasons(page, "without a node", pending)
+    _show_reasons(page, "blocked by disruption budgets", _reasons(answer.blocked))
     _show_reasons(page, "lost", _reasons(answer.lost))
     if answer.evictions:
-        page.section(f"{texts.count(len(answer.evictions), 'pod')} had to make room")
+        page.section(f"{texts.count(len(answer.evictions), 'pod')} preempted")
         page.pairs((each.pod, f"for {each.by} on {each.node}") for each in answer.evictions)
     _show_reasons(page, "not evicted", _reasons(answer.stays))
     page.skipped(skipped)
@@ -123,7 +123,7 @@ def _drain_headline(answer: DrainResult, pending: int) -> Text:
     moved = len(answer.moves) - len(answer.pending)
     counts = {
         "pending": pending,
-        "held up": len(answer.blocked),
+        "blocked": len(answer.blocked),
         "lost": len(answer.lost),
         "not evicted": len(answer.stays),
     }
@@ -162,7 +162,7 @@ def _(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
         page.put(table)
         page.note(_bound(answer))
     if answer.impossible:
-        page.section(f"{texts.count(len(answer.impossible), 'pod')} that no number of them helps")
+        page.section(f"{texts.count(len(answer.impossible), 'pod')} that fit on no template")
         pods_of: dict[str, list[str]] = {}
         for pod, reason in answer.impossible.items():
             pods_of.setdefault(reason, []).append(pod)
@@ -175,10 +175,10 @@ def _(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
 
 def _added_headline(answer: AddedNodes) -> Text:
     if not answer.pending_before:
-        return Text("Everything fits already: no node is needed.", output.GOOD)
+        return Text("All pods fit: no new node is needed.", output.GOOD)
     without = f"{texts.count(answer.pending_before, 'pod')} had no node"
     if not answer.placements:
-        return Text(f"{without}, and no number of these nodes helps.", output.BAD)
+        return Text(f"{without}, and they fit on no template.", output.BAD)
     everything = "all" if not answer.impossible else f"{len(answer.placements):,}"
     nodes = texts.count(answer.total, "node")
     text = Text(f"{without}; with {nodes} more {everything} of them have one.")
@@ -188,9 +188,9 @@ def _added_headline(answer: AddedNodes) -> Text:
 
 def _bound(answer: AddedNodes) -> str:
     if answer.is_optimal:
-        return "no placement could do with fewer"
+        return "fewer are not enough in any placement"
     tries = "try" if answer.tries == 1 else "tries"
-    return f"by resources alone it takes at least {answer.lower_bound:,}; {answer.tries:,} {tries}"
+    return f"the sum of requests needs at least {answer.lower_bound:,}; {answer.tries:,} {tries}"
 
 
 # Compaction
@@ -208,15 +208,15 @@ def _(answer: Compaction, skipped: Counter[str], *, show_all: bool) -> None:
     kept = list(answer.kept.values())
     for number, meaning in (
         (answer.needed, f"at the 90th percentile of {texts.count(len(kept), 'seed')}"),
-        (percentile(kept, 50), "in the middle"),
-        (min(kept), "at best"),
-        (max(kept), "at worst"),
-        (answer.lower_bound, "at least, by resources alone"),
+        (percentile(kept, 50), "median"),
+        (min(kept), "fewest"),
+        (max(kept), "most"),
+        (answer.lower_bound, "at least, by the sum of requests"),
     ):
         items.add_row(f"{number:,}", Text(meaning, output.DIM))
     page.put(items)
     if answer.left_out:
-        page.section(f"{texts.count(len(answer.left_out), 'pod')} left out: no node takes them")
+        page.section(f"{texts.count(len(answer.left_out), 'pod')} left out: they fit on no node")
         page.put(Text(texts.listed(list(answer.left_out), 3 * page.width), output.BAD))
     page.skipped(skipped)
 
@@ -228,7 +228,7 @@ def _(answer: Compaction, skipped: Counter[str], *, show_all: bool) -> None:
 def _(answer: Comparison, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     pods = texts.count(len(answer.outcomes[0].placements), "pod")
-    page.put(Text(f"{pods} under {len(answer.outcomes)} configurations:"))
+    page.put(Text(f"{pods} with {len(answer.outcomes)} configurations:"))
     page.section()
     table = output.table("")
     for outcome in answer.outcomes:
@@ -239,7 +239,7 @@ def _(answer: Comparison, skipped: Counter[str], *, show_all: bool) -> None:
     for outcome in answer.outcomes[1:]:
         moved = answer.moved(outcome)
         if moved:
-            page.section(f"{texts.count(len(moved), 'pod')} elsewhere under {_short(outcome)}")
+            page.section(f"{texts.count(len(moved), 'pod')} on another node with {_short(outcome)}")
             page.pairs(_moves(moved), None if show_all else MOST_COMPARED_MOVES)
     page.skipped(skipped)
 
@@ -276,10 +276,10 @@ def _(answer: Replay, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     if answer.difference is None:
         calls = texts.count(answer.calls, "call")
-        page.put(Text(f"{calls} made again: the same, byte for byte.", output.GOOD))
+        page.put(Text(f"{calls} repeated: identical, byte for byte.", output.GOOD))
         return
     line, recorded, replayed = answer.difference
-    page.put(Text(f"Line {line:,} comes out otherwise.", output.BAD))
+    page.put(Text(f"Line {line:,} differs.", output.BAD))
     for head, text in (("recorded", recorded), ("now", replayed)):
         page.section(head)
         page.put(Text(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} ..."))
@@ -290,7 +290,7 @@ def _(answer: Rerun, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     moved = texts.count(len(answer.moved), "pod")
     are = "is" if len(answer.moved) == 1 else "are"
-    page.put(Text(f"{moved} of {answer.pods:,} {are} elsewhere under this configuration."))
+    page.put(Text(f"{moved} of {answer.pods:,} {are} on another node with this configuration."))
     page.section()
     table = output.table("", numbers=["recorded", "now"])
     table.add_row("pending", f"{answer.recorded_pending:,}", f"{len(answer.pending):,}")

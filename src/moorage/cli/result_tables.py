@@ -11,7 +11,7 @@ from moorage.api.requests import PODS
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
 from moorage.reporting import axes
-from moorage.sim.results.result import NodeUse, Result
+from moorage.sim.results.result import PREEMPTION, NodeUse, Result
 
 # Up to so many nodes are all shown; of more, those that got the most pods.
 MOST_NODES = 40
@@ -48,14 +48,14 @@ def show_placements(result: Result, skipped: Counter[str], *, show_all: bool) ->
         page.section(f"{texts.count(len(result.placed), 'pod')} placed")
         page.put(_placed(page, result, show_all=show_all))
     if result.evictions:
-        page.section(f"{texts.count(len(result.evictions), 'pod')} had to make room")
+        page.section(f"{texts.count(len(result.evictions), 'pod')} preempted")
         page.put(_evictions(page, result, None if show_all else MOST_EVICTIONS))
     if result.pending:
         page.section(_stay_pending(result))
         page.reasons(result.pending, show_all=show_all)
     for name, (pod, count) in result.held_back.items():
         more = texts.count(count, "more pod")
-        page.note(f"StatefulSet {name} waits for {pod} to run before it makes {more}.")
+        page.note(f"StatefulSet {name} waits for {pod} to run before it creates {more}.")
     page.skipped(skipped)
 
 
@@ -254,7 +254,8 @@ def _disruptions(result: Result) -> Table:
     items = output.items()
     causers = result.causes()
     for cause, by, count in causers[:MOST_ROWS]:
-        items.add_row(f"{count:,}", Text.assemble(f"{cause} ", (f"by {by}", output.DIM)))
+        preposition = "by" if cause == PREEMPTION else "of"
+        items.add_row(f"{count:,}", Text.assemble(f"{cause} ", (f"{preposition} {by}", output.DIM)))
     if len(causers) > MOST_ROWS:
         rest = sum(count for _, _, count in causers[MOST_ROWS:])
         items.add_row(f"{rest:,}", Text(f"by {len(causers) - MOST_ROWS:,} others", output.DIM))

@@ -1,4 +1,4 @@
-"""What moves where if these nodes are drained, what is left without a node, and what holds it up.
+"""What moves where if these nodes are drained, what is without a node, and what holds it up.
 
 As `kubectl drain --ignore-daemonsets --force` does it: the nodes are cordoned, then their pods are
 evicted as far as disruption budgets allow. A pod with a controller is recreated under the same
@@ -240,7 +240,7 @@ class _Draining:
     def _evict(self, pod: Pod) -> None:
         self._packing.remove(pod)
         if pod.controller is None:
-            reason = "has no controller: kubectl drain needs --force, and nobody makes it again"
+            reason = "has no controller: kubectl drain needs --force, and it is not created again"
             self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
         else:
             self._source[pod.key] = pod.node_name
@@ -261,7 +261,7 @@ class _Draining:
             self._remaining = [pod for pod in self._remaining if pod.uid not in gone]
             for pod in victims:
                 if pod.controller is None:
-                    reason = "had to make room, has no controller: nobody makes it again"
+                    reason = "preempted, has no controller: nobody makes it again"
                     self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
                 else:
                     self._displaced.append(pod.key)
