@@ -20,6 +20,8 @@ from moorage import explain
 from moorage.api import defaults, manifests
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
+from moorage.plugins.dynamic_resources import DynamicResources
+from moorage.testing import check_plugin
 
 TEMPLATE = [{"name": "d", "resourceClaimTemplateName": "t"}]
 GENERATED = {"resourceClaimStatuses": [{"name": "d", "resourceClaimName": "p-d"}]}
@@ -201,6 +203,10 @@ def test_48_init_containers_use_devices_of_later_ones():
         ("i0", "container-1-request-0"),
         ("i2", "container-2-request-0"),
     ]
+
+
+def test_conforms():
+    check_plugin(DynamicResources())
 
 
 # Queueing hints

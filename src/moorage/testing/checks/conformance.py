@@ -7,6 +7,7 @@ from random import Random
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.framework.cluster import Cluster
 from moorage.framework.points import Depends, Plugin
 from moorage.testing.checks import hints, results, shape
 from moorage.testing.checks.examples import Example, Examples
@@ -54,6 +55,8 @@ def _look(plugin: Plugin, example: Example) -> None:
 def _check_example(plugin: Plugin, example: Example, another: Example) -> None:
     content = example.content()
     pod, table = example.pod, example.table()
+    if hasattr(plugin, "attach"):
+        plugin.attach(Cluster(table=table))
     results.check_twins(plugin, pod, table)
     cycle = PluginCycle(plugin, pod, table)
     said = cycle.answers()
