@@ -129,6 +129,20 @@ def test_for_people_and_programs(ask, arguments, code, line):
     assert isinstance(json.loads(document.stdout), dict)
 
 
+def test_a_claim_template_in_the_file_of_the_pod_comes_along(run, write, make_pod):
+    devices = [{"driver": "gpu.example.com", "class": "gpu", "count": 3}]
+    node = {"status": {"allocatable": {"cpu": "64", "memory": "64Gi"}}}
+    pool = {"apiVersion": "moorage.dev/v1", "kind": "NodePool", "metadata": {"name": "n"}}
+    pool["spec"] = {"count": 1, "template": node, "devices": devices}
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    template = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate"}
+    template |= {"metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": requests}}}}
+    pod = make_pod("web", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])
+    cluster, question = write("gpus.yaml", pool), write("question.yaml", template, pod)
+    got = run("simulate", "capacity", "-f", cluster, "--pod", question)
+    assert "3 more of default/web fit." in got.stdout
+
+
 def test_record_and_replay(ask, tmp_path):
     kept = tmp_path / "run.jsonl.gz"
     assert ask("-f", "cluster", "-f", "more", "--record", kept).exit_code == 0

@@ -103,9 +103,10 @@ def _size(path: str) -> int:
 def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[KubeObject]]":
     """The one pod or workload of a file, and the objects that come with it.
 
-    Those are the classes and claims of the file that the cluster does not have.
+    Those are the classes, claims and claim templates of the file that the cluster does not have.
     """
     from moorage.api import manifests
+    from moorage.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
     from moorage.api.pod import Pod
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
@@ -121,7 +122,8 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
         number = len(makers) or "none"
         raise InputError(f"{path}: one Pod or one workload is expected, there are {number}")
     known = {_identity(obj) for obj in cluster}
-    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass)
+    devices = (ResourceClaim, ResourceClaimTemplate, DeviceClass)
+    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, *devices)
     along: list[KubeObject] = [
         obj for obj in found if isinstance(obj, kinds) and _identity(obj) not in known
     ]
