@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from moorage.api import config
+from moorage.core import profiles as built_profiles
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
-from moorage.framework.registry import Registry, build_profiles
+from moorage.framework.registry import Registry
 from moorage.framework.state import CycleState
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.pre_filters import PreFiltered
@@ -63,7 +64,7 @@ class Workbench:
         made = [make_node(node) if isinstance(node, str) else node for node in nodes]
         self.cluster = Cluster(make_table(made, pods))
         self.templates = Templates()
-        self.profiles = build_profiles(config.load(settings), registry, self.cluster)
+        self.profiles = built_profiles.build(config.load(settings), registry, self.cluster)
 
     @property
     def profile(self):

@@ -7,6 +7,7 @@ from tests.saying import make
 
 from moorage.api import config
 from moorage.api.server_requests import BindPod, DeletePod, PodRef
+from moorage.core import post_filters, profiles
 from moorage.errors import ConfigError, PluginFailure
 from moorage.framework import events, registry
 from moorage.framework.cluster import Cluster
@@ -121,7 +122,7 @@ def build_with(plugins, *names):
         "kind": config.KIND,
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
-    return registry.build_profiles(config.load(settings), plugins, Cluster())
+    return profiles.build(config.load(settings), plugins, Cluster())
 
 
 def test_a_broken_plugin_that_no_profile_enables_is_ignored(monkeypatch):
@@ -214,7 +215,7 @@ def test_post_filter(bench, result, expected):
     workbench = bench([make("A", post_filter=result)])
     assert workbench.profile.has_post_filters
     failure = NoFeasibleNode(PreFiltered(), None, unresolvable("no"), what_if=None)
-    found = workbench.profile.run_post_filters(state_of(workbench), POD, failure)
+    found = post_filters.run(workbench.profile, state_of(workbench), POD, failure)
     assert found == expected
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.core import diagnosis, sampling
+from moorage.core import diagnosis, post_filters, sampling
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
@@ -345,7 +345,7 @@ class SchedulingCycle:
                 reviewers=self._reviewers,
                 random=self._random,
             )
-            result = profile.run_post_filters(decision.state, decision.pod, failure)
+            result = post_filters.run(profile, decision.state, decision.pod, failure)
             decision.post_filter = result
             decision.nominated = result.nominated
         decision.status = unschedulable(decision.message)

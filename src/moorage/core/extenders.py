@@ -29,7 +29,8 @@ from moorage.framework.post_filter import Candidate, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, unresolvable, unschedulable
-from moorage.framework.views.feasible import FeasibleRows
+from moorage.framework.views.feasible import NO_FILTER, NO_NODE, FeasibleRows
+from moorage.framework.views.filters import RowStatuses
 from moorage.framework.views.totals import BestRows, Part, Scored
 
 # The plugin name under which extenders reject pods; any cluster event requeues such a pod.
@@ -142,7 +143,7 @@ class Extenders:
             left = self._filter(extender, pod, left, refused)
         if len(left) == len(before):
             return filtered
-        return filtered.extended(EXTENDER, left, refused, seen)
+        return extended(filtered, left, refused, seen)
 
     def accepts(self, pod: Pod, filtered: FeasibleRows, only: Mask) -> bool:
         """Whether all extenders accept the pod's nominated node; an error counts as a rejection.
@@ -292,3 +293,28 @@ def _rejection(answer: FilterResult, name: str) -> Status:
 def _wrapped(number: int) -> int:
     """As a 64-bit integer overflows, in kube-scheduler too."""
     return (number + 2**63) % 2**64 - 2**63
+
+
+def extended(
+    filtered: FeasibleRows, left: Rows, rejected: Mapping[int, Status], seen: Rows | None
+) -> FeasibleRows:
+    """The verdicts of plugins and, after the last of them, of extenders, which leave some rows."""
+    index, first = len(filtered.names), filtered.first.copy()
+    if seen is not None:
+        visited = np.zeros(len(first), dtype=np.bool_)
+        visited[seen] = True
+        np.putmask(first, ~visited & (first != NO_NODE), NO_FILTER)
+    # Statuses keep no name: the cycle blames extenders as such.
+    statuses = RowStatuses("", len(first))
+    for row, status in rejected.items():
+        statuses.set(row, status)
+        first[row] = index
+    found = FeasibleRows([*filtered.names, EXTENDER], [*filtered.filters, (index, statuses)])
+    found.is_extended = True
+    found.fits, found.count = np.zeros(len(first), dtype=np.bool_), len(left)
+    found.fits[left] = True
+    found.has_errors = filtered.has_errors or statuses.has_errors
+    rejecting = first[(first != NO_FILTER) & (first != NO_NODE)]
+    found.rejected_by = np.bincount(rejecting).tolist() if len(rejecting) else []
+    found.known_first = first
+    return found

@@ -25,7 +25,7 @@ from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Erred, Preempted, Preempting
 from moorage.core.queue_states import GATED
 from moorage.core.state import SchedulerState
-from moorage.errors import InvariantError
+from moorage.errors import InvariantError, PluginError
 from moorage.framework.profile import Profile
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -206,10 +206,15 @@ class Preemptions:
 
     def _notify(self, preemption: Preemption, now: float) -> None:
         """Notify the plugin, which may gate the pod meanwhile."""
-        pod, over = preemption.pod, not preemption.is_gated
-        message = preemption.profile.report_preemption(preemption.plugin, pod, over=over)
-        if message:
-            self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
+        pod = preemption.pod
+        name = "preemption_started" if preemption.is_gated else "preemption_finished"
+        for method in preemption.profile.methods("post_filter", name):
+            if method.name == preemption.plugin:
+                try:
+                    method(pod)
+                except PluginError as failure:
+                    erred = Erred(at=now, pod=pod.key, uid=pod.uid, message=str(failure))
+                    self._journal.add(erred)
 
     # One victim
 

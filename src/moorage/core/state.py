@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from moorage.api import config
 from moorage.api.pod import Pod
+from moorage.core import profiles
 from moorage.core.cache import Cache
 from moorage.core.effects import Outbox
 from moorage.core.extenders import ExtenderClient, Extenders, RunCalls, sequentially
@@ -17,7 +18,7 @@ from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
-from moorage.framework.registry import Registry, build_profiles
+from moorage.framework.registry import Registry
 from moorage.nodes.template import PodTemplate, Templates
 
 
@@ -86,7 +87,7 @@ class SchedulerState:
     ) -> "SchedulerState":
         """The state of a scheduler that has observed nothing yet."""
         cluster, templates = Cluster(), Templates()
-        made = build_profiles(settings, registry, cluster)
+        made = profiles.build(settings, registry, cluster)
         extenders = None
         if clients:
             extenders = Extenders(clients, cluster, at_once)

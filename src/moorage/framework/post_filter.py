@@ -2,7 +2,7 @@
 return a PostFiltered. A plugin that looks for a way out asks `failure.what_if`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -11,7 +11,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.server_requests import Request
-from moorage.framework.status import SUCCESS, Code, Mask, Status, unschedulable
+from moorage.framework.status import SUCCESS, Code, Mask, Status
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
@@ -104,26 +104,3 @@ class PostFiltered:
     victims: tuple[Pod, ...] = ()
     candidates: Sequence[Candidate] = ()
     why: str = ""
-
-
-def run(plugins: list[Callable[[], PostFiltered]]) -> PostFiltered:
-    """Call each in turn until one has done something, or reports that nothing can be done.
-
-    All requests are carried out, also those of a plugin that did not help.
-    """
-    reasons: list[str] = []
-    requests: tuple[Request, ...] = ()
-    first = ""
-    nominated: str | None = KEEP
-    for call in plugins:
-        result = call()
-        status = result.status
-        requests = result.requests = requests + result.requests
-        if status.code not in (Code.UNSCHEDULABLE, Code.PENDING):
-            return result
-        if status.reasons:
-            first = first or status.plugin
-            reasons += status.reasons
-        if result.nominated is not KEEP:
-            nominated = result.nominated
-    return PostFiltered(unschedulable(*reasons).by(first), nominated, requests)

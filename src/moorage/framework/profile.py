@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping, Set
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError, PluginError
-from moorage.framework import invoke, points, post_filter, what_if
+from moorage.framework import invoke, points, what_if
 from moorage.framework.cluster import Cluster
 from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
-from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
-from moorage.framework.state import NO_PLUGINS, CycleState
-from moorage.framework.status import Status, error
+from moorage.framework.state import NO_PLUGINS
+from moorage.framework.status import Status
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
 from moorage.framework.what_if import WhatIfPlan
@@ -185,38 +183,3 @@ class Profile:
         if plan is None:
             plan = self._what_if_plans[frozenset(skipped)] = what_if.plan(self, skipped)
         return plan
-
-    @measured("PostFilter")
-    def run_post_filters(
-        self, state: CycleState, pod: Pod, failure: NoFeasibleNode
-    ) -> PostFiltered:
-        """Find out whether something can be done about it."""
-        methods = self.chain["post_filter"]
-        return post_filter.run([partial(_post_filter, m, state, pod, failure) for m in methods])
-
-    def report_preemption(self, plugin: str, pod: Pod, *, over: bool) -> str:
-        """Tell a plugin how far the eviction of its victims is; returns the failure, if any."""
-        method = "preemption_finished" if over else "preemption_started"
-        for each in self.methods("post_filter", method):
-            if each.name == plugin:
-                try:
-                    each(pod)
-                except PluginError as failure:
-                    return str(failure)
-        return ""
-
-
-def _post_filter(
-    method: PluginMethod, state: CycleState, pod: Pod, failure: NoFeasibleNode
-) -> PostFiltered:
-    try:
-        result = method(state, pod, failure)
-    except PluginError as failure:
-        return PostFiltered(error(str(failure), method.name))
-    if isinstance(result, Status):
-        result = PostFiltered(result)
-    if not isinstance(result, PostFiltered):
-        text = f"returned {result!r}, which is neither a Status nor a PostFiltered"
-        return PostFiltered(error(method.error_text(text), method.name))
-    result.status = result.status.by(method.name)
-    return result

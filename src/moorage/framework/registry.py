@@ -2,8 +2,7 @@
 
 The built-in plugins are entry points of the group `moorage.plugins`, too. A plugin is constructed
 with its arguments by name, and rejected at start-up if it violates the contract: no name, no method
-of any extension point, or a method with wrong parameters. `build_profiles` makes the profiles of a
-configuration from the plugins that it names.
+of any extension point, or a method with wrong parameters.
 """
 
 import ast
@@ -14,7 +13,7 @@ import inspect
 import re
 import sys
 import zlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -22,14 +21,10 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from moorage.api import config
-from moorage.api.config import plugin_sets
 from moorage.api.kinds import KINDS
 from moorage.errors import ConfigError, MoorageError, PluginError
 from moorage.framework import invoke
-from moorage.framework.cluster import Cluster
-from moorage.framework.points import METHODS, POINTS, Depends, implements
-from moorage.framework.profile import Profile
+from moorage.framework.points import METHODS, POINTS, Depends
 
 GROUP = "moorage.plugins"
 
@@ -214,49 +209,3 @@ def _signature_problem(cls: Any) -> str:
         except TypeError:
             return f"{method} has to take {count} argument(s) besides self"
     return ""
-
-
-# The profiles of a configuration
-
-
-def build_profiles(
-    configuration: config.SchedulerConfiguration, plugins: Registry, cluster: Cluster
-) -> dict[str, Profile]:
-    """The profiles of a configuration, by scheduler name."""
-    sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
-    named = sorted({name for enabled in sets for name in enabled.names()})
-    # Other plugins are not loaded, as they may be broken.
-    found = {name: plugins.find(name, configuration.base_dir) for name in named}
-    classes = {name: cls for name, cls in found.items() if cls is not None}
-
-    def takes_part(name: str, point: str) -> bool:
-        return name in classes and implements(classes[name], point)
-
-    effective = config.effective_profiles(configuration, takes_part, set(classes))
-    cluster.feature_gates = configuration.feature_gates
-    profiles = {}
-    for settings in configuration.profiles:
-        name, percentage = settings.scheduler_name, settings.percentage_of_nodes_to_score
-        if percentage is None:
-            percentage = configuration.percentage_of_nodes_to_score
-        instances = _instances(settings, effective[name], classes)
-        profiles[name] = Profile(name, instances, cluster, percentage)
-    return profiles
-
-
-def _instances(
-    settings: config.KubeSchedulerProfile,
-    effective: Mapping[str, list[tuple[str, int]]],
-    classes: Mapping[str, type[Any]],
-) -> dict[str, list[tuple[Any, int]]]:
-    # Including those that take part in no point, so that a misspelt method is reported.
-    enabled = sorted(plugin_sets.with_defaults(settings.plugins).names() & classes.keys())
-    made = {name: make(name, classes[name], settings.args(name)) for name in enabled}
-    names = [plugin.name for plugin in made.values()]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError([f"two plugins call themselves {name}"])
-    return {
-        point: [(made[name], weight) for name, weight in chosen]
-        for point, chosen in effective.items()
-    }

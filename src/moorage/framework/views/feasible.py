@@ -5,7 +5,7 @@ In the usual case one pod was placed since the last cycle. Then one row is recom
 that read usage, whatever the number of nodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,8 @@ class FeasibleRows:
         # Whether a filter ever raised for a node.
         self.has_errors = False
         self._active: Mask = NO_ROWS
-        self._first: FilterIndexes | None = None
+        # As `first`, if it is known.
+        self.known_first: FilterIndexes | None = None
 
     def combine(self, active: Mask, count: int) -> None:
         """Compute all rows from the verdicts of the filters; `active` are those with a node."""
@@ -51,7 +52,7 @@ class FeasibleRows:
                 fits &= statuses.codes == FITS
                 before, count = count, int(np.count_nonzero(fits))
                 self._add_to(index, before - count)
-        self._first = None
+        self.known_first = None
         self.fits, self.count = fits, count
         self.has_errors = any(statuses.has_errors for _, statuses in self.filters)
 
@@ -65,14 +66,14 @@ class FeasibleRows:
     @property
     def first(self) -> FilterIndexes:
         """The first filter that rejects each row; computed when it is read, which is rare."""
-        if self._first is None:
+        if self.known_first is None:
             first = np.full(len(self._active), NO_FILTER, dtype=np.int16)
             for index, statuses in reversed(self.filters):
                 if statuses.codes is not None:
                     first[statuses.codes != FITS] = index
             np.copyto(first, NO_NODE, where=~self._active)
-            self._first = first
-        return self._first
+            self.known_first = first
+        return self.known_first
 
     def statuses_at(self, index: int) -> RowStatuses:
         """One filter's verdict on every row."""
@@ -101,34 +102,6 @@ class FeasibleRows:
                 return error(text, status.plugin)
         return None
 
-    def extended(
-        self, extender: str, left: RowArray, rejected: Mapping[int, Status], seen: RowArray | None
-    ) -> "FeasibleRows":
-        """These verdicts and, after the last plugin, those of extenders, which leave some rows.
-
-        `seen` are the rejected rows that a sampling walk visited; only those keep a verdict then.
-        """
-        index, first = len(self.names), self.first.copy()
-        if seen is not None:
-            visited = np.zeros(len(first), dtype=np.bool_)
-            visited[seen] = True
-            np.putmask(first, ~visited & (first != NO_NODE), NO_FILTER)
-        # Statuses keep no name: the cycle blames extenders as such.
-        statuses = RowStatuses("", len(first))
-        for row, status in rejected.items():
-            statuses.set(row, status)
-            first[row] = index
-        names, filters = [*self.names, extender], [*self.filters, (index, statuses)]
-        extended = FeasibleRows(names, filters)
-        extended.is_extended = True
-        extended.fits, extended.count = np.zeros(len(first), dtype=np.bool_), len(left)
-        extended.fits[left] = True
-        extended.has_errors = self.has_errors or statuses.has_errors
-        rejecting = first[(first != NO_FILTER) & (first != NO_NODE)]
-        extended.rejected_by = np.bincount(rejecting).tolist() if len(rejecting) else []
-        extended._first = first
-        return extended
-
 
 class FeasibleView(View, FeasibleRows):
     """The log has every row whose verdict changed, also from one rejection to another.
@@ -153,9 +126,9 @@ class FeasibleView(View, FeasibleRows):
 
     def compute_row(self, row: int) -> bool:
         first = self._first_at(row)
-        if self._first is not None:
-            before = self._first.item(row)
-            self._first[row] = first
+        if self.known_first is not None:
+            before = self.known_first.item(row)
+            self.known_first[row] = first
         elif self.fits.item(row):
             before = NO_FILTER
         elif any(self.rejected_by):

@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.api.server_requests import DeletePod, PodRef
-from moorage.framework import post_filter
+from moorage.core import post_filters
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SUCCESS, Code, error, unresolvable, unschedulable
 
@@ -14,10 +14,11 @@ DELETE = DeletePod(PodRef("default", "victim", "uid"))
 def run(*results):
     calls = []
 
-    def plugin(result):
-        return lambda: calls.append(result) or result
+    def call(result):
+        calls.append(result)
+        return result
 
-    return post_filter.run([plugin(result) for result in results]), len(calls)
+    return post_filters.combined(call(result) for result in results), len(calls)
 
 
 @pytest.mark.parametrize(
