@@ -269,3 +269,15 @@ def test_help(run, question):
     got = run("simulate", question, "--help")
     assert got.exit_code == 0
     assert f"simulate {question}" in got.stdout
+
+
+def test_capacity_without_some_nodes(run, write, make_node, make_pod):
+    pool = {"count": 2, "template": {"status": {"allocatable": {"cpu": "2", "memory": "8Gi"}}}}
+    pool = {"apiVersion": "moorage.dev/v1", "kind": "NodePool", "spec": pool}
+    nodes = write("nodes.yaml", make_node("a"), make_node("b"), pool | {"metadata": {"name": "p"}})
+    question = ("simulate", "capacity", "-f", nodes, "--pod", write("pod.yaml", make_pod("x")))
+    assert json.loads(run(*question, "-o", "json").stdout)["fits"] == 4 + 4 + 2 + 2
+    got = run(*question, "--exclude-nodes", "a,p-1", "-o", "json")
+    assert json.loads(got.stdout)["fits"] == 4 + 2
+    got = run(*question, "--exclude-nodes", "a,c")
+    assert got.stderr == 'moorage: --exclude-nodes: there is no node "c"\n'

@@ -16,6 +16,7 @@ from moorage.cli.progress import ProgressBar, StatusLine
 
 if TYPE_CHECKING:
     from moorage.api.config import Source
+    from moorage.api.meta import KubeObject
 
 # The exit code of an answer that is "no".
 NO = 1
@@ -53,6 +54,12 @@ NO = 1
     metavar="N",
     help="Stop counting at N pods.",
 )
+@click.option(
+    "--exclude-nodes",
+    "excluded",
+    metavar="NODE[,NODE]",
+    help="Leave these nodes out of the cluster.",
+)
 @options.answer_output
 @options.everything("List every node on which pods fit.")
 @click.pass_context
@@ -65,6 +72,7 @@ def capacity(
     pool_label: str | None,
     at_least: int,
     most: int,
+    excluded: str | None,
     output: str,
     *,
     show_all: bool,
@@ -78,9 +86,12 @@ def capacity(
 
     manifest = inputs.cluster(paths)
     pod, along = inputs.pod(pod_file, manifest.everything)
+    objects = manifest.everything
+    if excluded is not None:
+        objects = _without_nodes(objects, excluded.split(","))
     with ProgressBar("placing") as progress:
         answer = answer_capacity(
-            [*manifest.everything, *along],
+            [*objects, *along],
             pod,
             config_file,
             seed=seed,
@@ -90,6 +101,22 @@ def capacity(
         )
     _print(answer, output, manifest.skipped, show_all=show_all)
     context.exit(NO if answer.fits < at_least else 0)
+
+
+def _without_nodes(objects: "list[KubeObject]", names: list[str]) -> "list[KubeObject]":
+    """The objects without these nodes; nodes of pools are expanded first."""
+    from moorage.api.node import Node, NodePool
+    from moorage.errors import InputError
+    from moorage.expansion.expand import controllers_and_nodes
+
+    pools = [obj for obj in objects if isinstance(obj, NodePool)]
+    rest = [obj for obj in objects if not isinstance(obj, NodePool)]
+    expanded = [*rest, *controllers_and_nodes(pools, rest)]
+    known = {obj.name for obj in expanded if isinstance(obj, Node)}
+    for name in names:
+        if name not in known:
+            raise InputError(f'--exclude-nodes: there is no node "{name}"')
+    return [obj for obj in expanded if not (isinstance(obj, Node) and obj.name in names)]
 
 
 @click.command(short_help="Show where pods move if nodes are drained, and what blocks the drain.")
