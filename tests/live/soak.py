@@ -65,7 +65,7 @@ def backlog(world, nodes, pods):
     return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds
 
 
-def behind(world, unschedulable, pods, *, qps=-1.0, per_second=0.0, seconds=300.0):
+def behind(world, unschedulable, pods, *, qps=-1.0, per_second=0.0, pause=0.0, seconds=300.0):
     """Seconds from creation to binding of pods created behind others that fit nowhere; CPU time."""
     fill(world, 100)
     scheduler = world.run("--leader-elect=false", f"--kube-api-qps={qps}")
@@ -77,6 +77,7 @@ def behind(world, unschedulable, pods, *, qps=-1.0, per_second=0.0, seconds=300.
     bound_at, created_at = {}, {}
     threading.Thread(target=watch_bound, args=(world.address, bound_at), daemon=True).start()
     scheduler.signal(signal.SIGCONT)
+    time.sleep(pause)  # To decide on those that fit nowhere takes a few seconds by itself.
     cpu_seconds, began = scheduler.cpu_seconds(), time.monotonic()
     for i in range(pods):
         if per_second:
@@ -165,6 +166,7 @@ def main():
     behinds.add_argument("--pods", type=int, default=1000)
     behinds.add_argument("--qps", type=float, default=-1.0)
     behinds.add_argument("--per-second", type=float, default=0.0)
+    behinds.add_argument("--pause", type=float, default=0.0)
     churns = commands.add_parser("churn")
     churns.add_argument("--minutes", type=float, default=30)
     churns.add_argument("--per-second", type=float, default=50)
@@ -185,7 +187,7 @@ def main():
 
 
 def report_behind(world, arguments):
-    pace = {"qps": arguments.qps, "per_second": arguments.per_second}
+    pace = {name: getattr(arguments, name) for name in ("qps", "per_second", "pause")}
     waits, cpu_seconds = behind(world, arguments.unschedulable, arguments.pods, **pace)
     say(f"{len(waits)} of {arguments.pods} bound, {cpu_seconds:.1f} s CPU until then")
     if waits:

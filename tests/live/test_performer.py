@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 from aiohttp import web
@@ -36,7 +37,7 @@ def no(code, message="no"):
     return code, {"code": code, "message": message}
 
 
-def performed(*requests, answers, leads=True, concurrency=32, **limit):
+def performed(*requests, answers, leads=True, concurrency=32, is_busy=lambda: False, **limit):
     """The outcomes of requests, in order, and the server."""
 
     async def perform():
@@ -49,6 +50,7 @@ def performed(*requests, answers, leads=True, concurrency=32, **limit):
                 lambda ticket, outcome: outcomes.append((ticket, outcome)),
                 pytest.fail,
                 concurrency=concurrency,
+                is_busy=is_busy,
             )
             performer.perform([Effect(i, each) for i, each in enumerate(requests)])
             async with asyncio.timeout(60):
@@ -216,6 +218,16 @@ def test_conditions_that_wait_for_the_server_delay_no_binding():
     conditions = [PatchPodStatus(pod, condition=PATCH.condition) for pod in pods]
     outcomes, _ = performed(*conditions, BIND, answers=[blocked])
     assert outcomes[0] == (100, Done())
+
+
+def test_conditions_pause_while_the_scheduler_is_busy(monkeypatch):
+    monkeypatch.setattr(performer_module, "REPORT_PAUSE_SECONDS", 0.2)
+    other = PatchPodStatus(PodRef("ns", "other", "uid-2"), condition=PATCH.condition)
+    bind = BindPod(PodRef("ns", "third", "uid-3"), "node-1")
+    began = time.monotonic()
+    outcomes, _ = performed(other, bind, answers=[GOOD], is_busy=lambda: True)
+    assert [ticket for ticket, _ in outcomes] == [1, 0]
+    assert time.monotonic() - began >= 0.2
 
 
 def test_binding_drops_the_condition_that_waits():

@@ -68,7 +68,7 @@ class LiveScheduler:
         self.reflectors = [
             Reflector(client, kind, self.observations, needed_by=readers) for kind, readers in kinds
         ]
-        self.events = EventRecorder(client.with_own_bucket(), host, is_busy=self.could_schedule)
+        self.events = EventRecorder(client.with_own_bucket(), host, is_busy=self._is_busy)
         self.performer = ApiPerformer(
             client,
             self.events,
@@ -76,7 +76,7 @@ class LiveScheduler:
             self._finish,
             self._fail,
             extenders=extenders,
-            is_busy=self.could_schedule,
+            is_busy=self._is_busy,
         )
         # Held while a cycle waits for extenders in another thread: the scheduler must not be read
         # meanwhile.
@@ -289,6 +289,10 @@ class LiveScheduler:
 
     def _may_schedule(self) -> bool:
         return self.leads and self.performer.bindings < MAX_BINDINGS and self._may_act()
+
+    def _is_busy(self) -> bool:
+        """Whether pods are being scheduled or bound, so that reports have to wait."""
+        return self.leads and (self.scheduler.has_work or self.performer.bindings > 0)
 
     def _may_act(self) -> bool:
         return self.elector is None or self.elector.may_act()
