@@ -73,14 +73,20 @@ class DryRun:
         if pod.node_name:  # The node is considered without it.
             unbound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
             return _explain(self._make_scheduler(pod, unbound), unbound, pod.node_name)
-        if self._scheduler is None:
-            self._scheduler = self._make_scheduler(pod, pod)
-        return _explain(self._scheduler, pod, "")
+        return _explain(self.scheduler, pod, "")
 
-    def _make_scheduler(self, pod: Pod, unbound: Pod) -> Scheduler:
+    @property
+    def scheduler(self) -> Scheduler:
+        """A scheduler that has observed all objects, and decides about them without effects."""
+        if self._scheduler is None:
+            self._scheduler = self._make_scheduler()
+        return self._scheduler
+
+    def _make_scheduler(self, pod: Pod | None = None, unbound: Pod | None = None) -> Scheduler:
         scheduler = Scheduler(self._config, seed=self._seed)
         for obj in self.objects:
-            scheduler.observe(Added(unbound if obj is pod else obj), 0.0)
+            seen = obj if obj is not pod or unbound is None else unbound
+            scheduler.observe(Added(seen), 0.0)
         return scheduler
 
 
@@ -137,6 +143,7 @@ def _alike(pods: list[Pod], name: str) -> str:
 def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
     """The explanation of a decision."""
     found = Explanation(decision.pod, runs_on=runs_on, nodes=decision.nodes, picked=decision.node)
+    found.filter_plugins = [plugin.name for plugin in decision.profile.filters]
     if decision.diagnosis is not None:
         found.message = decision.diagnosis.message
         found.unschedulable_plugins = sorted(decision.diagnosis.unschedulable_plugins)

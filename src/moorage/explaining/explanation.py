@@ -4,6 +4,7 @@
 report render the same properties and compute nothing themselves.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,6 +34,14 @@ class RejectionGroup(NamedTuple):
     nodes: list[str]
 
 
+class FunnelStep(NamedTuple):
+    """A plugin that rejected nodes, and how many nodes are left after it."""
+
+    plugin: str
+    rejected: int
+    left: int
+
+
 @dataclass(slots=True, repr=False)
 class Explanation:
     """What the scheduler would do with a pod, and why."""
@@ -60,6 +69,8 @@ class Explanation:
     candidates: list[Candidate] = field(default_factory=list)
     nominated: str = ""
     why_nominated: str = ""
+    # The filter plugins in the order in which they run.
+    filter_plugins: list[str] = field(default_factory=list)
     # Details behind the reasons, one line each; for people, so not part of `to_dict`.
     advice: list[str] = field(default_factory=list)
 
@@ -110,6 +121,21 @@ class Explanation:
             nodes.setdefault((status.message, status.plugin), []).append(name)
         found = [RejectionGroup(*key, names) for key, names in nodes.items()]
         return sorted(found, key=lambda group: (-len(group.nodes), group.reason))
+
+    @property
+    def funnel(self) -> list[FunnelStep]:
+        """The plugins that rejected nodes, in the order in which they run.
+
+        A node counts for the first plugin that rejected it. The plugin of nodes that `pre_filter`
+        excluded may be unknown; its name is empty then.
+        """
+        counts = Counter(status.plugin for status in self.rejected.values())
+        order = {name: index for index, name in enumerate(self.filter_plugins)}
+        steps, left = [], len(self.rejected) + len(self.feasible)
+        for plugin in sorted(counts, key=lambda name: order.get(name, -1)):
+            left -= counts[plugin]
+            steps.append(FunnelStep(plugin, counts[plugin], left))
+        return steps
 
     @property
     def preemption_options(self) -> list[Candidate]:
