@@ -12,8 +12,6 @@ FOLDERS = [
 ]
 PATHS = [*FOLDERS, *[path for folder in FOLDERS for path in folder.rglob("*")]]
 NAMED = re.compile(r"`([\w./*-]+(?:\.py|/))`")
-# Folders that do not exist yet.
-INVENTED = ("serve/ui/", "plugins/dynamic_resources/")
 
 
 def exists(named):
@@ -26,4 +24,4 @@ def test_paths(page):
     text = (ROOT / page).read_text()
     named = {n for n in NAMED.findall(text) if "NAME" not in n and "COMMAND" not in n}
     assert named, "the pattern finds no path"
-    assert [n for n in sorted(named - set(INVENTED)) if not exists(n)] == []
+    assert [n for n in sorted(named) if not exists(n)] == []

@@ -120,7 +120,7 @@ class SchedulerLoop:
 
     def start(self) -> None:
         """Pass the objects of the store to the scheduler."""
-        for kind, resource in _scheduler_kinds().values():
+        for kind, resource in scheduler_kinds().values():
             listed = tuple(
                 obj
                 for _, stored in self._store.snapshot(resource)
@@ -131,7 +131,7 @@ class SchedulerLoop:
 
     def observe(self, change: Change) -> None:
         """Queue a change for the next turn."""
-        if change.resource.storage_key in _scheduler_kinds():
+        if change.resource.storage_key in scheduler_kinds():
             self._changes.append(change)
 
     @property
@@ -169,7 +169,7 @@ class SchedulerLoop:
 
 
 @cache
-def _scheduler_kinds() -> dict[str, tuple[Kind, Resource]]:
+def scheduler_kinds() -> dict[str, tuple[Kind, Resource]]:
     """The kinds that a scheduler reads by storage key, in the order in which it lists them."""
     return {
         resource.storage_key: (kind, resource)
@@ -195,7 +195,7 @@ def decode(struct: type[KubeObject], body: bytes) -> KubeObject | None:
 
 def observation_of(change: Change) -> Observation | None:
     """A change as an observation of the scheduler."""
-    kind, _ = _scheduler_kinds()[change.resource.storage_key]
+    kind, _ = scheduler_kinds()[change.resource.storage_key]
     obj = decode(kind.struct, change.stored.body)
     if obj is None:
         return None

@@ -136,5 +136,6 @@ def greeting(api: ApiServer, options: ServeOptions, url: str) -> str:
         f"Moorage serves {nodes} node{'' if nodes == 1 else 's'} at {url} ({kept}{by})\n\n"
         f"  export KUBECONFIG={options.kubeconfig.absolute()}\n"
         "  kubectl get nodes\n\n"
+        f"The cluster in a browser: {url}/ui\n"
         "Ctrl-C ends it."
     )

@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage import terminal
+from moorage.serve import ui
 from moorage.serve.api_server import ApiServer
 from moorage.serve.resources import PODS, ResourcePath
 from moorage.serve.rest import discovery, requests, responses
@@ -27,6 +28,7 @@ from moorage.serve.status_errors import (
     StatusError,
     UnauthorizedError,
 )
+from moorage.ui import server as ui_server
 from moorage.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -55,6 +57,7 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
             _check_token(settings.token) if settings.token else _check_host,
         ],
     )
+    ui_server.mount(app, ui.source(api, settings.configuration))
     router = RequestRouter(api, settings.configuration)
     app.router.add_route("*", "/{path:.*}", router.handle)
 
@@ -154,6 +157,8 @@ def _check_token(token: str) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if ui_server.is_public(request.path):
+            return await handler(request)
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, expected):
             raise UnauthorizedError("Unauthorized")

@@ -1,0 +1,77 @@
+"""`moorage ui`: a cluster of files, or a live one, in a browser."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.cli import inputs, options
+from moorage.errors import InputError
+
+if TYPE_CHECKING:
+    from moorage.ui.snapshot import ClusterSnapshot
+
+ADDRESS = "127.0.0.1"
+SHUTDOWN_SECONDS = 1.0
+
+
+@click.command(short_help="Show a cluster of files in a browser.")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@options.cluster
+@options.configuration
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    show_default=True,
+    help="The port on 127.0.0.1; 0 takes any port that is free.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address and open no browser.")
+def ui(
+    paths: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    config_file: str | None,
+    port: int,
+    *,
+    no_browser: bool,
+) -> None:
+    """Show nodes, pods and why pods are pending, as a page on this machine.
+
+    PATH is a YAML or JSON file of Kubernetes objects, or a folder of them. Without PATH, the
+    cluster of --kubeconfig or $KUBECONFIG is read once. Nothing is changed. Ctrl-C ends it.
+    """
+    import asyncio
+
+    from moorage.ui.snapshot import ClusterSnapshot
+
+    manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
+    title = ", ".join(paths) if live is None else live.server
+    snapshot = ClusterSnapshot(manifest.everything, config_file, title=title)
+    if not snapshot.rows:
+        raise InputError("the cluster is empty: there is no Node among the objects given")
+    asyncio.run(_serve(snapshot, port, opens_browser=not no_browser))
+
+
+async def _serve(snapshot: "ClusterSnapshot", port: int, *, opens_browser: bool) -> None:
+    import asyncio
+    import signal
+    import webbrowser
+
+    from moorage.live import http_server
+    from moorage.ui import server
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    app = server.local_app(server.FixedSource(snapshot))
+    async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
+        try:
+            bound = await http_server.listen(runner, ADDRESS, port, None)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise InputError(f"cannot listen on {ADDRESS}:{port}: {why}") from None
+        url = f"http://{ADDRESS}:{bound}/ui"
+        click.echo(f"{len(snapshot.rows):,} nodes at {url}\nCtrl-C ends it.")
+        if opens_browser:
+            webbrowser.open(url)
+        await stop.wait()

@@ -1,0 +1,9 @@
+"""The web UI: a page of plain ES modules, and the JSON API that it reads.
+
+snapshot    ClusterSnapshot: the objects of a moment, with the figures of every node
+queries     which nodes a search text matches
+documents   the answers of the API as plain data
+worker      a process that keeps a snapshot and answers requests
+server      routes for an HTTP application
+static/     the page: HTML, CSS and scripts
+"""

@@ -1,0 +1,232 @@
+"""Routes of the web UI for an HTTP application: the page and its JSON API.
+
+`mount` adds them. A `SnapshotSource` answers: of a fixed snapshot, or of a cluster that changes.
+"""
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from aiohttp import web
+
+from moorage.api.config import Source
+from moorage.ui import worker
+from moorage.ui.snapshot import ClusterSnapshot
+from moorage.ui.worker import Bodies, Refused
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+STATIC = Path(__file__).parent / "static"
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+# A new snapshot is taken after a change, but not before the last one is so old, and so many
+# times older than it took to make: at most a twentieth of a core is used for snapshots.
+MIN_AGE_SECONDS = 1.0
+AGE_PER_BUILD_SECOND = 20.0
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+class SnapshotSource(Protocol):
+    """What the API asks."""
+
+    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
+        """The answer as JSON; raises Refused."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FixedSource:
+    """A snapshot of files."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+
+    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
+        return worker.answer_about(self._snapshot, question, arguments)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class StoredObjects(NamedTuple):
+    """The objects of a cluster at a version."""
+
+    version: int
+    bodies: Bodies
+
+
+class ChangingSource:
+    """Snapshots of a cluster that changes, in a process of their own."""
+
+    def __init__(
+        self,
+        version: Callable[[], int],
+        read: Callable[[], StoredObjects],
+        config: Source,
+        title: str,
+    ) -> None:
+        self._version = version
+        self._read = read
+        self._config = config
+        self._title = title
+        self._pool: ProcessPoolExecutor | None = None
+        self._loading = asyncio.Lock()
+        self._loaded_version = -1
+        self._next_at = 0.0
+
+    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
+        async with self._loading:
+            if self._is_old():
+                await self._load()
+        body: bytes = await self._call(worker.answer, question, arguments)
+        return body
+
+    def _is_old(self) -> bool:
+        if self._loaded_version < 0:
+            return True
+        return self._version() != self._loaded_version and time.monotonic() >= self._next_at
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        found = self._read()
+        await self._call(worker.load, found.bodies, self._config, self._title, found.version)
+        self._loaded_version = found.version
+        ended = time.monotonic()
+        self._next_at = ended + max(MIN_AGE_SECONDS, AGE_PER_BUILD_SECOND * (ended - began))
+
+    async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        if self._pool is None:  # Started by the first request: most servers get none.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(1, context, initializer=worker.begin)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *args)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def mount(app: web.Application, source: SnapshotSource) -> None:
+    """Add the routes of the UI; before any route that matches every path."""
+    routes = _Routes(source)
+    add = app.router.add_get
+    add("/ui", routes.page)
+    add("/ui/", routes.page)
+    add("/ui/static/{name}", routes.static)
+    add("/ui/api/cluster", routes.cluster)
+    add("/ui/api/nodes", routes.nodes)
+    add("/ui/api/nodes/{name}", routes.node)
+    add("/ui/api/match", routes.match)
+    add("/ui/api/pending", routes.pending)
+    add("/ui/api/pods", routes.pods)
+    add("/ui/api/pods/{namespace}/{name}", routes.pod)
+
+    async def close(_app: web.Application) -> None:
+        source.close()
+
+    app.on_cleanup.append(close)
+
+
+def is_public(path: str) -> bool:
+    """Whether a path is part of the page itself, which has no data of the cluster."""
+    return path in ("/ui", "/ui/") or path.startswith("/ui/static/")
+
+
+class _Routes:
+    def __init__(self, source: SnapshotSource) -> None:
+        self._source = source
+
+    async def page(self, request: web.Request) -> web.Response:
+        return _file("index.html")
+
+    async def static(self, request: web.Request) -> web.Response:
+        return _file(request.match_info["name"])
+
+    async def cluster(self, request: web.Request) -> web.Response:
+        return await self._answer("cluster")
+
+    async def nodes(self, request: web.Request) -> web.Response:
+        query = request.query
+        return await self._answer(
+            "nodes", resource=query.get("resource", "cpu"), group=query.get("group", "")
+        )
+
+    async def node(self, request: web.Request) -> web.Response:
+        return await self._answer("node", name=request.match_info["name"])
+
+    async def match(self, request: web.Request) -> web.Response:
+        return await self._answer("matching", query=request.query.get("q", ""))
+
+    async def pending(self, request: web.Request) -> web.Response:
+        return await self._answer("pending")
+
+    async def pods(self, request: web.Request) -> web.Response:
+        return await self._answer("pods", query=request.query.get("q", ""))
+
+    async def pod(self, request: web.Request) -> web.Response:
+        match = request.match_info
+        return await self._answer("pod", key=f"{match['namespace']}/{match['name']}")
+
+    async def _answer(self, question: str, **arguments: str) -> web.Response:
+        try:
+            body, status = await self._source.answer(question, arguments), 200
+        except Refused as error:
+            body, status = msgspec.json.encode({"error": str(error)}), 400
+        return web.Response(
+            body=body, status=status, content_type="application/json", headers=HEADERS
+        )
+
+
+def _file(name: str) -> web.Response:
+    # Only names of files that are there: no path of a request reaches the file system.
+    found = {path.name: path for path in STATIC.iterdir()}.get(name)
+    if found is None or found.suffix not in TYPES:
+        raise web.HTTPNotFound(text="not found")
+    return web.Response(
+        body=found.read_bytes(),
+        content_type=TYPES[found.suffix],
+        charset="utf-8",
+        headers=HEADERS,
+    )
+
+
+def local_app(source: SnapshotSource) -> web.Application:
+    """An application with the UI alone, for a loopback address."""
+
+    @web.middleware
+    async def check_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+        # A web site can resolve its name to this address (DNS rebinding); Host has that name.
+        name = request.host.rpartition(":")[0] or request.host
+        if name not in ("127.0.0.1", "localhost"):
+            raise web.HTTPForbidden(text="only loopback names are served")
+        return await handler(request)
+
+    app = web.Application(middlewares=[check_host])
+    mount(app, source)
+
+    async def to_page(_request: web.Request) -> web.Response:
+        raise web.HTTPFound("/ui")
+
+    app.router.add_get("/", to_page)
+    return app

@@ -1,0 +1,142 @@
+// The page: reads the view from the URL, asks the API, and shows the answers.
+
+import { get, podPath } from "./api.js";
+import { element } from "./dom.js";
+import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
+import { nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { change, current } from "./view.js";
+
+const find = (id) => document.getElementById(id);
+const STATES = [[CORDONED, "cordoned"], [TAINTED, "tainted"], [NOT_READY, "not ready"]];
+
+let cluster = null;
+let shown = {};
+const map = new ClusterMap(find("tiles"), {
+  onOpen: (position) => change({ node: map.nodes.names[position], pod: "" }),
+  onPoint: point,
+});
+
+function describe(position) {
+  const { names, states, allocatable, requested, resource } = map.nodes;
+  const share = map.share(position);
+  const usage = share === null ? `no ${resource}` : `${Math.round(100 * share)} % of ${resource} requested`;
+  const marks = STATES.filter(([flag]) => states[position] & flag).map(([, name]) => name);
+  return [names[position], usage, ...marks].join(", ");
+}
+
+function point(position, event) {
+  const tip = find("tip");
+  tip.hidden = position < 0;
+  if (position < 0) return;
+  tip.textContent = describe(position);
+  tip.style.left = `${Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)}px`;
+  tip.style.top = `${Math.min(event.clientY + 12, innerHeight - tip.offsetHeight - 4)}px`;
+}
+
+async function update({ force = false } = {}) {
+  const view = current(), before = shown;
+  shown = view;
+  const is = (...names) => force || names.some((name) => view[name] !== before[name]);
+  try {
+    find("error").hidden = true;
+    if (!cluster || force) { cluster = await get("cluster"); showCluster(); }
+    const group = view.group in cluster.labels ? view.group : "";
+    find("by").value = view.by;
+    find("group").value = group;
+    if (document.activeElement !== find("query")) find("query").value = view.q;
+    if (is("by", "group")) map.show(await get("nodes", { resource: view.by, group }));
+    if (is("q", "by", "group")) await search(view.q);
+    if (is("node", "by", "group")) map.select(view.node);
+    if (is("node", "pod")) await showPanel(view, { focus: !force && before.by !== undefined });
+    document.body.dataset.ready = "yes";
+  } catch (failure) {
+    find("error").textContent = failure.message;
+    find("error").hidden = false;
+    document.body.dataset.ready = "failed";
+  }
+}
+
+function showCluster() {
+  const name = cluster.title || "Moorage";
+  document.title = find("title").textContent = name;
+  const { nodes, pods, pending, states } = cluster;
+  find("totals").textContent = [
+    `${nodes.toLocaleString("en")} nodes`, `${pods.toLocaleString("en")} pods on nodes`,
+    `${pending.toLocaleString("en")} pending`,
+    `${states.cordoned} cordoned`, `${states.tainted} tainted`, `${states.notReady} not ready`,
+    ...cluster.resources.filter(({ name: each }) => each === "cpu" || each === "memory")
+      .map((each) => `${each.name} ${each.requestedText} of ${each.allocatableText}`),
+  ].join(" · ");
+  options("by", cluster.resources.map(({ name: each }) => [each, each]));
+  const keys = Object.entries(cluster.labels).filter(([, values]) => values <= 300);
+  options("group", [["", "nothing"], ...keys.map(([key, values]) => [key, `${key} (${values})`])]);
+}
+
+function options(id, pairs) {
+  find(id).replaceChildren(...pairs.map(([key, text]) => element("option", { value: key }, text)));
+}
+
+async function search(query) {
+  if (!query) {
+    find("found").textContent = "";
+    map.highlight(null);
+    return;
+  }
+  const { positions } = await get("match", { q: query });
+  if (current().q !== query) return;
+  find("found").textContent = `${positions.length.toLocaleString("en")} found`;
+  map.highlight(new Set(positions));
+}
+
+async function showPanel(view, { focus }) {
+  const panel = find("panel");
+  let parts;
+  if (view.pod) parts = podPanel(await get(podPath(view.pod)), change);
+  else if (view.node) parts = nodePanel(await get(`nodes/${encodeURIComponent(view.node)}`), change);
+  else parts = pendingPanel(await get("pending"), change);
+  const now = current();
+  if (now.pod !== view.pod || now.node !== view.node) return;
+  panel.replaceChildren(...parts.flat().filter((part) => part !== null));
+  panel.scrollTop = 0;
+  if (focus && (view.pod || view.node)) panel.focus({ preventScroll: innerWidth > 760 });
+}
+
+function legend() {
+  const colours = palette();
+  const sample = (share, state, text) => {
+    const canvas = element("canvas", { width: 32, height: 32 });
+    canvas.style.width = canvas.style.height = "16px";
+    const context = canvas.getContext("2d");
+    context.scale(2, 2);
+    drawTile(context, 0, 0, 16, share, state, colours);
+    return element("span", {}, canvas, text);
+  };
+  find("legend").replaceChildren(
+    sample(0, 0, "0 %"), sample(0.4, 0, "40 %"), sample(0.8, 0, "80 %"), sample(1, 0, "100 %"),
+    sample(1.1, 0, "above"), sample(null, 0, "has none"),
+    ...STATES.map(([flag, name]) => sample(0.2, flag, name)));
+}
+
+find("by").addEventListener("change", (event) => change({ by: event.target.value }));
+find("group").addEventListener("change", (event) => change({ group: event.target.value }));
+find("tools").addEventListener("submit", (event) => event.preventDefault());
+let typing = 0;
+find("query").addEventListener("input", (event) => {
+  clearTimeout(typing);
+  typing = setTimeout(() => change({ q: event.target.value.trim() }, { replace: true }), 150);
+});
+find("tiles").addEventListener("cursor", (event) => { find("spoken").textContent = describe(event.detail); });
+addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.matches("input, select")) {
+    event.preventDefault();
+    find("query").focus();
+  } else if (event.key === "Escape" && !event.target.matches("input")) {
+    change({ node: "", pod: "" });
+    find("tiles").focus();
+  }
+});
+addEventListener("hashchange", () => update());
+addEventListener("popstate", () => update());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legend);
+legend();
+update({ force: true });

@@ -1,0 +1,214 @@
+// The cluster map: a tile per node on a canvas. Colour is requested against allocatable; marks tell
+// the state, so that it can be seen without colours.
+
+export const CORDONED = 1, TAINTED = 2, NOT_READY = 4;
+const LEVELS = 6;
+const HEADING = 22, GAP = 10;
+
+export class ClusterMap {
+  constructor(canvas, { onOpen, onPoint }) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d");
+    this.nodes = null;
+    this.matches = null;
+    this.selected = -1;
+    this.cursor = -1;
+    this.tiles = [];
+    canvas.addEventListener("click", (event) => {
+      const found = this.at(event.offsetX, event.offsetY);
+      if (found >= 0) { this.cursor = found; onOpen(found); }
+    });
+    canvas.addEventListener("pointermove", (event) => onPoint(this.at(event.offsetX, event.offsetY), event));
+    canvas.addEventListener("pointerleave", (event) => onPoint(-1, event));
+    canvas.addEventListener("keydown", (event) => this.key(event, onOpen));
+    canvas.addEventListener("focus", () => this.draw());
+    canvas.addEventListener("blur", () => this.draw());
+    new ResizeObserver(() => this.layOut()).observe(canvas.parentElement);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  }
+
+  show(nodes) {
+    this.nodes = nodes;
+    this.selected = -1;
+    this.cursor = Math.min(this.cursor, nodes.names.length - 1);
+    this.layOut();
+  }
+
+  // The positions that a search matches, as a Set; null for all.
+  highlight(matches) {
+    this.matches = matches;
+    this.draw();
+  }
+
+  select(name) {
+    this.selected = this.nodes ? this.nodes.names.indexOf(name) : -1;
+    if (this.selected >= 0) this.cursor = this.selected;
+    this.draw();
+  }
+
+  share(position) {
+    const { allocatable, requested } = this.nodes;
+    return allocatable[position] ? requested[position] / allocatable[position] : null;
+  }
+
+  layOut() {
+    if (!this.nodes) return;
+    const { names, group } = this.nodes;
+    const style = getComputedStyle(this.canvas.parentElement);
+    const width = this.canvas.parentElement.clientWidth
+      - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    this.width = Math.max(60, width);
+    this.size = tileSize(names.length);
+    this.columns = Math.max(1, Math.floor(this.width / this.size));
+    const members = group.values.map(() => []);
+    names.forEach((_, position) => members[group.codes[position]].push(position));
+    const order = group.values.map((value, code) => [value, members[code]])
+      .sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+    this.headings = [];
+    this.tiles = new Array(names.length);
+    this.order = [];
+    let top = 0;
+    for (const [value, positions] of order) {
+      if (group.key) {
+        this.headings.push([`${value || "(no label)"}: ${positions.length.toLocaleString("en")}`, top]);
+        top += HEADING;
+      }
+      positions.forEach((position, index) => {
+        this.tiles[position] = [(index % this.columns) * this.size,
+          top + Math.floor(index / this.columns) * this.size];
+        this.order.push(position);
+      });
+      top += Math.ceil(positions.length / this.columns) * this.size + GAP;
+    }
+    this.height = Math.max(top, this.size);
+    this.draw();
+  }
+
+  draw() {
+    if (!this.nodes) return;
+    const { canvas, context } = this;
+    // Browsers limit the area of a canvas; a very tall one is drawn more coarsely.
+    const scale = Math.min(devicePixelRatio || 1, 16000 / this.height);
+    const [wide, high] = [Math.round(this.width * scale), Math.round(this.height * scale)];
+    if (canvas.width !== wide || canvas.height !== high) {
+      canvas.width = wide;
+      canvas.height = high;
+      canvas.style.width = `${this.width}px`;
+      canvas.style.height = `${this.height}px`;
+    }
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    const colours = palette();
+    context.fillStyle = colours.ink;
+    context.font = "13px system-ui, sans-serif";
+    for (const [text, top] of this.headings) context.fillText(text, 0, top + 15, this.width);
+    this.tiles.forEach(([x, y], position) => {
+      const match = !this.matches || this.matches.has(position);
+      context.globalAlpha = match ? 1 : 0.15;
+      drawTile(context, x, y, this.size, this.share(position), this.nodes.states[position], colours);
+    });
+    context.globalAlpha = 1;
+    if (this.selected >= 0) this.outline(this.selected, colours.focus, 3);
+    if (this.cursor >= 0 && document.activeElement === canvas) this.outline(this.cursor, colours.ink, 2);
+  }
+
+  outline(position, colour, width) {
+    const [x, y] = this.tiles[position];
+    this.context.strokeStyle = colour;
+    this.context.lineWidth = width;
+    this.context.strokeRect(x, y, this.size - 1, this.size - 1);
+  }
+
+  at(x, y) {
+    if (!this.nodes) return -1;
+    return this.tiles.findIndex(([left, top]) =>
+      x >= left && x < left + this.size && y >= top && y < top + this.size);
+  }
+
+  key(event, onOpen) {
+    if (!this.nodes || !this.order.length) return;
+    const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns };
+    const last = this.order.length - 1;
+    let index = this.order.indexOf(this.cursor);
+    if (event.key in steps) index = index < 0 ? 0 : index + steps[event.key];
+    else if (event.key === "Home") index = 0;
+    else if (event.key === "End") index = last;
+    else if ((event.key === "Enter" || event.key === " ") && index >= 0) {
+      event.preventDefault();
+      onOpen(this.cursor);
+      return;
+    } else return;
+    event.preventDefault();
+    this.cursor = this.order[Math.max(0, Math.min(last, index))];
+    this.draw();
+    this.reveal();
+    this.canvas.dispatchEvent(new CustomEvent("cursor", { detail: this.cursor }));
+  }
+
+  reveal() {
+    const frame = this.canvas.parentElement, top = this.canvas.offsetTop + this.tiles[this.cursor][1];
+    if (top < frame.scrollTop) frame.scrollTop = top;
+    else if (top + this.size > frame.scrollTop + frame.clientHeight) {
+      frame.scrollTop = top + this.size - frame.clientHeight + 4;
+    }
+  }
+}
+
+function tileSize(count) {
+  if (count <= 60) return 44;
+  if (count <= 500) return 26;
+  if (count <= 8000) return 13;
+  return 7;
+}
+
+export function palette() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    levels: Array.from({ length: LEVELS }, (_, level) => read(`level-${level}`)),
+    over: read("over"), none: read("none"), line: read("line"), ink: read("ink"),
+    onDark: read("on-dark"), focus: read("focus"),
+  };
+}
+
+// share: requested against allocatable, null for a node without the resource.
+export function drawTile(context, x, y, size, share, state, colours) {
+  const side = size > 10 ? size - 2 : size - 1;
+  const level = share === null ? -1 : Math.min(LEVELS - 1, Math.floor(share * (LEVELS - 1) + 0.5));
+  context.fillStyle = level < 0 ? colours.none : share > 1 ? colours.over : colours.levels[level];
+  context.fillRect(x, y, side, side);
+  if (level <= 0) {
+    context.strokeStyle = colours.line;
+    context.lineWidth = 1;
+    context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+  }
+  if (!state) return;
+  context.strokeStyle = context.fillStyle = level > 2 ? colours.onDark : colours.ink;
+  context.lineWidth = size > 20 ? 2 : 1;
+  if (state & CORDONED) stripes(context, x, y, side, size > 20 ? 7 : 4);
+  if (state & NOT_READY) {
+    lines(context, [[x + 1, y + 1, x + side - 1, y + side - 1], [x + 1, y + side - 1, x + side - 1, y + 1]]);
+  }
+  if (state & TAINTED) {
+    const corner = Math.max(4, side * 0.4);
+    context.beginPath();
+    context.moveTo(x + side, y);
+    context.lineTo(x + side, y + corner);
+    context.lineTo(x + side - corner, y);
+    context.fill();
+  }
+}
+
+function stripes(context, x, y, side, gap) {
+  const found = [];
+  for (let i = gap; i < 2 * side; i += gap) {
+    found.push([x + Math.max(0, i - side), y + Math.min(i, side), x + Math.min(i, side), y + Math.max(0, i - side)]);
+  }
+  lines(context, found);
+}
+
+function lines(context, each) {
+  context.beginPath();
+  for (const [x0, y0, x1, y1] of each) { context.moveTo(x0, y0); context.lineTo(x1, y1); }
+  context.stroke();
+}

@@ -1,0 +1,20 @@
+// What is shown, kept in the URL: #by=cpu&group=zone&q=text&node=name or &pod=namespace/name.
+
+const DEFAULTS = { by: "cpu", group: "topology.kubernetes.io/zone", q: "", node: "", pod: "" };
+
+export function current() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  return Object.fromEntries(
+    Object.entries(DEFAULTS).map(([name, value]) => [name, given.get(name) ?? value]),
+  );
+}
+
+// Every change is an entry of the history, except that of a text being typed.
+export function change(changes, { replace = false } = {}) {
+  const next = { ...current(), ...changes };
+  const kept = Object.entries(next).filter(([name, value]) => value !== DEFAULTS[name]);
+  const hash = `#${new URLSearchParams(kept)}`;
+  if (hash === location.hash || (hash === "#" && !location.hash)) return;
+  history[replace ? "replaceState" : "pushState"](null, "", hash);
+  dispatchEvent(new Event("hashchange"));
+}

@@ -1,0 +1,73 @@
+"""A process that keeps the latest snapshot and answers requests about it.
+
+A scheduling cycle for a request must not delay the server's own work, and code below the shells
+is not made for several threads. So the server sends the objects, as bytes, to this process.
+"""
+
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.api.config import Source
+from moorage.api.kinds import KINDS
+from moorage.api.meta import KubeObject
+from moorage.errors import MoorageError
+from moorage.ui import documents
+from moorage.ui.snapshot import ClusterSnapshot
+
+# Stored objects: the name of the kind, and JSON.
+Bodies = list[tuple[str, bytes]]
+
+ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "cluster": documents.cluster,
+    "nodes": documents.nodes,
+    "matching": documents.matching,
+    "node": documents.node,
+    "pods": documents.pods,
+    "pending": documents.pending,
+    "pod": documents.pod,
+}
+
+_snapshot: ClusterSnapshot | None = None
+
+
+class Refused(Exception):
+    """A request that cannot be answered, with the reason."""
+
+
+def begin() -> None:
+    """Ctrl-C reaches all processes of a terminal; only the main process handles it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def load(bodies: Bodies, config: Source, title: str, version: int) -> None:
+    """Replace the snapshot of this process."""
+    global _snapshot  # The process exists to keep it.
+    _snapshot = None  # Two at once would take twice the memory.
+    objects = [obj for kind, body in bodies if (obj := decode(kind, body)) is not None]
+    _snapshot = ClusterSnapshot(objects, config, title=title, version=version)
+
+
+def decode(kind: str, body: bytes) -> KubeObject | None:
+    """An object of the API server; None if it is invalid, as for the scheduler."""
+    try:
+        found: KubeObject = msgspec.json.decode(body, type=KINDS[kind].struct)
+    except msgspec.ValidationError:
+        return None
+    return found
+
+
+def answer(question: str, arguments: dict[str, str]) -> bytes:
+    """The answer of this process' snapshot as JSON."""
+    assert _snapshot is not None, "a request before the first snapshot"
+    return answer_about(_snapshot, question, arguments)
+
+
+def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, str]) -> bytes:
+    """The answer as JSON; raises Refused."""
+    try:
+        return msgspec.json.encode(ANSWERS[question](snapshot, **arguments))
+    except MoorageError as error:
+        raise Refused(str(error)) from None

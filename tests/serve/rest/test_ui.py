@@ -1,0 +1,34 @@
+"""The web UI of `serve`: snapshots follow the store; a token protects all but the page."""
+
+from moorage.serve.rest.app import AppSettings
+from moorage.ui import server as ui_server
+
+NODE = {
+    "metadata": {"name": "node-1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+}
+
+
+def test_snapshots_follow_the_store(server, make_pod, monkeypatch):
+    monkeypatch.setattr(ui_server, "MIN_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(ui_server, "AGE_PER_BUILD_SECOND", 0.0)
+    assert "<title>Moorage</title>" in server.get("/ui").body.decode()
+    assert server.get("/ui/api/cluster").json["nodes"] == 0
+    server.post("/api/v1/nodes", NODE)
+    server.post("/api/v1/namespaces/default/pods", make_pod("big", priority=None))
+    found = server.get("/ui/api/cluster").json
+    assert (found["nodes"], found["pending"]) == (1, 1)
+    pod = server.get("/ui/api/pods/default/big").json
+    assert pod["picked"] == "node-1"
+    assert server.get("/ui/api/pods/default/other").json == {
+        "error": "there is no pod 'default/other'"
+    }
+
+
+def test_a_token_protects_the_data(serve):
+    server = serve(settings=AppSettings(token="a secret of mine"))
+    assert server.get("/ui").status == 200
+    assert server.get("/ui/static/main.js").status == 200
+    assert server.get("/ui/api/cluster").status == 401
+    allowed = server.get("/ui/api/cluster", Authorization="Bearer a secret of mine")
+    assert allowed.status == 200

@@ -1,0 +1,42 @@
+"""Clusters to look at."""
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def make_node(name, **spec):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {ZONE: "abc"[len(name) % 3], "disk": "ssd"}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+    }
+
+
+def make_pod(name, node="", cpu="1", **spec):
+    requests = {"cpu": cpu, "memory": "1Gi"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "uid": name, "annotations": {"text": HOSTILE}},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "resources": {"requests": requests}}],
+        }
+        | spec,
+    }
+
+
+def cluster(count):
+    """Nodes of which one is cordoned, one tainted, one not ready; running and pending pods."""
+    nodes = [make_node(f"node-{i}") for i in range(count)]
+    nodes[1]["spec"] = {"unschedulable": True}
+    taint = {"key": "team", "value": HOSTILE, "effect": "NoSchedule"}
+    nodes[2]["spec"] = {"taints": [taint]}
+    nodes[3]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    running = [make_pod(f"run-{i}", f"node-{i % count}", "500m") for i in range(2 * count)]
+    big = [make_pod(f"big-{i}", cpu="64") for i in range(5)]
+    nowhere = make_pod("nowhere", nodeSelector={"disk": "nvme"})
+    fits = make_pod("fits", nodeSelector={"disk": "ssd"}, priority=7)
+    return [*nodes, *running, *big, nowhere, fits]

@@ -1,0 +1,169 @@
+"""The page in Chromium: what it shows equals what the API says; names stay text."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+from tests.ui.builders import HOSTILE
+
+from moorage.explaining.dry_run import find_pod
+from moorage.ui import documents
+
+
+@pytest.fixture
+def show(chromium, pages):
+    """Open a view of a cluster, and wait until it is there."""
+
+    def open_view(count=20, view="", width=1280, *, dark=False):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        chromium.get("about:blank")
+        chromium.get(f"{pages[count].url}/ui{view}")
+        wait(chromium, lambda: "ready" in dataset(chromium))
+        return chromium
+
+    yield open_view
+    assert chromium.get_log("browser") == []
+
+
+def dataset(browser):
+    return browser.execute_script("return {...document.body.dataset}")
+
+
+def wait(browser, condition):
+    WebDriverWait(browser, 10, 0.02).until(lambda _: condition())
+
+
+def panel(browser):
+    return browser.find_element(By.ID, "panel").text
+
+
+def cells(browser, table):
+    rows = browser.find_elements(By.CSS_SELECTOR, f"#{table} tbody tr")
+    return [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
+
+
+@pytest.mark.parametrize("count", [20, 5000])
+def test_the_first_view(show, snapshots, count):
+    browser = show(count)
+    assert f"{count:,} nodes · {2 * count:,} pods on nodes · 7 pending" in (
+        browser.find_element(By.ID, "totals").text
+    )
+    groups = documents.pending(snapshots[count])["groups"]
+    shown = [each.text for each in browser.find_elements(By.CSS_SELECTOR, "#panel summary")]
+    assert len(shown) == len(groups) == 3
+    for text, group in zip(shown, groups, strict=True):
+        assert text == f"{group['count']} pod{'s'[: group['count'] != 1]}: {group['reason']}"
+    assert browser.title == HOSTILE
+
+
+@pytest.mark.parametrize("count", [20, 5000])
+def test_the_panel_of_a_pod(show, runs, count):
+    browser = show(count, "#pod=default/fits")
+    run = runs[count]
+    expected = run.explain(find_pod(run.objects, "fits"))
+    text = panel(browser)
+    assert cells(browser, "funnel") == [
+        ["all nodes", f"{count:,}", "0", ""],
+        *[[step.plugin, f"{step.left:,}", f"{step.rejected:,}", ""] for step in expected.funnel],
+    ]
+    for group in expected.rejection_groups:
+        assert f"1 node: {group.reason} ({group.plugin})" in text
+    for name, total, *_ in cells(browser, "scores"):
+        assert total == str(expected.totals[name.removesuffix(" (selected)")])
+    browser = show(count, "#pod=default/big-1")
+    assert run.explain(find_pod(run.objects, "big-1")).message in panel(browser)
+
+
+def test_the_panel_of_a_node_and_hostile_text(show):
+    browser = show(20, "#node=node-2")
+    text = panel(browser)
+    assert f"team={HOSTILE}:NoSchedule" in text
+    assert "default/run-22" in text
+    assert browser.find_elements(By.CSS_SELECTOR, "img") == []
+
+
+TILES = """
+const map = document.getElementById("tiles"), context = map.getContext("2d");
+const {data} = context.getImageData(0, 0, map.width, map.height);
+let drawn = 0;
+for (let i = 3; i < data.length; i += 4) drawn += data[i] > 0;
+return [map.width, map.height, drawn];
+"""
+
+
+@pytest.mark.parametrize("count", [20, 5000])
+def test_the_map_is_drawn(show, count):
+    _, _, drawn = show(count).execute_script(TILES)
+    side = 42 if count == 20 else 11
+    assert drawn >= count * side * side
+
+
+def test_search(show, snapshots):
+    browser = show(5000)
+    browser.find_element(By.ID, "query").send_keys("node-49 is:cordoned")
+    wait(browser, lambda: browser.find_element(By.ID, "found").text == "0 found")
+    browser.find_element(By.ID, "query").send_keys(Keys.CONTROL, "a")
+    browser.find_element(By.ID, "query").send_keys("node-49")
+    expected = len(documents.matching(snapshots[5000], "node-49")["positions"])
+    wait(browser, lambda: browser.find_element(By.ID, "found").text == f"{expected} found")
+    assert "q=node-49" in browser.current_url
+
+
+def test_with_the_keyboard_alone(show):
+    browser = show(20, "#group=")
+    body = browser.find_element(By.TAG_NAME, "body")
+    body.send_keys("/")
+    assert browser.switch_to.active_element.get_attribute("id") == "query"
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.get_attribute("id") == "tiles"
+    browser.switch_to.active_element.send_keys(Keys.HOME, Keys.ARROW_RIGHT)
+    spoken = browser.find_element(By.ID, "spoken").get_attribute("textContent")
+    assert spoken == "node-1, 13 % of cpu requested, cordoned"
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    wait(browser, lambda: "This node is cordoned." in panel(browser))
+    assert browser.switch_to.active_element.get_attribute("id") == "panel"
+    assert "node=node-1" in browser.current_url
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait(browser, lambda: "7 pending pods" in panel(browser))
+    browser.back()
+    wait(browser, lambda: "This node is cordoned." in panel(browser))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_on_a_phone(show, dark):
+    browser = show(20, "#pod=default/big-0", 390, dark=dark)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
+
+
+def test_nothing_is_requested_from_elsewhere(show, pages):
+    browser = show(20, "#node=node-1")
+    names = "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+    assert {name for name in browser.execute_script(names) if pages[20].url not in name} == set()
+
+
+def test_headers_errors_and_other_names(pages):
+    url = pages[20].url
+    with urllib.request.urlopen(f"{url}/ui") as page:
+        policy = page.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    assert "unsafe" not in policy
+    for path, code in (("/ui/api/nodes/x", 400), ("/ui/static/..%2fserver.py", 404)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url + path)
+        refused.value.close()
+        assert refused.value.code == code
+    request = urllib.request.Request(f"{url}/ui/api/cluster", headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+        urllib.request.urlopen(request)
+    refused.value.close()
+    with urllib.request.urlopen(f"{url}/ui/api/match?q=is:cordoned") as found:
+        assert json.load(found)["positions"] == [1]
