@@ -105,6 +105,16 @@ def test_the_map_is_drawn(show, count):
     assert drawn >= count * side * side
 
 
+def test_what_if_a_node_is_drained(show):
+    browser = show(20, "#node=node-5")
+    browser.find_element(By.CSS_SELECTOR, "#drain button").click()
+    wait(browser, lambda: "moorage simulate drain" in panel(browser))
+    assert "2 pods: is not recreated" in panel(browser)
+    assert browser.find_element(By.TAG_NAME, "code").text == (
+        "moorage simulate drain node-5 -f cluster.json"
+    )
+
+
 def test_search(show, snapshots):
     browser = show(5000)
     browser.find_element(By.ID, "query").send_keys("node-49 is:cordoned")

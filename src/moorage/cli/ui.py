@@ -46,7 +46,9 @@ def ui(
 
     manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
     title = ", ".join(paths) if live is None else live.server
-    snapshot = ClusterSnapshot(manifest.everything, config_file, title=title)
+    given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
+    given += [] if config_file is None else ["--config", config_file]
+    snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
     if not snapshot.rows:
         raise InputError("the cluster is empty: there is no Node among the objects given")
     asyncio.run(_serve(snapshot, port, opens_browser=not no_browser))

@@ -32,6 +32,9 @@ TYPES = {
 # times older than it took to make: at most a twentieth of a core is used for snapshots.
 MIN_AGE_SECONDS = 1.0
 AGE_PER_BUILD_SECOND = 20.0
+# How often a stream of events looks for a new version, and sends something in any case.
+EVENT_SECONDS = 0.5
+HEARTBEAT_SECONDS = 15.0
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -53,6 +56,10 @@ class SnapshotSource(Protocol):
         """The answer as JSON; raises Refused."""
         ...
 
+    def available(self) -> int:
+        """The version that an answer to a request made now would have, or a later one."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -64,6 +71,9 @@ class FixedSource:
 
     async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
         return worker.answer_about(self._snapshot, question, arguments)
+
+    def available(self) -> int:
+        return self._snapshot.version
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -102,6 +112,9 @@ class ChangingSource:
         body: bytes = await self._call(worker.answer, question, arguments)
         return body
 
+    def available(self) -> int:
+        return self._version() if self._is_old() else self._loaded_version
+
     def _is_old(self) -> bool:
         if self._loaded_version < 0:
             return True
@@ -138,6 +151,8 @@ def mount(app: web.Application, source: SnapshotSource) -> None:
     add("/ui/api/nodes", routes.nodes)
     add("/ui/api/nodes/{name}", routes.node)
     add("/ui/api/match", routes.match)
+    add("/ui/api/drain", routes.drain)
+    add("/ui/api/events", routes.events)
     add("/ui/api/pending", routes.pending)
     add("/ui/api/pods", routes.pods)
     add("/ui/api/pods/{namespace}/{name}", routes.pod)
@@ -187,6 +202,25 @@ class _Routes:
     async def pod(self, request: web.Request) -> web.Response:
         match = request.match_info
         return await self._answer("pod", key=f"{match['namespace']}/{match['name']}")
+
+    async def drain(self, request: web.Request) -> web.Response:
+        return await self._answer("drain", name=request.query.get("node", ""))
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: the version of the snapshot that the next request would get."""
+        response = web.StreamResponse(headers=HEADERS | {"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        sent, silent_seconds = -1, 0.0
+        while True:
+            version = self._source.available()
+            if version != sent:
+                sent, silent_seconds = version, 0.0
+                await response.write(b'data: {"version": %d}\n\n' % version)
+            elif silent_seconds >= HEARTBEAT_SECONDS:  # Finds out whether the client is there.
+                silent_seconds = 0.0
+                await response.write(b":\n\n")
+            await asyncio.sleep(EVENT_SECONDS)
+            silent_seconds += EVENT_SECONDS
 
     async def _answer(self, question: str, **arguments: str) -> web.Response:
         try:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -45,11 +45,15 @@ class ClusterSnapshot:
         *,
         title: str = "",
         version: int = 0,
+        options: Sequence[str] = ("-f", "cluster.json"),
     ) -> None:
-        self.run = DryRun(objects, config)
+        self.objects = list(objects)
+        self.run = DryRun(self.objects, config)
         self.config = config
         self.title = title
         self.version = version
+        # How commands read the same cluster.
+        self.options = tuple(options)
 
     @property
     def table(self) -> NodeTable:

@@ -14,7 +14,7 @@ from moorage.api.config import Source
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.errors import MoorageError
-from moorage.ui import documents
+from moorage.ui import documents, what_if
 from moorage.ui.snapshot import ClusterSnapshot
 
 # Stored objects: the name of the kind, and JSON.
@@ -28,6 +28,7 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "pods": documents.pods,
     "pending": documents.pending,
     "pod": documents.pod,
+    "drain": what_if.drain,
 }
 
 _snapshot: ClusterSnapshot | None = None

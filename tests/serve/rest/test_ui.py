@@ -1,5 +1,7 @@
 """The web UI of `serve`: snapshots follow the store; a token protects all but the page."""
 
+import http.client
+
 from moorage.serve.rest.app import AppSettings
 from moorage.ui import server as ui_server
 
@@ -23,6 +25,17 @@ def test_snapshots_follow_the_store(server, make_pod, monkeypatch):
     assert server.get("/ui/api/pods/default/other").json == {
         "error": "there is no pod 'default/other'"
     }
+
+
+def test_events_have_the_version_of_the_next_answer(server):
+    version = server.get("/ui/api/cluster").json["version"]
+    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    stream.request("GET", "/ui/api/events")
+    response = stream.getresponse()
+    assert response.headers["Content-Type"] == "text/event-stream"
+    assert response.readline() == b'data: {"version": %d}\n' % version
+    response.close()
+    stream.close()
 
 
 def test_a_token_protects_the_data(serve):

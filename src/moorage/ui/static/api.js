@@ -25,6 +25,30 @@ async function send(url) {
   }
 }
 
+// Calls back with the version of each new snapshot; goes on when the connection was lost.
+export async function follow(onVersion) {
+  for (;;) {
+    try {
+      const response = await send("/ui/api/events");
+      if (!response.ok) return;
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const lines = (text + value).split("\n");
+        text = lines.pop();
+        for (const line of lines) {
+          if (line.startsWith("data: ")) onVersion(JSON.parse(line.slice(6)).version);
+        }
+      }
+    } catch (failure) {
+      console.info(`the stream of events ended: ${failure.message}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+  }
+}
+
 export function podPath(key) {
   return `pods/${key.split("/").map(encodeURIComponent).join("/")}`;
 }

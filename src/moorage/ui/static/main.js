@@ -1,9 +1,9 @@
 // The page: reads the view from the URL, asks the API, and shows the answers.
 
-import { get, podPath } from "./api.js";
+import { follow, get, podPath } from "./api.js";
 import { element } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
-import { nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { drainAnswer, nodePanel, pendingPanel, podPanel } from "./panels.js";
 import { change, current } from "./view.js";
 
 const find = (id) => document.getElementById(id);
@@ -88,16 +88,42 @@ async function search(query) {
   map.highlight(new Set(positions));
 }
 
+let panelContent = "";
+
+function openDetails(panel) {
+  return new Set([...panel.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+}
+
+async function askDrain(node) {
+  const place = find("drain");
+  place.replaceChildren("Draining …");
+  try {
+    place.replaceChildren(...drainAnswer(await get("drain", { node })));
+  } catch (failure) {
+    place.replaceChildren(failure.message);
+  }
+}
+
 async function showPanel(view, { focus }) {
   const panel = find("panel");
-  let parts;
-  if (view.pod) parts = podPanel(await get(podPath(view.pod)), change);
-  else if (view.node) parts = nodePanel(await get(`nodes/${encodeURIComponent(view.node)}`), change);
-  else parts = pendingPanel(await get("pending"), change);
+  const path = view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
+  const answer = await get(path);
   const now = current();
   if (now.pod !== view.pod || now.node !== view.node) return;
+  // A panel that would look the same stays, with what is open, scrolled to or focused in it.
+  const content = JSON.stringify([path, { ...answer, version: 0 }]);
+  if (content === panelContent) return;
+  const same = panelContent.startsWith(JSON.stringify([path]).slice(0, -1));
+  const [top, opened, focused] = [panel.scrollTop, openDetails(panel), panel.contains(document.activeElement)];
+  panelContent = content;
+  const show = view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
+  const parts = show(answer, change, () => askDrain(view.node));
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
-  panel.scrollTop = 0;
+  if (same) {
+    for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
+    if (focused) panel.focus({ preventScroll: true });
+  }
+  panel.scrollTop = same ? top : 0;
   if (focus && (view.pod || view.node)) panel.focus({ preventScroll: innerWidth > 760 });
 }
 
@@ -139,4 +165,16 @@ addEventListener("hashchange", () => update());
 addEventListener("popstate", () => update());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legend);
 legend();
-update({ force: true });
+await update({ force: true });
+// Files have version 0, and do not change.
+if (cluster?.version) {
+  let newest = cluster.version, refreshing = false;
+  const refresh = async () => {
+    if (refreshing || document.hidden || newest <= cluster.version) return;
+    refreshing = true;
+    await update({ force: true });
+    refreshing = false;
+  };
+  document.addEventListener("visibilitychange", refresh);
+  follow((version) => { newest = version; refresh(); });
+}

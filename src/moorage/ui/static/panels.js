@@ -27,11 +27,12 @@ function more(left) {
   return left > 0 ? element("li", { class: "quiet" }, `and ${left.toLocaleString("en")} more`) : null;
 }
 
-export function nodePanel(node, open) {
+export function nodePanel(node, open, askDrain) {
   const states = [node.cordoned ? "cordoned" : "", node.ready ? "" : "not ready"].filter(Boolean);
   return [
     close(open),
     element("h2", {}, node.name),
+    element("div", { id: "drain" }, element("button", { type: "button", onclick: askDrain }, "What if: drain")),
     states.length ? element("p", {}, `This node is ${states.join(" and ")}.`) : null,
     element("h3", {}, "Requested and free"),
     table(["resource", "requested", "allocatable", "free", ""], node.resources.map((each) => [
@@ -48,6 +49,24 @@ export function nodePanel(node, open) {
     element("ul", {}, more(node.podCount - node.pods.length)),
     element("h3", {}, "Labels"),
     tags(Object.entries(node.labels).map(([key, value]) => `${key}=${value}`)),
+  ];
+}
+
+const OUTCOMES = [
+  ["moves", "moves", "to"], ["pending", "would be pending", "reason"], ["blocked", "is blocked", "reason"],
+  ["lost", "is not recreated", "reason"], ["preempted", "would be preempted", "reason"], ["stays", "stays", "reason"],
+];
+
+export function drainAnswer(drain) {
+  return [
+    element("h3", {}, drain.clean ? "Drained, every pod has a node again" : "Drained, not every pod has a node again"),
+    ...OUTCOMES.filter(([kind]) => drain.counts[kind]).map(([kind, text, detail]) => element("details",
+      { open: kind !== "stays" },
+      element("summary", {}, `${count(drain.counts[kind], "pod")}: ${text}`),
+      table(["pod", kind === "moves" ? "to" : "why"], drain[kind].map((each) => [each.pod, each[detail]])),
+      element("ul", {}, more(drain.counts[kind] - drain[kind].length)))),
+    element("p", { class: "quiet" }, "Nothing was changed. The same on the command line:"),
+    element("code", {}, drain.command),
   ];
 }
 
