@@ -2,8 +2,8 @@
 
 import pytest
 
+from moorage.core import updates
 from moorage.core.requeueing import HintMap, always
-from moorage.framework import events
 from moorage.framework.events import EVERYTHING, Action, ClusterEvent, Hint
 
 
@@ -58,8 +58,8 @@ def test_the_default_registration_covers_all_events_that_can_requeue_a_pod():
     covered = [
         ClusterEvent.NODE_ADD,
         ClusterEvent("Node", Action.UPDATE),
-        events.ASSIGNED_POD_DELETE,
-        events.UNSCHEDULABLE_POD_UPDATE,
+        updates.ASSIGNED_POD_DELETE,
+        updates.UNSCHEDULABLE_POD_UPDATE,
         ClusterEvent("PersistentVolumeClaim", Action.ADD),
         ClusterEvent("resource.k8s.io/ResourceClaim", Action.UPDATE),
     ]

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus
+from moorage.core import updates
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.nominator import Nominator
 from moorage.core.queue import SchedulingQueue
 from moorage.errors import InvariantError
-from moorage.framework import events
 from moorage.framework.events import ClusterEvent, Hint, TargetedHint
 from moorage.framework.status import unschedulable
 
@@ -266,9 +266,9 @@ def test_7_a_hint_that_raises_counts_as_queue():
 @pytest.mark.parametrize(
     ("event", "target", "state"),
     [
-        pytest.param(events.FORCE_ACTIVATE, make_pod("p2"), "unschedulable", id="8: for another"),
-        pytest.param(events.FORCE_ACTIVATE, make_pod("p1"), "backoff", id="8: for this pod"),
-        pytest.param(events.UNSCHEDULABLE_TIMEOUT, None, "backoff", id="8: for all"),
+        pytest.param(updates.FORCE_ACTIVATE, make_pod("p2"), "unschedulable", id="8: for another"),
+        pytest.param(updates.FORCE_ACTIVATE, make_pod("p1"), "backoff", id="8: for this pod"),
+        pytest.param(updates.UNSCHEDULABLE_TIMEOUT, None, "backoff", id="8: for all"),
     ],
 )
 def test_wildcard_events_call_no_hints(event, target, state):
@@ -513,7 +513,7 @@ def test_activating_a_pod_that_does_not_wait(prepare, facts):
     r.queue.activate([pod], 0.1)
     if prepare == "fly":
         [entry, missed] = r.queue.timeline()
-        assert (missed.event, missed.new) == (events.FORCE_ACTIVATE, pod)
+        assert (missed.event, missed.new) == (updates.FORCE_ACTIVATE, pod)
         entry.rejected_by(["A"])
         r.queue.return_unschedulable(entry, 0.2)
         assert r.where(pod) == "backoff"
@@ -752,7 +752,7 @@ def test_a_cleared_nomination_requeues_pods_of_no_higher_priority(priority, stat
     middle, pod = make_pod("mid", priority=5), make_pod(priority=priority)
     r.rest(pod, 0.0, "A")
     flying = r.fly(make_pod("flying", priority=9))
-    r.queue.move_all(events.ASSIGNED_POD_DELETE, middle, None, 0.1, only=lambda p: p.priority <= 5)
+    r.queue.move_all(updates.ASSIGNED_POD_DELETE, middle, None, 0.1, only=lambda p: p.priority <= 5)
     assert r.where(pod) == state
     flying.rejected_by(["A"])
     r.queue.return_unschedulable(flying, 0.2)

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.api import config
 from moorage.core import profiles as built_profiles
+from moorage.core.cycle import filter_failure
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
@@ -36,7 +37,8 @@ class CycleResults:
 
     @property
     def failure(self):
-        return self.filtered.failure(self.profile.cluster.table.active.nonzero()[0])
+        rows = self.profile.cluster.table.active.nonzero()[0]
+        return filter_failure(self.filtered, rows)
 
     def why_not(self, node):
         return self.filtered.status(self.profile.cluster.table.row_of[node])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.framework import events
+from moorage.core import updates
 from moorage.framework.events import Action, ClusterEvent
 
 NODE_UPDATE = ClusterEvent("Node", Action.UPDATE)
@@ -33,12 +33,15 @@ ANY_ADD = ClusterEvent("*", Action.ADD)
         pytest.param(ClusterEvent.NODE_ADD, ClusterEvent.NODE_DELETE, False, id="other action"),
         pytest.param(ClusterEvent.NODE_ADD, ClusterEvent.POD_ADD, False, id="other resource"),
         pytest.param(EVERYTHING, ClusterEvent.NODE_ADD, True, id="the wildcard"),
-        pytest.param(EVERYTHING, events.FORCE_ACTIVATE, True, id="the wildcard, a wildcard event"),
+        pytest.param(EVERYTHING, updates.FORCE_ACTIVATE, True, id="the wildcard, a wildcard event"),
         pytest.param(ANY_ADD, ClusterEvent.NODE_ADD, True, id="any resource, that action"),
         pytest.param(ANY_ADD, ClusterEvent.NODE_DELETE, False, id="any resource, other action"),
-        pytest.param(ClusterEvent.POD_ADD, events.ASSIGNED_POD_ADD, True, id="an assigned pod"),
+        pytest.param(ClusterEvent.POD_ADD, updates.ASSIGNED_POD_ADD, True, id="an assigned pod"),
         pytest.param(
-            events.ASSIGNED_POD_ADD, events.UNSCHEDULABLE_POD_ADD, False, id="the other kind of pod"
+            updates.ASSIGNED_POD_ADD,
+            updates.UNSCHEDULABLE_POD_ADD,
+            False,
+            id="the other kind of pod",
         ),
     ],
 )
@@ -50,10 +53,10 @@ def test_25_covers(registered, incoming, covers):
     ("event", "label"),
     [
         pytest.param(ClusterEvent.UPDATE_NODE_TAINT, "NodeUpdateNodeTaint", id="one aspect"),
-        pytest.param(events.ASSIGNED_POD_DELETE, "AssignedPodDelete", id="a delete"),
-        pytest.param(events.UNSCHEDULABLE_POD_ADD, "UnschedulablePodAdd", id="an add"),
-        pytest.param(events.UNSCHEDULABLE_POD_UPDATE, "UnschedulablePodUpdate", id="an update"),
-        pytest.param(events.FORCE_ACTIVATE, "ForceActivate", id="a label of its own"),
+        pytest.param(updates.ASSIGNED_POD_DELETE, "AssignedPodDelete", id="a delete"),
+        pytest.param(updates.UNSCHEDULABLE_POD_ADD, "UnschedulablePodAdd", id="an add"),
+        pytest.param(updates.UNSCHEDULABLE_POD_UPDATE, "UnschedulablePodUpdate", id="an update"),
+        pytest.param(updates.FORCE_ACTIVATE, "ForceActivate", id="a label of its own"),
         pytest.param(
             ClusterEvent.POD_GATES_ELIMINATED, "PodUpdatePodSchedulingGatesEliminated", id="gates"
         ),

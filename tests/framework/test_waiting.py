@@ -2,6 +2,7 @@
 
 import pytest
 
+from moorage.core.bindings import expire
 from moorage.framework.cluster import WaitingPod
 from moorage.framework.status import SUCCESS, Code, unschedulable
 from moorage.testing import make_pod
@@ -29,7 +30,7 @@ def test_a_pod_continues_when_all_plugins_have_allowed_it():
         pytest.param(lambda pod: pod.allow("A"), Code.SUCCESS, id="allowed"),
         pytest.param(lambda pod: pod.reject("A", "no"), Code.UNSCHEDULABLE, id="rejected"),
         pytest.param(lambda pod: pod.preempt("room"), Code.ERROR, id="preempted"),
-        pytest.param(lambda pod: pod.expire(9, 0), Code.UNSCHEDULABLE, id="expired"),
+        pytest.param(lambda pod: expire(pod, 9, 0), Code.UNSCHEDULABLE, id="expired"),
     ],
 )
 def test_the_first_signal_decides(first, code):
@@ -40,7 +41,7 @@ def test_the_first_signal_decides(first, code):
     assert pod.reject("A", "later") is False
     assert pod.preempt("later") is False
     pod.allow("A")
-    pod.expire(99, 0)
+    expire(pod, 99, 0)
     assert pod.signal is decided
 
 
@@ -73,7 +74,7 @@ TIMEOUT = "rejected due to timeout after waiting {} at plugin {}"
 )
 def test_52_a_timeout_rejects_the_pod(seconds, now, waited, plugin):
     pod = waiting(**seconds)
-    pod.expire(now, 0.0)
+    expire(pod, now, 0.0)
     assert pod.signal == unschedulable(TIMEOUT.format(waited, plugin)).by(plugin)
 
 
@@ -81,7 +82,7 @@ def test_52_a_timeout_rejects_the_pod(seconds, now, waited, plugin):
 def test_a_unix_timestamp_does_not_add_rounding_errors_to_the_message(seconds):
     now = 1_763_238_000.123
     pod = waiting(now=now, A=seconds)
-    pod.expire(now + 100, now)
+    expire(pod, now + 100, now)
     assert pod.signal.message == TIMEOUT.format(
         {0.1: "100ms", 10: "10s", 61.5: "1m1.5s"}[seconds], "A"
     )
@@ -89,10 +90,9 @@ def test_a_unix_timestamp_does_not_add_rounding_errors_to_the_message(seconds):
 
 def test_a_pod_keeps_waiting_before_its_timeout():
     pod = waiting(A=2, B=1)
-    assert pod.deadline == 1
-    pod.expire(0.999, 0.0)
+    expire(pod, 0.999, 0.0)
     assert pod.signal is None
     pod.allow("B")
     assert pod.deadline == 2
-    pod.expire(1.5, 0.0)
+    expire(pod, 1.5, 0.0)
     assert pod.signal is None

@@ -26,7 +26,6 @@ from moorage.core.in_flight import InFlightEvent
 from moorage.core.journal import Journal, Popped, Queued
 from moorage.core.queue import SchedulingQueue
 from moorage.core.requeueing import HintMap
-from moorage.framework import events
 from moorage.framework.events import ClusterEvent, Hint
 from moorage.framework.status import unschedulable
 
@@ -149,7 +148,7 @@ class Model:
 
     def add(self, pod, now):
         if pod.uid in self.flying():
-            self.line.append((events.FORCE_ACTIVATE, None, pod))
+            self.line.append((updates.FORCE_ACTIVATE, None, pod))
             return
         known = self.waiting.get(pod.key)
         if known is not None and known.pod.uid != pod.uid:
@@ -243,7 +242,7 @@ class Model:
         known = self.waiting.get(pod.key)
         if known is None or known.pod.uid != pod.uid:
             if pod.uid in self.flying():
-                self.line.append((events.FORCE_ACTIVATE, None, pod))
+                self.line.append((updates.FORCE_ACTIVATE, None, pod))
         elif known.place in ("unschedulable", "gated"):
             self.to_active(known, "ForceActivate", now)
         elif known.place == "backoff":
@@ -262,7 +261,7 @@ class Model:
             record.was_flushed, record.flushed_at = True, now
             self.put(record, 1, "UnschedulableTimeout", now)
         if rested:
-            self.keep(events.UNSCHEDULABLE_TIMEOUT, None, None)
+            self.keep(updates.UNSCHEDULABLE_TIMEOUT, None, None)
 
     # Rules
 
@@ -442,8 +441,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(pod=pods)
     def force(self, pod):
-        self.queue.move_all(events.FORCE_ACTIVATE, None, pod, self.now)
-        self.model.move_all(events.FORCE_ACTIVATE, None, pod, self.now)
+        self.queue.move_all(updates.FORCE_ACTIVATE, None, pod, self.now)
+        self.model.move_all(updates.FORCE_ACTIVATE, None, pod, self.now)
 
     @rule(pod=pods)
     def activate(self, pod):

@@ -8,10 +8,11 @@ for which a pre_bind plugin waits.
 from dataclasses import dataclass, field
 from typing import Any
 
+from moorage.api.config import durations
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.server_requests import EmitEvent, PatchPodStatus, PodRef
-from moorage.core import binding_points
+from moorage.core import binding_points, updates
 from moorage.core.binding_cycle import (
     AGREE,
     BIND,
@@ -30,7 +31,6 @@ from moorage.core.observations import Listed, Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
-from moorage.framework import events
 from moorage.framework.cluster import WaitingPod
 from moorage.framework.points import Awaiting
 from moorage.framework.status import SKIP, SUCCESS, error
@@ -217,12 +217,12 @@ class Bindings:
         # Within the scheduling cycle no other pod has seen the node's capacity reduced.
         requeues = forgotten and binding.failed_in != RESERVE
         if requeues and not status.is_rejected:
-            self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
+            self._queue.move_all(updates.ASSIGNED_POD_DELETE, pod, None, now)
         self._failures.put_back(binding.entry, *binding.failure, now)
         self._undoing.requeue(now)
         if requeues and status.is_rejected:
             self._queue.move_all(
-                events.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid
+                updates.ASSIGNED_POD_DELETE, pod, None, now, only=lambda w: w.uid != pod.uid
             )
 
     def _forget(self, uid: str, reason: str, now: float) -> bool:
@@ -264,11 +264,14 @@ class Bindings:
         for uid in self.object_waits.due(now):
             self._end_wait(uid, now)
         for uid, waiting in self.waiting.items():
-            waiting.expire(now, self._cycles[uid].started_at)
+            expire(waiting, now, self._cycles[uid].started_at)
 
     def deadline(self, now: float) -> float | None:
         """When the next wait times out; None if no pod waits."""
-        moments = [w.deadline if w.signal is None else now for w in self.waiting.values()]
+        moments = [
+            min(waiting.until.values()) if waiting.signal is None else now
+            for waiting in self.waiting.values()
+        ]
         if self.object_waits.deadline is not None:
             moments.append(self.object_waits.deadline)
         return min(moments, default=None)
@@ -302,7 +305,7 @@ class Bindings:
             elif binding.awaiting is not None:
                 binding.fail(error("pod does not exist any more", binding.plugin.name))
                 self._give_up(binding)
-        self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
+        self._queue.move_all(updates.ASSIGNED_POD_DELETE, cached.pod, None, now)
 
     # The end of waits
 
@@ -337,3 +340,13 @@ class Bindings:
         binding = self._cycles[uid]
         binding.awaiting = None
         self._step(binding, now)
+
+
+def expire(waiting: WaitingPod, now: float, started_at: float) -> None:
+    """Reject the pod if a plugin's timeout is over."""
+    plugin, until = min(waiting.until.items(), key=lambda item: item[1], default=("", now))
+    if plugin and until <= now:
+        # Whole microseconds: the resolution of a float clock that counts from 1970.
+        waited = durations.text(round(until - started_at, 6))
+        reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
+        waiting.reject(plugin, reason)

@@ -12,13 +12,13 @@ Until then the pod stays assumed.
 
 from moorage.api.pod import Pod
 from moorage.api.server_requests import LookUpPod, PodRef
+from moorage.core import updates
 from moorage.core.bindings import Bindings
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.event_handlers import EventHandlers
 from moorage.core.journal import Expired
 from moorage.core.observations import Updated
 from moorage.core.state import SchedulerState
-from moorage.framework import events
 
 RETRY_SECONDS = 1.0
 
@@ -87,7 +87,7 @@ class Confirmations:
         assert cached is not None
         pod, queue = cached.pod, self._state.queue
         self._state.journal.add(Expired(at=now, pod=pod.key, uid=uid, node=cached.node))
-        queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, now)
+        queue.move_all(updates.ASSIGNED_POD_DELETE, pod, None, now)
         current = self._state.current(pod)
         if current is not None and not current.node_name:
             queue.add(current, now)

@@ -17,6 +17,7 @@ from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import CallMeter, measured
+from moorage.framework.points import FILTER_ERROR
 from moorage.framework.post_filter import NoFeasibleNode, PostFiltered, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -209,8 +210,8 @@ class SchedulingCycle:
             decision.feasible_count = filtered.count if is_same else int(np.count_nonzero(fits))
         if filtered.has_errors:
             # A failure for a node that is not searched does not matter.
-            failure = filtered.failure(self._searched_rows(decision))
-            decision.status = decision.status if failure is None else failure
+            failure = filter_failure(filtered, self._searched_rows(decision))
+            decision.status = failure or decision.status
         if self._extenders is not None and decision.status is SUCCESS:
             return self._extend(decision, filtered, fits)
         return fits
@@ -232,7 +233,9 @@ class SchedulingCycle:
     def _beside_nominated(self, decision: Decision, views: TemplateViews, fits: Mask) -> Mask:
         """The rows that have room beside nominated pods of at least this priority, too."""
         check = decision.check = views.check_nominated(self._what_if(decision))
-        decision.status = check.failure or decision.status
+        if check.has_errors:
+            failure = _first_error(check.by_status(np.flatnonzero(check.rejects)))
+            decision.status = failure or decision.status
         # Return the same array if nothing changed: scores are cached for that array only.
         rejects = check.rejects
         return fits & ~rejects if (fits & rejects).any() else fits
@@ -296,8 +299,7 @@ class SchedulingCycle:
         counts: RejectionCounts | None = None
         if pre.names is None:
             counts = views.count_rejections(filtered, decision.check)
-            found = counts.summary()
-            decision.diagnosis = Diagnosis(found.message, set(found.plugins), set(found.pending))
+            decision.diagnosis = diagnosis.by_counts(decision.nodes, counts)
         else:
             decision.diagnosis = self._diagnose(decision, filtered)
         if filtered.is_extended:
@@ -349,6 +351,19 @@ class SchedulingCycle:
             decision.post_filter = result
             decision.nominated = result.nominated
         decision.status = unschedulable(decision.message)
+
+
+def filter_failure(filtered: FeasibleRows, rows: RowArray) -> Status | None:
+    """The first error among some rows: a filter raised, and no earlier one rejected."""
+    failed = _first_error(filtered.by_status(rows))
+    if failed is None:
+        return None
+    text = FILTER_ERROR.format(plugin=failed.plugin, reason=failed.message)
+    return error(text, failed.plugin)
+
+
+def _first_error(by_status: Sequence[tuple[Status, RowArray]]) -> Status | None:
+    return next((status for status, _ in by_status if not status.is_rejected), None)
 
 
 def _fill(found: list[int], totals: Scores, count: int) -> list[int]:

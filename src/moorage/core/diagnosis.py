@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from moorage.framework.status import Code, Status
+from moorage.framework.status import Code, Status, summarize
+from moorage.framework.views.rejections import RejectionCounts
 
 NO_NODES = "no nodes available to schedule pods"
 MOST_NOTE_BYTES = 1024
@@ -23,6 +24,18 @@ class Diagnosis:
             self.unschedulable_plugins.add(status.plugin)
             if status.code is Code.PENDING:
                 self.pending_plugins.add(status.plugin)
+
+
+def by_counts(nodes: int, counts: RejectionCounts) -> Diagnosis:
+    """The diagnosis if all nodes were rejected; kept with the counts until they change."""
+    key, found = counts.derived
+    if key != (counts.version, nodes):
+        rejected = counts.histogram
+        found = Diagnosis(summarize(nodes, rejected=rejected))
+        for status, _ in rejected:
+            found.blame(status)
+        counts.derived = (counts.version, nodes), found
+    return Diagnosis(found.message, {*found.unschedulable_plugins}, {*found.pending_plugins})
 
 
 def with_post_filter(message: str, post_filter: str) -> str:

@@ -26,7 +26,6 @@ from moorage.core.journal import Confirmed, Gone
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.preemption import Preemptions
 from moorage.core.state import SchedulerState
-from moorage.framework import events
 from moorage.framework.events import Action, ClusterEvent
 
 # The number of deleted pods that are remembered, so that a late observation does not add one again.
@@ -145,7 +144,7 @@ class EventHandlers:
         self._state.nominator.delete(pod)
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._journal.add(Confirmed(at=now, pod=pod.key, uid=uid, node=node))
-        self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod, now)
+        self._queue.move_all(updates.ASSIGNED_POD_ADD, None, pod, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:
         self._cache.update(new)
@@ -163,7 +162,7 @@ class EventHandlers:
             # The capacity kept for the pod is free for pods of no higher priority.
             most = old.priority
             self._queue.move_all(
-                events.ASSIGNED_POD_DELETE, old, None, now, only=lambda pod: pod.priority <= most
+                updates.ASSIGNED_POD_DELETE, old, None, now, only=lambda pod: pod.priority <= most
             )
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
@@ -179,7 +178,7 @@ class EventHandlers:
             self._bindings.deleted(pod, now)
         elif cached is not None:
             self._cache.remove(pod.uid)
-            self._queue.move_all(events.ASSIGNED_POD_DELETE, cached.pod, None, now)
+            self._queue.move_all(updates.ASSIGNED_POD_DELETE, cached.pod, None, now)
         elif nominated:
             self._queue.nomination_ended(pod, nominated, now)
 
@@ -216,14 +215,14 @@ class EventHandlers:
             return
         self._cluster.put(new)
         action = Action.ADD if old is None else Action.UPDATE
-        self._queue.move_all(ClusterEvent(events.resource_of(new), action), old, new, now)
+        self._queue.move_all(ClusterEvent(updates.resource_of(new), action), old, new, now)
 
     def _object_gone(self, obj: KubeObject, now: float) -> None:
         old = self._cluster.get(type(obj), obj.key)
         if old is not None:
             self._cluster.drop(old)
             self._queue.move_all(
-                ClusterEvent(events.resource_of(old), Action.DELETE), old, None, now
+                ClusterEvent(updates.resource_of(old), Action.DELETE), old, None, now
             )
 
 

@@ -34,13 +34,12 @@ from moorage.core.queued_pod import QueuedPod
 from moorage.core.requeueing import AFTER_BACKOFF, SKIP, QueueingStrategy, Requeueing
 from moorage.core.sub_queues import QueueProfile, SubQueues
 from moorage.errors import InvariantError
-from moorage.framework import events
 from moorage.framework.events import ClusterEvent
 from moorage.nodes.template import PodTemplate
 
-POD_ADDED = events.UNSCHEDULABLE_POD_ADD.label
-POD_UPDATED = events.UNSCHEDULABLE_POD_UPDATE.label
-FORCE_ACTIVATE = events.FORCE_ACTIVATE.label
+POD_ADDED = updates.UNSCHEDULABLE_POD_ADD.label
+POD_UPDATED = updates.UNSCHEDULABLE_POD_UPDATE.label
+FORCE_ACTIVATE = updates.FORCE_ACTIVATE.label
 
 # Pods that have waited too long are flushed at whole multiples of this.
 FLUSH_EVERY_SECONDS = 30
@@ -77,7 +76,7 @@ class SchedulingQueue:
         if pod.uid in self._in_flight:
             # A late or repeated event. A second entry would be tried in parallel with the first;
             # instead the pod in flight is tried again if its attempt fails.
-            self._in_flight.record(events.FORCE_ACTIVATE, None, pod)
+            self._in_flight.record(updates.FORCE_ACTIVATE, None, pod)
             return
         self._drop_namesake(pod)
         self._begin(pod, POD_ADDED, now, template)
@@ -136,7 +135,7 @@ class SchedulingQueue:
         status = structs.replace(pod.status, nominated_node_name=node)
         nominated = structs.replace(pod, status=status)
         self.move_all(
-            events.ASSIGNED_POD_DELETE,
+            updates.ASSIGNED_POD_DELETE,
             nominated,
             None,
             now,
@@ -175,7 +174,7 @@ class SchedulingQueue:
         if is_free:
             entry.failed(now)
             strategy = self._strategy(entry)
-            self._requeue(entry, strategy, events.SCHEDULE_ATTEMPT_FAILURE, now)
+            self._requeue(entry, strategy, updates.SCHEDULE_ATTEMPT_FAILURE, now)
         self.done(entry.uid)
         return is_free
 
@@ -185,7 +184,7 @@ class SchedulingQueue:
             entry = self._queues.find(pod.key)
             if entry is None or entry.uid != pod.uid:
                 if pod.uid in self._in_flight:
-                    self._in_flight.record(events.FORCE_ACTIVATE, None, pod)
+                    self._in_flight.record(updates.FORCE_ACTIVATE, None, pod)
             elif entry.state in (UNSCHEDULABLE, GATED):
                 self._queues.to_active(entry, FORCE_ACTIVATE, now)
             elif entry.state == BACKOFF:
@@ -197,7 +196,7 @@ class SchedulingQueue:
         """Do what is due: backoffs that are over, pods that have waited too long."""
         while (entry := self._backoff.pop_over(now)) is not None:
             # pre_enqueue plugins were called when the backoff began.
-            self._queues.enter_active(entry, events.BACKOFF_COMPLETE, now)
+            self._queues.enter_active(entry, updates.BACKOFF_COMPLETE, now)
         tick = now // FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS
         self.flush_unschedulable(tick, now)
 
@@ -217,7 +216,7 @@ class SchedulingQueue:
             entry.was_flushed = True
             entry.flushed_at = now
         if overdue:
-            self._move(overdue, events.UNSCHEDULABLE_TIMEOUT, None, None, now)
+            self._move(overdue, updates.UNSCHEDULABLE_TIMEOUT, None, None, now)
 
     # Reading
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from moorage.api.pod import Pod
+from moorage.core import updates
 from moorage.core.backoff import BackoffQueue
 from moorage.core.heap import Heap, comparable
 from moorage.core.journal import Journal, MixedKeys, Queued
@@ -28,7 +29,7 @@ from moorage.core.queue_states import (
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.unschedulable import UnschedulablePods
 from moorage.errors import InvariantError, describe
-from moorage.framework import events, points
+from moorage.framework import points
 from moorage.framework.events import Events
 from moorage.framework.status import Status
 
@@ -86,7 +87,7 @@ class SubQueues:
         elif self.backoff.rejected:
             # An early attempt is better than an idle scheduler.
             entry = self.backoff.rejected.pop()
-            self._record(entry, ACTIVE, events.POP_FROM_BACKOFF, now)
+            self._record(entry, ACTIVE, updates.POP_FROM_BACKOFF, now)
         else:
             return None
         del self._by_key[entry.key], self._by_uid[entry.uid]

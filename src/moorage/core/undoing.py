@@ -6,9 +6,10 @@ cluster, so that no other pod gets their devices.
 
 from moorage.api.devices import ResourceClaim
 from moorage.api.server_requests import Request, ResourceClaimRequest
+from moorage.core import updates
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.state import SchedulerState
-from moorage.framework.events import Action, ClusterEvent, resource_of
+from moorage.framework.events import Action, ClusterEvent
 
 RETRY_SECONDS = 1.0
 
@@ -58,7 +59,7 @@ class Undoing:
     def requeue(self, now: float) -> None:
         """Requeue pods that may use objects that are no longer held."""
         for held, known in self._state.cluster.take_released():
-            event = ClusterEvent(resource_of(held), Action.UPDATE)
+            event = ClusterEvent(updates.resource_of(held), Action.UPDATE)
             self._state.queue.move_all(event, held, known or held, now)
 
     def advance(self, now: float) -> None:

@@ -1,10 +1,37 @@
-"""Which ClusterEvents the update of a pod or a node stands for."""
+"""The ClusterEvents of the core: its own, and those that an update of an object stands for."""
 
 from moorage.api import requests
+from moorage.api.kinds import KINDS
+from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.framework.events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, Action, ClusterEvent
+from moorage.framework.events import (
+    ASSIGNED_POD,
+    NODE,
+    UNSCHEDULABLE_POD,
+    WILDCARD,
+    Action,
+    ClusterEvent,
+)
 from moorage.nodes.template import RESIZE_PENDING, resize_fields
+
+ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE)
+
+FORCE_ACTIVATE = ClusterEvent(WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, Action.ALL, "UnschedulableTimeout")
+
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+def resource_of(obj: KubeObject) -> str:
+    """The name of an object's kind in a ClusterEvent."""
+    kind = KINDS[type(obj).__name__]
+    return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
 def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from moorage.api.config import durations, feature_gates
+from moorage.api.config import feature_gates
 from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -38,11 +38,6 @@ class WaitingPod:
         """The plugins that have not allowed it yet."""
         return list(self.until)
 
-    @property
-    def deadline(self) -> float:
-        """When the first of them times out."""
-        return min(self.until.values())
-
     def allow(self, plugin: str) -> None:
         """One plugin allows the pod; binding continues when all have."""
         if self.signal is None:
@@ -57,15 +52,6 @@ class WaitingPod:
     def preempt(self, reason: str) -> bool:
         """Reject the pod for a preempting one; False if it was already allowed or rejected."""
         return self._signal(error(f"waiting on permit for pod: {reason}"))
-
-    def expire(self, now: float, started_at: float) -> None:
-        """Reject the pod if a plugin's timeout is over."""
-        plugin, until = min(self.until.items(), key=lambda item: item[1], default=("", now))
-        if plugin and until <= now:
-            # Whole microseconds: the resolution of a float clock that counts from 1970.
-            waited = durations.text(round(until - started_at, 6))
-            reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-            self.reject(plugin, reason)
 
     def _signal(self, status: Status) -> bool:
         if self.signal is not None:

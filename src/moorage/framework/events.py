@@ -8,8 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from moorage.api.kinds import KINDS
-from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 
 
@@ -136,24 +134,6 @@ def _action_name(action: Action) -> str:
 # Each is made once.
 for _name in [name for name, value in vars(ClusterEvent).items() if isinstance(value, Usual)]:
     setattr(ClusterEvent, _name, getattr(ClusterEvent, _name))
-
-ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
-ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
-UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
-UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE)
-
-FORCE_ACTIVATE = ClusterEvent(WILDCARD, Action.ALL, "ForceActivate")
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, Action.ALL, "UnschedulableTimeout")
-
-SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
-BACKOFF_COMPLETE = "BackoffComplete"
-POP_FROM_BACKOFF = "PopFromBackoffQ"
-
-
-def resource_of(obj: KubeObject) -> str:
-    """The name of an object's kind in a ClusterEvent."""
-    kind = KINDS[type(obj).__name__]
-    return f"{kind.group}/{kind.name}" if kind.group else kind.name
 
 
 # Queueing hints: would this change make that pod schedulable?

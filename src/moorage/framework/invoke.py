@@ -261,7 +261,7 @@ def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows"
     """The raw scores of `score_all`."""
     returned = method(state, pod, rows)
     scores = _converted(method, _integers, returned)
-    if getattr(returned, "dtype", None) == np.float64 and _is_cut(returned, scores):
+    if getattr(returned, "dtype", None) == np.float64 and not scores.any() and np.any(returned):
         plugin_reports.warning(method.name, FRACTIONS)
     if scores.shape != (len(rows),):
         raise method.failed("score_all must return an array with an entry per row")
@@ -269,11 +269,6 @@ def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows"
 
 
 FRACTIONS = "scores below 1 count as 0, because scores are whole numbers; use 0 to 100"
-
-
-def _is_cut(returned: Scores, scores: Scores) -> bool:
-    """Whether fractions were lost and nothing is left: scores of 0 to 1."""
-    return bool(len(returned)) and not scores.any() and bool(np.any(returned))
 
 
 def _integers(returned: Any) -> Scores:
@@ -304,12 +299,11 @@ def normalize_score(
     method: PluginMethod, state: "CycleState", pod: Pod, feasible: Scores
 ) -> Scores:
     """The normalised scores of `normalize_score`."""
-    returned = method(state, pod, feasible)
-    try:
-        scores: Scores = np.broadcast_to(np.asarray(returned), feasible.shape)
-        return scores.astype(np.int64, copy=False)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+
+    def converted(returned: Any) -> Scores:
+        return np.broadcast_to(np.asarray(returned), feasible.shape).astype(np.int64, copy=False)
+
+    return _converted(method, converted, method(state, pod, feasible))
 
 
 def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:

@@ -51,7 +51,7 @@ class Profile:
         scores = plugins.get("score", [])
         self.has_scores = bool(scores)
         self.score_order = {p.name: i for i, (p, _) in enumerate(scores)}
-        self._pre_scores = {p.name for p in self._at["pre_score"]}
+        self.pre_scores = {p.name for p in self._at["pre_score"]}
         # What is cached for a template, and what for templates that are seen once.
         self.by_row = CachePolicy(self, self._at, scores, BY_ROW)
         self.by_node = CachePolicy(self, self._at, scores, BY_NODE)
@@ -172,10 +172,6 @@ class Profile:
             self.views.prepare(template)
 
     # Decision
-
-    def has_pre_score(self, plugin: Any) -> bool:
-        """Whether a score plugin's pre_score is enabled."""
-        return plugin.name in self._pre_scores
 
     def what_if_plan(self, skipped: Set[str]) -> WhatIfPlan:
         """Which filters run again when pods come or go, for pods that these plugins skip."""

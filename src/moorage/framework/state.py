@@ -6,6 +6,7 @@ and writes what is new under its own keys.
 """
 
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moorage.framework.cluster import Cluster
@@ -22,16 +23,11 @@ T = TypeVar("T")
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
+@dataclass(slots=True, eq=False)
 class StateKey(Generic[T]):
     """A name for a piece of state, and the type of what lies under it."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"StateKey({self.name!r})"
+    name: str
 
 
 class CycleState:

@@ -61,12 +61,8 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     in_columns = not accounting and all(
         depends_of(p) is Depends.USAGE and hasattr(p, "filter_all") for _, p in again
     )
-    reaches = [depends_of(p) for _, p in filters]
-    reach = max(
-        [*reaches, *([Depends.PLACEMENTS] if accounting else [])],
-        key=REACHES.index,
-        default=Depends.NODE,
-    )
+    reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
+    reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
     settled = tuple(i for i, p in filters if (i, p) not in again)
     return WhatIfPlan(settled, tuple(again), tuple(accounting), reach, in_columns)
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.core import diagnosis, journal
+from moorage.core import diagnosis, journal, updates
 from moorage.core.journal import Fact, Journal
-from moorage.framework import events
 from moorage.metrics.families import Families
 
 Clock = Callable[[], float]
 
-FLUSHED = events.UNSCHEDULABLE_TIMEOUT.label
+FLUSHED = updates.UNSCHEDULABLE_TIMEOUT.label
 # Attempts from this number on share one label.
 MANY_ATTEMPTS = 15
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.status import Mask, Status, error
+from moorage.framework.status import Mask, Status
 from moorage.framework.views.filters import FITS, FilterView, RowStatuses
 from moorage.framework.views.view import RowArray, View
 from moorage.nodes.table import NodeTable
@@ -93,14 +93,6 @@ class FeasibleRows:
         rejecting = [(i, s) for i, s in self.filters if s.codes is not None]
         by_filter = [statuses.by_status(rows[first == i]) for i, statuses in rejecting]
         return [each for found in by_filter for each in found]
-
-    def failure(self, rows: RowArray) -> Status | None:
-        """The first error among some rows: a filter raised, and no earlier one rejected."""
-        for status, _ in self.by_status(rows):
-            if not status.is_rejected:
-                text = f'running "{status.plugin}" filter plugin: {status.message}'
-                return error(text, status.plugin)
-        return None
 
 
 class FeasibleView(View, FeasibleRows):

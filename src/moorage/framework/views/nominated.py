@@ -8,10 +8,8 @@ thousand nominations cost no more than the few that changed since the last cycle
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from moorage.framework.cluster import Cluster
-from moorage.framework.status import SUCCESS, Status
+from moorage.framework.status import SUCCESS
 from moorage.framework.views.filters import RowStatuses
 from moorage.framework.views.view import View
 from moorage.nodes.changes import FEW_ROWS
@@ -71,12 +69,3 @@ class NominatedPodsCheck(View, RowStatuses):
             self.all_codes()[others[positions]] = self.code(status)
         if what_if.own is not None:
             self.compute_row(what_if.own)
-
-    @property
-    def failure(self) -> Status | None:
-        """An error among the verdicts, which fails the attempt."""
-        if self.has_errors:
-            for status, _ in self.by_status(np.flatnonzero(self.rejects)):
-                if not status.is_rejected:
-                    return status
-        return None

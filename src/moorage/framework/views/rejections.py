@@ -5,24 +5,17 @@ nowhere is rejected without reading all nodes again.
 """
 
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
-from moorage.framework.status import SUCCESS, Code, Mask, Status, summarize
+from moorage.framework.status import SUCCESS, Code, Mask, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.view import View
 from moorage.nodes.table import NodeTable
-
-
-class RejectionSummary(NamedTuple):
-    """Why no node fits, in one sentence, and the plugins that rejected; some of them pend."""
-
-    message: str
-    plugins: frozenset[str]
-    pending: frozenset[str]
 
 
 class RejectionCounts(View, RowStatuses):
@@ -39,8 +32,9 @@ class RejectionCounts(View, RowStatuses):
         self.check = check
         self._feasible = feasible
         self.version = 0
+        # What a reader derived from the counts, and from which state of them.
+        self.derived: tuple[Hashable, Any] = (None, None)
         self._counts: Counter[int] = Counter()
-        self._summary: tuple[int, int, RejectionSummary] | None = None
 
     def refresh_for(self, filtered: FeasibleRows) -> None:
         """Bring the statuses up to date with the verdicts of a cycle."""
@@ -80,19 +74,6 @@ class RejectionCounts(View, RowStatuses):
             code = self.code(status)
             self.all_codes()[same] = code
             self._counts[code] += len(same)
-
-    def summary(self) -> RejectionSummary:
-        """All of it in one sentence, and the plugins that rejected."""
-        nodes = self.table.node_count
-        if self._summary is None or self._summary[:2] != (self.version, nodes):
-            rejected = self.histogram
-            found = RejectionSummary(
-                summarize(nodes, rejected=rejected),
-                frozenset(status.plugin for status, _ in rejected if status.plugin),
-                frozenset(s.plugin for s, _ in rejected if s.plugin and s.code is Code.PENDING),
-            )
-            self._summary = (self.version, nodes, found)
-        return self._summary[2]
 
     @property
     def histogram(self) -> list[tuple[Status, int]]:

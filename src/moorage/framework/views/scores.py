@@ -5,6 +5,7 @@ scores depend on which rows are feasible, so each template has its own.
 """
 
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,18 +31,11 @@ class PluginNormalizer:
     """A plugin's normalizer: a summary of the feasible raw scores, then each score by itself."""
 
     def __init__(self, profile: "Profile", plugin: Any) -> None:
-        self._summarize = profile.require(plugin, "normalizer.summarize")
-        self._apply = profile.require(plugin, "normalizer.apply")
+        # What has to be known of the feasible raw scores.
+        self.summarize = profile.require(plugin, "normalizer.summarize")
+        # Raw scores, or one of them, normalised by that summary.
+        self.apply = partial(invoke.normalized, profile.require(plugin, "normalizer.apply"))
         self.is_by_max = isinstance(plugin.normalizer, ByMax)
-
-    def summarize(self, feasible: Scores) -> Hashable:
-        """What has to be known of the feasible raw scores."""
-        summary: Hashable = self._summarize(feasible)
-        return summary
-
-    def apply(self, raw: Any, summary: Hashable) -> Any:
-        """Raw scores, or one of them, normalised."""
-        return invoke.normalized(self._apply, raw, summary)
 
 
 def normalizer_of(profile: "Profile", plugin: Any) -> PluginNormalizer | None:
@@ -149,10 +143,10 @@ class NormalizedView(View):
 
     def summarize(self, fits: Mask) -> Hashable:
         """The normalizer's summary of raw scores where some rows are feasible."""
-        raw = self.raw
-        return self.normalizer.summarize(
-            raw.values[:1] if raw.ignores_feasible else raw.values[fits]
-        )
+        values = self.raw.values
+        seen = values[:1] if self.raw.ignores_feasible else values[fits]
+        summary: Hashable = self.normalizer.summarize(seen)
+        return summary
 
     def compute_row(self, row: int) -> bool:
         score = self.normalizer.apply(self.raw.values.item(row), self.summary)

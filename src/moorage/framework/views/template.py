@@ -61,7 +61,7 @@ class PluginViews:
         """Whether pre_score skips the pod, which must not depend on the feasible rows."""
         if self._skips_score is None:
             status, profile, plugin = SUCCESS, self._profile, self._plugin
-            if profile.has_pre_score(plugin):
+            if plugin.name in profile.pre_scores:
                 method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
                 status = invoke.pre_score(method, self.state, pod, fits)
             self._skips_score = is_skip(status)

@@ -35,8 +35,8 @@ class UncachedScore:
     def __init__(self, profile: "Profile", plugin: Any, weight: int) -> None:
         self.name: str = plugin.name
         self.weight = weight
-        has_pre_score = profile.has_pre_score(plugin)
-        self.pre_score = profile.method(plugin, "pre_score") if has_pre_score else None
+        is_enabled = self.name in profile.pre_scores
+        self.pre_score = profile.method(plugin, "pre_score") if is_enabled else None
         self._loops = profile.loops
         self._score = profile.require(plugin, "score")
         self._score_all = profile.method(plugin, "score_all")
