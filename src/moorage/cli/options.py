@@ -67,7 +67,7 @@ def _keep_validate(context: click.Context, option: click.Parameter, value: str) 
     context.meta[VALIDATE] = value
 
 
-_validate = click.option(
+validate = click.option(
     "--validate",
     type=click.Choice(("strict", "warn", "ignore")),
     default="strict",
@@ -84,7 +84,7 @@ def paths(text: str, *, required: bool = False) -> Callable[[F], F]:
     option = click.option(
         "-f", "--filename", "paths", metavar="PATH", multiple=True, required=required, help=text
     )
-    return lambda command: option(_validate(command))
+    return lambda command: option(validate(command))
 
 
 _FILES = (

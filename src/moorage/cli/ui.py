@@ -1,5 +1,6 @@
 """`moorage ui`: a cluster of files, or a live one, in a browser."""
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ SHUTDOWN_SECONDS = 1.0
 
 @click.command(short_help="Show a cluster of files in a browser.")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
+@options.validate
 @options.cluster
 @options.configuration
 @click.option(
@@ -44,6 +46,8 @@ def ui(
 
     from moorage.ui.snapshot import ClusterSnapshot
 
+    if not (paths or kubeconfig or context or os.environ.get("KUBECONFIG")):
+        raise click.UsageError("Name a PATH or, for a live cluster, --kubeconfig or $KUBECONFIG.")
     manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
     title = ", ".join(paths) if live is None else live.server
     given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]

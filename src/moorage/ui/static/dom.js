@@ -18,9 +18,11 @@ function asNode(child) {
 
 export function table(heads, rows) {
   const isNumber = (cell) => typeof cell === "number";
+  // Amounts such as 52Gi are not broken into two lines, long names are.
+  const isShort = (value) => typeof value === "string" && value.length <= 8;
   const numbers = heads.map((_, column) => rows.length > 0 && isNumber(rows[0][column]));
   const cell = (tag, value, column) => element(
-    tag, { class: numbers[column] ? "number" : "" },
+    tag, { class: numbers[column] ? "number" : isShort(value) ? "short" : "" },
     isNumber(value) ? value.toLocaleString("en") : value,
   );
   return element("table", {},

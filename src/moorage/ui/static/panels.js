@@ -65,7 +65,7 @@ export function drainAnswer(drain) {
       element("summary", {}, `${count(drain.counts[kind], "pod")}: ${text}`),
       table(["pod", kind === "moves" ? "to" : "why"], drain[kind].map((each) => [each.pod, each[detail]])),
       element("ul", {}, more(drain.counts[kind] - drain[kind].length)))),
-    element("p", { class: "quiet" }, "Nothing was changed. The same on the command line:"),
+    element("p", { class: "quiet" }, "Pending pods are placed first. Nothing is changed. The same on the command line:"),
     element("code", {}, drain.command),
   ];
 }
