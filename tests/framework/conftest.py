@@ -44,7 +44,7 @@ class CycleResults:
         return self.filtered.status(self.profile.cluster.table.row_of[node])
 
     def scores(self, node):
-        return self.scored.of(self.profile.cluster.table.row_of[node])
+        return self.scored.parts.of(self.profile.cluster.table.row_of[node])
 
     def total(self, node):
         return int(self.scored.totals[self.profile.cluster.table.row_of[node]])

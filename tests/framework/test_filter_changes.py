@@ -178,5 +178,7 @@ def test_compact_scores_equal_full_scores(bench, brief, liked, rest):
         kind.raw, kind.rest = raw, rest
         scored = made.run(POD).scored
         rows = np.flatnonzero(scored.totals >= 0).tolist()
-        said.append((scored.totals.tolist(), list(scored.best), [scored.of(row) for row in rows]))
+        said.append(
+            (scored.totals.tolist(), list(scored.best), [scored.parts.of(row) for row in rows])
+        )
     assert said[0] == said[1]

@@ -79,7 +79,7 @@ def contents(decision):
         parts["reasons"] = {row: filtered.status(row) for row in rows if not filtered.fits[row]}
     if scored is not None:
         parts["totals"] = scored.totals.tolist()
-        parts["scores"] = {row: scored.of(row) for row in parts["fits"]}
+        parts["scores"] = {row: scored.parts.of(row) for row in parts["fits"]}
         parts["best"] = list(scored.best)
     return parts
 

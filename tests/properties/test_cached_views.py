@@ -378,7 +378,7 @@ def contents(decision):
     if decision.scored is not None:
         scored = np.flatnonzero(decision.scored.totals >= 0).tolist()
         parts["totals"] = {row: int(decision.scored.totals[row]) for row in scored}
-        parts["scores"] = {row: decision.scored.of(row) for row in scored}
+        parts["scores"] = {row: decision.scored.parts.of(row) for row in scored}
     return parts
 
 

@@ -5,14 +5,11 @@ with its arguments by name, and rejected at start-up if it violates the contract
 of any extension point, or a method with wrong parameters.
 """
 
-import ast
 import difflib
 import importlib
 import importlib.util
 import inspect
 import re
-import sys
-import zlib
 from collections.abc import Callable, Hashable
 from functools import cache, partial
 from importlib.metadata import entry_points
@@ -21,6 +18,7 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
+from moorage.api.config import python_files
 from moorage.api.kinds import KINDS
 from moorage.errors import ConfigError, MoorageError, PluginError
 from moorage.framework import invoke
@@ -50,7 +48,7 @@ class Registry:
         elif ":" in name:
             found = _from_path(name, base_dir)
         elif name.endswith(".py"):
-            raise ConfigError([f'plugin "{name}": {_which_class(name, base_dir)}'])
+            raise ConfigError([f'plugin "{name}": {python_files.class_advice(name, base_dir)}'])
         else:
             return None
         self._classes[name] = found
@@ -100,7 +98,7 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
     where, _, attribute = name.rpartition(":")
     file = base_dir / (where if where.endswith(".py") else f"{where.replace('.', '/')}.py")
     if file.is_file():
-        module = _run(name, f'plugin "{name}": {file}: ', _load_file, file)
+        module = _run(name, f'plugin "{name}": {file}: ', python_files.load, file)
     elif where.endswith(".py"):
         raise ConfigError([f'plugin "{name}": {file}: no such file'])
     else:
@@ -109,47 +107,6 @@ def _from_path(name: str, base_dir: Path) -> type[Any]:
     if not isinstance(found, type):
         raise ConfigError([f'plugin "{name}": {where} has no class {attribute}'])
     return found
-
-
-def _which_class(name: str, base_dir: Path) -> str:
-    """What to write instead of a file name without a class."""
-    try:
-        tree = ast.parse((base_dir / name).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return f"write {name}:Class"  # Loading it then reports what is wrong with the file.
-    classes = [each.name for each in tree.body if isinstance(each, ast.ClassDef)]
-    if not classes:
-        return f"write {name}:Class; the file has no class yet"
-    return f"write {' or '.join(f'{name}:{each}' for each in classes)}"
-
-
-def _load_file(file: Path) -> Any:
-    # Registered in sys.modules, so that its objects can be pickled.
-    path = file.resolve()
-    name = _module_name(path)
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _module_name(path: Path) -> str:
-    """The file's own name, unless another module has it: a file must not replace `random`."""
-    if path.stem in sys.modules:
-        owner = getattr(sys.modules[path.stem], "__file__", None)
-    else:
-        spec = importlib.util.find_spec(path.stem)
-        owner = str(path) if spec is None else spec.origin
-    is_free = owner == str(path)
-    return path.stem if is_free else f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
 
 
 def _problem(plugin: Any) -> str:

@@ -148,10 +148,6 @@ class Scored(Struct, gc=False):
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)
 
-    def of(self, row: int) -> dict[str, int]:
-        """A row's weighted score per plugin."""
-        return self.parts.of(row)
-
 
 class TotalView(View):
     """Weighted sums of score views: of feasible rows, -1 elsewhere; and the best rows."""

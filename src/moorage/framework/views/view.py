@@ -40,12 +40,10 @@ class View:
         self._inputs = inputs
         self._cursors = [Cursor(log) for log in (*[view.log for view in inputs], *logs)]
         self._node_changes, self._node_position = table.node_changes, UNREAD
-        # What may change without a change of a node object.
-        self._live_inputs: list[View]
-        self._live_cursors: list[Cursor[int]]
         self._find_live()
 
     def _find_live(self) -> None:
+        """Find what may change without a change of a node object."""
         by_node = {id(view.log) for view in self._inputs if view.is_by_node}
         by_node.add(id(self._node_changes))
         self._live_inputs = [view for view in self._inputs if not view.is_by_node]
