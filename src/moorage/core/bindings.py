@@ -183,6 +183,9 @@ class Bindings:
             self._unwind(binding, now)
         elif binding.awaiting is not None and uid not in self.object_waits:
             self.object_waits.add(uid, binding.awaiting, now)
+        # pre_bind releases what it has written. If the watch showed that before the response came,
+        # no other event requeues the pods that were rejected in between.
+        self._undoing.requeue(now)
 
     def _bound(self, binding: BindingCycle, now: float) -> None:
         pod, node, key, uid = binding.pod, binding.node, binding.entry.key, binding.entry.uid

@@ -299,3 +299,23 @@ def test_a_claim_in_flight_rejects_another_pod():
     run = Run(TWO, claim("c", request(count=2)), pod("p1", "c"), pod("p2", "c")).schedule()
     last = run.scheduler.journal.story("uid-p2")
     assert any("is in the process of being allocated" in str(fact) for fact in last)
+
+
+@pytest.mark.parametrize("watch_first", [True, False])
+def test_a_pod_that_shares_a_claim_is_woken_when_its_allocation_is_written(watch_first):
+    run = Run(TWO, claim("c", request(count=2)), pod("p1", "c"), pod("p2", "c")).schedule()
+    [effect] = run.pending
+    written = run.claims["default/c"] = run.write(effect.request)
+    response = Done(claim=written)
+    if watch_first:
+        run.take(run.scheduler.observe(Updated(written), run.now))
+        # The claim is still held, so this attempt fails, and no other watch event will follow.
+        run.advance(2)
+        run.schedule()
+        run.take(run.scheduler.complete(effect.ticket, response, run.now))
+    else:
+        run.take(run.scheduler.complete(effect.ticket, response, run.now))
+        run.take(run.scheduler.observe(Updated(written), run.now))
+    run.advance(10)
+    reserved = [each.request.pod.name for each in run.schedule().pending[1:]]
+    assert reserved == ["p1", "p2"], "p1 is bound, and the claim reserved for p2"
