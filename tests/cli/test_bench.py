@@ -86,6 +86,7 @@ def checkout(tmp_path, monkeypatch):
     """A git checkout of its own, with these sources as its only commit."""
     for folder in ("src", "tools"):
         shutil.copytree(bench.SOURCES.parent / folder, tmp_path / folder)
+    shutil.copy(bench.SOURCES.parent / "pyproject.toml", tmp_path)
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
     for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True, capture_output=True)
