@@ -59,7 +59,7 @@ roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
 
 soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default leases: make soak MINUTES=30
-	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py
+	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py tests/live/test_devices.py
 	$(BIN)/python tests/live/soak.py churn --minutes $(MINUTES)
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints" BASE=COMMIT; all shapes, no comparison without

@@ -4,6 +4,7 @@ The tests share a server and a scheduler. Each has a node, a driver and a device
 named after the test, so that none of them sees the devices of another.
 """
 
+import os
 import signal
 
 import pytest
@@ -275,6 +276,7 @@ def _names(listed):
     return [item["metadata"]["name"] for item in listed["items"]]
 
 
+@pytest.mark.skipif(not os.environ.get("MOORAGE_LONG"), reason="takes half a minute")
 def test_kill_in_the_middle(tmp_path):
     world = DeviceWorld(tmp_path)
     try:

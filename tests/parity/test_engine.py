@@ -23,7 +23,7 @@ from moorage.framework.registry import Registry
 
 from .cases import cases, errors, scores, without_cel
 
-ATTEMPTS = 3
+ATTEMPTS = 2
 REGISTRY = Registry()  # Looking for entry points takes longer than a case.
 
 
