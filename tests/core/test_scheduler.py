@@ -489,8 +489,10 @@ def test_a_pod_is_allowed_within_the_same_step(machine):
 def test_all_waiting_plugins_have_to_allow(machine):
     run = machine(make("A", permit=wait(10)), make("B", permit=wait(20)))
     run.schedule(POD)
+    assert run.scheduler.deadline == 10.0
     allow(run, plugin="A")
-    assert run.advance() == []
+    assert run.scheduler.deadline == 20.0
+    assert run.advance(15.0) == []
     allow(run, plugin="B")
     assert kinds(run.advance()) == ["BindPod"]
 
