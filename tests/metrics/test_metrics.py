@@ -227,6 +227,28 @@ def test_measuring_changes_no_decision():
     assert list(measured.meter.journal.lines()) == list(plain.scheduler.journal.lines())
 
 
+class Measures:
+    name = "Measures"
+
+    def pre_bind(self, state, pod, node):
+        state.measure("scheduler_resourceclaim_creates_total", "success")
+        wait = "scheduler_dra_bindingconditions_wait_duration_seconds"
+        state.measure(wait, DEFAULT, "gpu.example.com", "success", value=0.15)
+        state.measure("scheduler_resourceclaim_creates_total", "one", "too many")
+        state.measure("unknown_metric")
+        return SUCCESS
+
+
+def test_measurements_of_plugins():
+    got = Measured(Measures).schedule(POD).values
+    assert got["scheduler_resourceclaim_creates_total", "success"] == 1
+    labels = ("gpu.example.com", DEFAULT, "success")
+    name = "scheduler_dra_bindingconditions_wait_duration_seconds"
+    assert got[f"{name}_sum", *labels] == 0.15
+    assert got[f"{name}_bucket", labels[0], "0.1", *labels[1:]] == 0
+    assert got[f"{name}_bucket", labels[0], "0.2", *labels[1:]] == 1
+
+
 def test_finished_pods_leave_no_state():
     made = Measured().schedule(POD, HUGE)
     bound_elsewhere = make_pod("huge", uid="huge", requests={"cpu": "99"}, node="n1")
@@ -318,6 +340,12 @@ SPEC = {
     ),
     "scheduler_event_handling_duration_seconds": (("event",), (0.0001, 2, 12)),
     "scheduler_pod_scheduled_after_flush_total": ((), None),
+    "scheduler_resourceclaim_creates_total": (("status",), None),
+    "scheduler_dra_bindingconditions_allocations_total": (("profile", "driver", "status"), None),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": (
+        ("profile", "driver", "status"),
+        (0.1, 2, 14),
+    ),
     "rest_client_requests_total": (("code", "method", "host"), None),
 }
 

@@ -26,7 +26,7 @@ from moorage.core.cache import ADDED
 from moorage.core.cycle import Decision
 from moorage.core.effects import Outcome, Purpose, Unknown
 from moorage.core.failures import Failures
-from moorage.core.journal import Bound, Erred, Forgotten, Permitted, Waiting
+from moorage.core.journal import Bound, Erred, Forgotten, Measured, Permitted, Waiting
 from moorage.core.observations import Listed, Observation
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
@@ -172,7 +172,10 @@ class Bindings:
     def _step(self, binding: BindingCycle, now: float) -> None:
         binding.state.now = now
         uid = binding.entry.uid
-        for request in binding.step():
+        requests = binding.step()
+        if binding.state.measured:
+            self._record(binding, now)
+        for request in requests:
             if isinstance(request, EmitEvent):
                 self._outbox.add(request)
             else:
@@ -200,6 +203,15 @@ class Bindings:
         if binding.state.to_activate:
             self._activate(binding, now)
 
+    def _record(self, binding: BindingCycle, now: float) -> None:
+        """Move what plugins measured to the journal."""
+        key, uid = binding.entry.key, binding.entry.uid
+        for metric, labels, value in binding.state.measured:
+            self._journal.add(
+                Measured(at=now, pod=key, uid=uid, metric=metric, labels=labels, value=value)
+            )
+        binding.state.measured = ()
+
     def _activate(self, binding: BindingCycle, now: float) -> None:
         self._queue.activate(list(binding.state.to_activate.values()), now)
         binding.state.to_activate.clear()
@@ -215,6 +227,8 @@ class Bindings:
         )
         for message in messages:
             self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
+        if binding.state.measured:
+            self._record(binding, now)
         self._undoing.begin(requests)
         forgotten = self._forget(pod.uid, status.message, now)
         # Within the scheduling cycle no other pod has seen the node's capacity reduced.

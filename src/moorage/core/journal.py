@@ -121,6 +121,14 @@ class Preempted(Fact, frozen=True, kw_only=True):
     by_uid: str
 
 
+class Measured(Fact, frozen=True, kw_only=True):
+    """A plugin of the binding cycle measured something, under the name of a metric."""
+
+    metric: str
+    labels: tuple[str, ...]
+    value: float
+
+
 class Gone(Fact, frozen=True, kw_only=True):
     """The pod was deleted, or ended."""
 

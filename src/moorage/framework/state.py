@@ -7,7 +7,7 @@ and writes what is new under its own keys.
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import guard
@@ -30,12 +30,20 @@ class StateKey(Generic[T]):
     name: str
 
 
+class Measurement(NamedTuple):
+    """A value for one of the metrics in `metrics/families.py`; a counter grows by it."""
+
+    metric: str
+    labels: tuple[str, ...]
+    value: float
+
+
 class CycleState:
     """Scratch data of one pod's way through its cycles."""
 
     __slots__ = (
         *("_below", "_own", "cluster", "idle", "now", "table", "template", "to_activate"),
-        "written",
+        *("measured", "written"),
     )
 
     def __init__(
@@ -55,6 +63,8 @@ class CycleState:
         self.to_activate: dict[str, Pod] = {}
         # Objects that requests of pre_bind plugins wrote, as the API server returned them.
         self.written: list[KubeObject] = []
+        # What the plugins of the binding cycle measured; the core moves it to the journal.
+        self.measured: tuple[Measurement, ...] = ()
         self._own: dict[str, Any] = {}
         self._below = below
 
@@ -82,6 +92,10 @@ class CycleState:
             layer = layer._below
         found: T = layer._own[name]
         return found
+
+    def measure(self, metric: str, *labels: str, value: float = 1.0) -> None:
+        """Record a value for a metric."""
+        self.measured += (Measurement(metric, labels, value),)
 
     def stand_on(self, below: "CycleState") -> None:
         """Lie on top of another state from now on."""

@@ -11,6 +11,7 @@ from typing import Any
 from moorage.core import diagnosis, journal, updates
 from moorage.core.journal import Fact, Journal
 from moorage.metrics.families import Families
+from moorage.metrics.tallies import Counter, Histogram
 
 Clock = Callable[[], float]
 
@@ -41,6 +42,7 @@ class Tracks:
         self._families = families
         self._clock = clock
         self._profile_of = profile_of
+        self._tallies = {tally.name: tally for tally in families}
         # By UID: pods that are pending or being bound.
         self._tracks: dict[str, Track] = {}
         # What to do with a fact, by its type; others say nothing that is counted.
@@ -56,6 +58,7 @@ class Tracks:
             journal.Confirmed: self._confirmed,
             journal.Preempting: self._preempting,
             journal.Gone: self._gone,
+            journal.Measured: self._measured,
         }
 
     def __len__(self) -> int:
@@ -129,6 +132,16 @@ class Tracks:
 
     def _gone(self, fact: journal.Gone) -> None:
         self._tracks.pop(fact.uid, None)
+
+    def _measured(self, fact: journal.Measured) -> None:
+        tally = self._tallies.get(fact.metric)
+        if tally is not None and len(tally.labels) != len(fact.labels):
+            return  # Other labels would make all metrics unreadable.
+        match tally:
+            case Counter() as counter:
+                counter.add(*fact.labels, by=fact.value)
+            case Histogram() as histogram:
+                histogram.observe(fact.value, *fact.labels)
 
     def _ended(self, track: Track, result: str) -> None:
         """An attempt came to its end."""

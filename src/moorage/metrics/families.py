@@ -88,6 +88,23 @@ class Families:
             POINT,
             ("event",),
         )
+        self.claim_creates = Counter(
+            "scheduler_resourceclaim_creates_total",
+            "Number of ResourceClaims creation requests within scheduler",
+            ("status",),
+        )
+        self.binding_conditions_allocations = Counter(
+            "scheduler_dra_bindingconditions_allocations_total",
+            "Number of allocations using devices with BindingConditions, counted per driver per "
+            "scheduling attempt",
+            ("profile", "driver", "status"),
+        )
+        self.binding_conditions_wait = Histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+            exponential(0.1, 2, 14),
+            ("profile", "driver", "status"),
+        )
         self.requests = Counter(
             "rest_client_requests_total",
             "Number of HTTP requests, partitioned by status code, method, and host.",

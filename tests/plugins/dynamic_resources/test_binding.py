@@ -26,8 +26,8 @@ from moorage.api.server_requests import (
     ReserveResourceClaim,
 )
 from moorage.core.effects import Done, Failed, Unknown
-from moorage.core.journal import Erred
-from moorage.core.observations import Added, Updated
+from moorage.core.journal import Erred, Measured
+from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
 
 WRITES = (
@@ -319,3 +319,62 @@ def test_a_pod_that_shares_a_claim_is_woken_when_its_allocation_is_written(watch
     run.advance(10)
     reserved = [each.request.pod.name for each in run.schedule().pending[1:]]
     assert reserved == ["p1", "p2"], "p1 is bound, and the claim reserved for p2"
+
+
+# Metrics
+
+
+def measured(run):
+    """Name without prefix, labels and value of what was measured."""
+    facts = [fact for fact in run.scheduler.journal if isinstance(fact, Measured)]
+    return [(fact.metric.removeprefix("scheduler_"), *fact.labels, fact.value) for fact in facts]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        pytest.param({"type": "Ready", "status": "True"}, "success", id="ready"),
+        pytest.param({"type": "Broken", "status": "True"}, "failure", id="failed"),
+        pytest.param(None, "timeout", id="not ready in time"),
+        pytest.param("deleted", "error", id="the pod is deleted"),
+    ],
+)
+def test_a_wait_for_binding_conditions_is_measured(end, status):
+    waits = device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    run = Run(resource_slice("n1", [waits]), claim("c"), pod("p", "c")).schedule()
+    run.answer(seen=True)
+    run.advance(600 if end is None else 3)
+    if end == "deleted":
+        known = run.scheduler.known_pod("default/p")
+        run.take(run.scheduler.observe(Deleted(known), run.now))
+    elif end is not None:
+        reported(run, **end)
+    seconds = 600.0 if end is None else 3.0
+    labels = ("default-scheduler", "gpu.example.com", status)
+    assert measured(run) == [
+        ("dra_bindingconditions_wait_duration_seconds", *labels, seconds),
+        ("dra_bindingconditions_allocations_total", *labels, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        pytest.param(None, "success", id="created"),
+        pytest.param(Failed("forbidden"), "failure", id="refused"),
+        pytest.param(Unknown("no response"), "failure", id="no response"),
+    ],
+)
+def test_creations_of_special_claims_are_counted(outcome, status):
+    run = special()
+    run.answer(outcome, performed=outcome is None)
+    assert measured(run) == [("resourceclaim_creates_total", status, 1.0)]
+
+
+def test_a_special_claim_created_for_a_pod_that_was_preempted_is_deleted():
+    run = special()
+    victim = run.scheduler.known_pod("default/pa")
+    run.scheduler.bindings.preempt(victim, "DefaultPreemption")
+    run.answer()
+    assert measured(run) == [("resourceclaim_creates_total", "success", 1.0)]
+    assert run.requests == ["DeleteResourceClaim"]

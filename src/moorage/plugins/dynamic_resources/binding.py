@@ -4,6 +4,8 @@ The claims of a pod are held in the cluster from reserve on, so that no other po
 devices. pre_bind creates the special claim, if there is one, reserves all claims for the pod, and
 waits for binding conditions. If the binding fails, `undo` returns requests that release the claims;
 they stay held until that is done.
+
+Creations of special claims and waits for binding conditions are counted under Kubernetes' metrics.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,10 @@ from moorage import plugin as mp
 from moorage.plugins.dynamic_resources import conditions
 from moorage.plugins.dynamic_resources.claims import Claim, is_allocated
 from moorage.plugins.dynamic_resources.extended import ExtendedRequest
+
+CREATES = "scheduler_resourceclaim_creates_total"
+ALLOCATIONS = "scheduler_dra_bindingconditions_allocations_total"
+WAIT_SECONDS = "scheduler_dra_bindingconditions_wait_duration_seconds"
 
 PreBindResult = mp.Status | mp.Awaiting | tuple[mp.Request, ...]
 
@@ -36,6 +42,7 @@ class ClaimBinding:
     claim: Claim
     allocation: mp.AllocationResult | None
     is_special: bool = False
+    is_requested: bool = False  # Whether its creation is requested, with an unknown result.
     is_created: bool = False
     is_sent: bool = False
     is_held: bool = False
@@ -54,7 +61,8 @@ class DeviceBinding:
     claims: list[ClaimBinding]
     request: ExtendedRequest | None = None
     step: Step = Step.CREATE
-    until: float | None = None
+    # Of the wait for binding conditions, while it lasts.
+    began_at: float | None = None
 
     @property
     def special(self) -> ClaimBinding | None:
@@ -74,6 +82,7 @@ def go_on(
 ) -> PreBindResult:
     """The next step of pre_bind, after the requests of the step before succeeded."""
     cluster = state.cluster
+    _take_in_special(state, binding)
     _take_in(cluster, binding, state)
     special = binding.special
     if binding.step is Step.CREATE:
@@ -84,9 +93,13 @@ def go_on(
                 raise mp.PluginFailure(f"{text} {pod.key} ExtendedResourceClaimStatus")
             bare = structs.replace(special.claim.metadata, uid="")
             created = structs.replace(special.claim, metadata=bare)
+            special.is_requested = True
             return (mp.CreateResourceClaim(mp.PodRef.of(pod), created),)
     if binding.step is Step.RESERVE:
         binding.step = Step.PATCH
+        if special is not None and _is_left_over(special.claim):
+            # Its devices may be on another node. `undo` deletes it.
+            raise mp.PluginFailure(f"claim {special.claim.key} of an earlier attempt still exists")
         requests = [_reserve(each, pod) for each in binding.claims if _is_unreserved(each, pod)]
         if requests:
             return tuple(requests)
@@ -113,25 +126,33 @@ def _reserve(each: ClaimBinding, pod: mp.Pod) -> mp.ReserveResourceClaim:
     return mp.ReserveResourceClaim(ref, claim.namespace, claim.name, claim.uid, each.allocation)
 
 
+def _is_left_over(claim: Claim) -> bool:
+    return is_allocated(claim) or claim.metadata.deletion_timestamp is not None
+
+
+def _take_in_special(state: mp.CycleState, binding: DeviceBinding) -> None:
+    """Take in the special claim, if it was created."""
+    special = binding.special
+    if special is None or not special.is_requested:
+        return
+    for i, written in enumerate(state.written):
+        if isinstance(written, mp.ResourceClaim) and written.key == special.claim.key:
+            special.is_requested, special.is_created = False, True
+            special.claim = structs.replace(written, spec=special.claim.spec)
+            state.measure(CREATES, "success")
+            del state.written[i]
+            return
+
+
 def _take_in(cluster: mp.Cluster, binding: DeviceBinding, state: mp.CycleState) -> None:
-    """Take in what requests wrote."""
+    """Take in the claims that were reserved."""
     for written in state.written:
         if not isinstance(written, mp.ResourceClaim):
             continue
         for each in binding.claims:
-            if each.claim.key != written.key:
-                continue
-            if each.is_special and not each.is_created:
-                each.is_created = True
-                spec = each.claim.spec
-                each.claim = structs.replace(written, spec=spec)
-                if is_allocated(written) or written.metadata.deletion_timestamp is not None:
-                    # Its devices may be on another node. `undo` deletes it.
-                    text = f"claim {written.key} of an earlier attempt still exists"
-                    raise mp.PluginFailure(text)
-                continue
-            each.claim = written
-            cluster.written(written)
+            if each.claim.key == written.key:
+                each.claim = written
+                cluster.written(written)
     state.written.clear()
 
 
@@ -139,16 +160,14 @@ def _wait(
     state: mp.CycleState, binding: DeviceBinding, pod: mp.Pod, node: str, timeout_seconds: float
 ) -> PreBindResult:
     """Wait until the binding conditions of all devices are true."""
-    claims = [
-        state.cluster.latest(mp.ResourceClaim, each.claim.key) or each.claim
-        for each in binding.claims
+    waiting = [
+        claim for claim in _latest(state.cluster, binding) if conditions.has_conditions(claim)
     ]
-    waiting = [claim for claim in claims if conditions.has_conditions(claim)]
     if not waiting:
         return mp.SUCCESS
     if binding.step is Step.ANNOUNCE:
         binding.step = Step.WAIT
-        binding.until = state.now + timeout_seconds
+        binding.began_at = state.now
         note = f"waiting for binding conditions for device on node {node}"
         event = ("Normal", "BindingConditionsPending", "Scheduling", note)
         return (mp.EmitEvent(mp.PodRef.of(pod), *event, pod.spec.scheduler_name),)
@@ -158,20 +177,49 @@ def _wait(
         if found is None:
             continue
         if found.failed is not None:
+            _measure_wait(state, binding, pod, "failure")
             why = f'reason={found.failed.reason}, message="{found.failed.message}"'
             raise mp.PluginFailure(f"device binding failed: claim={claim.key}, {why}")
         unready.append(claim)
     if not unready:
+        _measure_wait(state, binding, pod, "success")
         return mp.SUCCESS
-    assert binding.until is not None
-    if state.now >= binding.until:
+    assert binding.began_at is not None
+    until = binding.began_at + timeout_seconds
+    if state.now >= until:
+        _measure_wait(state, binding, pod, "timeout")
         raise mp.PluginFailure("device binding timeout: context deadline exceeded")
     objects = tuple((mp.ResourceClaim, claim.key) for claim in unready)
-    return mp.Awaiting(seconds=binding.until - state.now, objects=objects)
+    return mp.Awaiting(seconds=until - state.now, objects=objects)
 
 
-def undo(cluster: mp.Cluster, binding: DeviceBinding, pod: mp.Pod) -> tuple[mp.Request, ...]:
+def _latest(cluster: mp.Cluster, binding: DeviceBinding) -> list[Claim]:
+    return [
+        cluster.latest(mp.ResourceClaim, each.claim.key) or each.claim for each in binding.claims
+    ]
+
+
+def _measure_wait(state: mp.CycleState, binding: DeviceBinding, pod: mp.Pod, status: str) -> None:
+    """Count the end of a wait: its duration per device, and the devices with conditions."""
+    assert binding.began_at is not None
+    seconds = state.now - binding.began_at
+    binding.began_at = None
+    profile = pod.spec.scheduler_name
+    for claim in _latest(state.cluster, binding):
+        for result in claim.status.allocation.devices.results if claim.status.allocation else ():
+            state.measure(WAIT_SECONDS, profile, result.driver, status, value=seconds)
+            if result.binding_conditions:
+                state.measure(ALLOCATIONS, profile, result.driver, status)
+
+
+def undo(state: mp.CycleState, binding: DeviceBinding, pod: mp.Pod) -> tuple[mp.Request, ...]:
     """Requests that release what was written, or may have been; other claims are free at once."""
+    cluster = state.cluster
+    _take_in_special(state, binding)
+    if binding.special is not None and binding.special.is_requested:
+        state.measure(CREATES, "failure")
+    if binding.began_at is not None:
+        _measure_wait(state, binding, pod, "error")
     requests: list[mp.Request] = []
     ref = mp.PodRef.of(pod)
     for each in binding.claims:

@@ -276,7 +276,7 @@ class DynamicResources:
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName
     ) -> tuple[mp.Request, ...]:
         plan = _binding(state)
-        return () if plan is None else binding.undo(state.cluster, plan, pod)
+        return () if plan is None else binding.undo(state, plan, pod)
 
     def pre_bind_pre_flight(
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName
