@@ -191,7 +191,6 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         pytest.param(
             ("capacity", "-f", "empty", "--pod", "pod"), "the cluster is empty", id="empty"
         ),
-        pytest.param(("capacity", "-f", "cluster", "--pod", "two"), "there are 2", id="two pods"),
         pytest.param(("capacity", "-f", "cluster", "--pod", "template"), "none", id="no pod"),
         pytest.param(
             ("capacity", "-f", "broken", "--pod", "pod"), "is not YAML", id="malformed cluster"
@@ -281,3 +280,28 @@ def test_capacity_without_some_nodes(run, write, make_node, make_pod):
     assert json.loads(got.stdout)["fits"] == 4 + 2
     got = run(*question, "--exclude-nodes", "a,c")
     assert got.stderr == 'moorage: --exclude-nodes: there is no node "c"\n'
+
+
+def test_capacity_of_several_pods(run, write, make_node, make_pod):
+    nodes = write("nodes.yaml", make_node("a"), make_node("b"))
+    pods = write("pods.yaml", make_pod("x"), make_pod("y"))
+    question = ("simulate", "capacity", "-f", nodes, "--pod", pods)
+    got = run(*question)
+    assert got.stdout.startswith("4 sets fit (1 default/x, 1 default/y). Runs out first: ")
+    assert (
+        json.loads(run(*question, "--pod", pods, "-o", "json").stdout).items()
+        >= {
+            "set": {"default/x": 2, "default/y": 2},
+            "fits": 2,
+        }.items()
+    )
+    assert run(*question, "--at-least", "5").exit_code == 1
+
+
+def test_a_pod_file_without_pods(run, write, make_node):
+    nodes = write("nodes.yaml", make_node("a"))
+    got = run("simulate", "capacity", "-f", nodes, "--pod", nodes)
+    assert (got.exit_code, got.stderr) == (
+        2,
+        f"moorage: {nodes}: a Pod or a workload is expected, there is none\n",
+    )

@@ -100,8 +100,8 @@ def _size(path: str) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[KubeObject]]":
-    """The one pod or workload of a file, and the objects that come with it.
+def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject], list[KubeObject]]":
+    """The pods and workloads of a file, and the objects that come with them.
 
     Those are the classes, claims and claim templates of the file that the cluster does not have.
     """
@@ -118,16 +118,15 @@ def pod(path: str, cluster: "Iterable[KubeObject]") -> "tuple[KubeObject, list[K
     remark(manifest)
     found = manifest.everything
     makers = [obj for obj in found if isinstance(obj, Pod) or _makes_pods(obj)]
-    if len(makers) != 1:
-        number = len(makers) or "none"
-        raise InputError(f"{path}: one Pod or one workload is expected, there are {number}")
+    if not makers:
+        raise InputError(f"{path}: a Pod or a workload is expected, there is none")
     known = {_identity(obj) for obj in cluster}
     devices = (ResourceClaim, ResourceClaimTemplate, DeviceClass)
     kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, *devices)
     along: list[KubeObject] = [
         obj for obj in found if isinstance(obj, kinds) and _identity(obj) not in known
     ]
-    return makers[0], along
+    return makers, along
 
 
 def _identity(obj: "KubeObject") -> tuple[str, str, str]:

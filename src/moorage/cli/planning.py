@@ -17,6 +17,8 @@ from moorage.cli.progress import ProgressBar, StatusLine
 if TYPE_CHECKING:
     from moorage.api.config import Source
     from moorage.api.meta import KubeObject
+    from moorage.planning.capacity import Capacity
+    from moorage.planning.pod_sets import PodSetCapacity
 
 # The exit code of an answer that is "no".
 NO = 1
@@ -26,10 +28,12 @@ NO = 1
 @options.files
 @click.option(
     "--pod",
-    "pod_file",
+    "pod_files",
     metavar="FILE",
+    multiple=True,
     required=True,
-    help="A manifest with one Pod, or one workload whose pods are counted.",
+    help="A file with Pods, or workloads whose pods are counted. With several of them, whole sets "
+    "of one pod each are counted. May be repeated; a file that is named twice counts twice.",
 )
 @options.configuration
 @options.seed
@@ -44,7 +48,7 @@ NO = 1
     default=1,
     show_default=True,
     metavar="N",
-    help="Exit with code 1 if fewer than N pods fit.",
+    help="Exit with code 1 if fewer than N pods or sets fit.",
 )
 @click.option(
     "--most",
@@ -52,13 +56,15 @@ NO = 1
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Stop counting at N pods.",
+    help="Stop counting at N pods or sets.",
 )
 @click.option(
     "--exclude-nodes",
     "excluded",
-    metavar="NODE[,NODE]",
-    help="Leave these nodes out of the cluster.",
+    metavar="NODES",
+    multiple=True,
+    help="Leave these nodes out of the cluster: names or patterns separated by commas "
+    "(general-1,spot-*), or a label selector (zone=eu-1b). May be repeated.",
 )
 @options.answer_output
 @options.everything("List every node on which pods fit.")
@@ -66,13 +72,13 @@ NO = 1
 def capacity(
     context: click.Context,
     paths: tuple[str, ...],
-    pod_file: str,
+    pod_files: tuple[str, ...],
     config_file: str | None,
     seed: int,
     pool_label: str | None,
     at_least: int,
     most: int,
-    excluded: str | None,
+    excluded: tuple[str, ...],
     output: str,
     *,
     show_all: bool,
@@ -80,20 +86,32 @@ def capacity(
     """Count how many more pods of a kind fit into a cluster, and print what runs out first.
 
     Pending pods of the input are placed first. Then copies of the pod are scheduled one by one
-    until one does not fit. No pod is preempted.
+    until one does not fit. No pod is preempted. With several pods the answer is the number of whole
+    sets that fit together, and the number of each pod that fits alone.
     """
     from moorage.planning.capacity import capacity as answer_capacity
+    from moorage.planning.excluded_nodes import without_nodes
+    from moorage.planning.pod_sets import pod_sets
 
     manifest = inputs.cluster(paths)
-    pod, along = inputs.pod(pod_file, manifest.everything)
     objects = manifest.everything
-    if excluded is not None:
-        objects = _without_nodes(objects, excluded.split(","))
+    pods: list[KubeObject] = []
+    for file in pod_files:
+        found, along = inputs.pods(file, objects)
+        pods += found
+        objects = [*objects, *along]
+    if excluded:
+        objects = without_nodes(objects, excluded)
     with ProgressBar("placing") as progress:
-        answer = answer_capacity(
-            [*objects, *along],
-            pod,
-            config_file,
+        # A single pod has a more detailed answer than a set.
+        ask = (
+            partial(answer_capacity, pod=pods[0])
+            if len(pods) == 1
+            else partial(pod_sets, pods=pods)
+        )
+        answer: Capacity | PodSetCapacity = ask(
+            objects,
+            config=config_file,
             seed=seed,
             pool_label=pool_label,
             most=most,
@@ -101,22 +119,6 @@ def capacity(
         )
     _print(answer, output, manifest.skipped, show_all=show_all)
     context.exit(NO if answer.fits < at_least else 0)
-
-
-def _without_nodes(objects: "list[KubeObject]", names: list[str]) -> "list[KubeObject]":
-    """The objects without these nodes; nodes of pools are expanded first."""
-    from moorage.api.node import Node, NodePool
-    from moorage.errors import InputError
-    from moorage.expansion.expand import controllers_and_nodes
-
-    pools = [obj for obj in objects if isinstance(obj, NodePool)]
-    rest = [obj for obj in objects if not isinstance(obj, NodePool)]
-    expanded = [*rest, *controllers_and_nodes(pools, rest)]
-    known = {obj.name for obj in expanded if isinstance(obj, Node)}
-    for name in names:
-        if name not in known:
-            raise InputError(f'--exclude-nodes: there is no node "{name}"')
-    return [obj for obj in expanded if not (isinstance(obj, Node) and obj.name in names)]
 
 
 @click.command(short_help="Show where pods move if nodes are drained, and what blocks the drain.")

@@ -16,6 +16,7 @@ from moorage.planning.capacity import Capacity
 from moorage.planning.compact import Compaction
 from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
+from moorage.planning.pod_sets import PodSetCapacity
 from moorage.planning.replay import Replay, Rerun
 from moorage.sim.results.result import by_reason, percentile
 
@@ -87,6 +88,62 @@ def _pools(answer: Capacity) -> Table:
             pool.name, f"{pool.nodes:,}", f"{pool.usable:,}", f"{pool.fits:,}", Text(lacking)
         )
     return table
+
+
+@show.register
+def _(answer: PodSetCapacity, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    page.put(_sets_headline(answer))
+    if answer.pending_before:
+        are = "is" if answer.pending_before == 1 else "are"
+        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+    page.section()
+    table = output.table("pod", numbers=["per set", "in sets"])
+    table.add_column("alone", justify="right", no_wrap=True, style=output.GOOD)
+    table.add_column("runs out first, alone", overflow="fold")
+    for each in answer.alone:
+        per_set = answer.pods[each.pod]
+        row = (f"{per_set:,}", f"{per_set * answer.fits:,}", f"{each.fits:,}")
+        table.add_row(each.pod, *row, Text(each.first or each.message))
+    page.put(table)
+    page.section()
+    table = output.table("pool", numbers=[*answer.pods])
+    for pool, counts in answer.pools.items():
+        table.add_row(pool, *(f"{counts.get(pod, 0):,}" for pod in answer.pods))
+    page.put(table)
+    if answer.unusable:
+        page.section(f"Nodes on which no {answer.rejected} fits")
+        page.put(_counts(answer.unusable.items()))
+        page.claims_hint(answer.unusable)
+    if show_all and answer.nodes:
+        page.section(f"{texts.count(len(answer.nodes), 'node')} get some")
+        page.pairs(
+            (node, ", ".join(f"{count:,} {pod}" for pod, count in counts.items()))
+            for node, counts in answer.nodes.items()
+        )
+    page.skipped(skipped)
+
+
+def _sets_headline(answer: PodSetCapacity) -> Text:
+    sets = texts.count(answer.fits, "set")
+    each = ", ".join(f"{count:,} {pod}" for pod, count in answer.pods.items())
+    if not answer.fits:
+        text = Text(f"No set fits ({each}). {answer.rejected}: {answer.message}")
+        text.highlight_words(["No set"], output.BAD)
+        return text
+    at_least = "At least " if answer.is_limited else ""
+    fit = "fits" if answer.fits == 1 else "fit"
+    text = Text(f"{at_least}{sets} {fit} ({each})")
+    if answer.is_limited:
+        text.append("; the counting stopped there.")
+    elif answer.first:
+        nodes = texts.count(answer.runs_out[answer.first], "node")
+        text.append(f". Runs out first: {answer.first} for {answer.rejected} (on {nodes}).")
+    else:
+        text.append(f". Then {answer.rejected}: {answer.message}")
+    text.highlight_regex(r"^(At least )?[\d,]+ sets?", output.GOOD)
+    text.highlight_words([answer.first], output.BAD)
+    return text
 
 
 def _counts(counts: Iterable[tuple[str, int]]) -> Table:

@@ -123,16 +123,17 @@ class PodCopies:
     made: int = 0
 
     @classmethod
-    def of(cls, candidate: PodWithClaims, cluster: InputCluster) -> "PodCopies":
+    def of(cls, candidate: PodWithClaims, cluster: InputCluster, suffix: str = "") -> "PodCopies":
         """Copies under a name that no other pod's name begins with."""
         pod = candidate.pod
-        name = pod.name
+        name = f"{pod.name}{suffix}"
         while any(each.key.startswith(f"{pod.namespace}/{name}.") for each in cluster.pods):
             name += "-"
         templates = tuple(
             each for each in cluster.others if isinstance(each, ResourceClaimTemplate)
         )
-        named = replace(pod, metadata=replace(pod.metadata, name=name))
+        uid = f"{pod.uid}{suffix}"
+        named = replace(pod, metadata=replace(pod.metadata, name=name, uid=uid))
         return cls(named, candidate.claims, tuple(templates))
 
     @property
@@ -158,7 +159,8 @@ class PodCopies:
         return [each for each in found if isinstance(each, ResourceClaim | Pod)]
 
     def _claim(self, claim: PersistentVolumeClaim, number: int) -> PersistentVolumeClaim:
-        name, uid = self._claim_name(claim.name, number), f"{claim.uid}.{number}"
+        name = self._claim_name(claim.name, number)
+        uid = f"{claim.uid}.{self.pod.uid}.{number}"
         return replace(claim, metadata=replace(claim.metadata, name=name, uid=uid))
 
     def _claim_name(self, name: str, number: int) -> str:
@@ -193,11 +195,7 @@ def capacity(
     """How many more of `pod`, or of a workload's pods, fit in addition to `objects`."""
     cluster = InputCluster.of(objects, config)
     pools = pools_of(cluster.nodes, pool_label)
-    candidate = read_pod([pod], cluster)
-    if candidate.pod.spec.scheduling_gates:
-        raise InputError(
-            f"Pod {candidate.pod.key}: is held back by a scheduling gate, so it fits nowhere"
-        )
+    candidate = read_candidate(pod, cluster)
     packing = Packing(cluster.objects, without_preemption(cluster.config), seed=seed)
     packing.pack(on_progress=on_progress)
     left, before = len(packing.left), len(packing.placed)
@@ -213,13 +211,23 @@ def capacity(
         fits=placed.total(),
         is_limited=bool(last.picked),
         message=last.message,
-        runs_out=_reasons({node: s for node, s in rejected.items() if node in usable}),
-        unusable=_reasons({node: s for node, s in rejected.items() if node not in usable}),
+        runs_out=reasons({node: s for node, s in rejected.items() if node in usable}),
+        unusable=reasons({node: s for node, s in rejected.items() if node not in usable}),
         pools=tuple(_pool(name, nodes, usable, placed, rejected) for name, nodes in pools.items()),
         nodes={node.name: placed[node.name] for node in cluster.nodes if placed[node.name]},
         placed_before=before,
         pending_before=left,
     )
+
+
+def read_candidate(pod: Mapping[str, Any] | KubeObject, cluster: InputCluster) -> PodWithClaims:
+    """The pod in question; refuses a gated one, which fits nowhere."""
+    candidate = read_pod([pod], cluster)
+    if candidate.pod.spec.scheduling_gates:
+        raise InputError(
+            f"Pod {candidate.pod.key}: is held back by a scheduling gate, so it fits nowhere"
+        )
+    return candidate
 
 
 def _fill(
@@ -252,12 +260,12 @@ def _pool(
         nodes=len(nodes),
         usable=sum(node in usable for node in nodes),
         fits=sum(placed[node] for node in nodes),
-        runs_out=_reasons({node: s for node, s in in_pool.items() if node in usable}),
-        unusable=_reasons({node: s for node, s in in_pool.items() if node not in usable}),
+        runs_out=reasons({node: s for node, s in in_pool.items() if node in usable}),
+        unusable=reasons({node: s for node, s in in_pool.items() if node not in usable}),
     )
 
 
-def _reasons(rejected: Mapping[str, Status]) -> dict[str, int]:
+def reasons(rejected: Mapping[str, Status]) -> dict[str, int]:
     """The number of nodes per reason, the most frequent first."""
     counts = Counter(reason for status in rejected.values() for reason in status.reasons)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
