@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from msgspec import convert
 from scripted import HANG_UP, serving
 
 from moorage.api.devices import (
@@ -126,6 +127,50 @@ def test_reserve():
 )  # fmt: skip
 def test_failures(request_, answers, outcome):
     assert written(request_, *answers)[0] == outcome
+
+
+def observed(answer):
+    """A reservation of the claim that the scheduler has observed."""
+    known = convert(answer[1], ResourceClaim)
+    return ReserveResourceClaim(*NAMED, ALLOCATION, known)
+
+
+def test_an_observed_claim_is_not_read():
+    outcome, calls, bodies = written(observed(claim("1")), PROTECTED, RESERVED)
+    assert calls == [PATCH, STATUS]
+    assert bodies[0]["metadata"]["resourceVersion"] == "1"
+    assert bodies[1]["metadata"] == {"uid": "claim-1", "resourceVersion": "2"}
+    assert outcome.claim.metadata.resource_version == "3"
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "outcome"),
+    [
+        pytest.param(
+            [no(409), claim("5", finalizers=[FINALIZER]), RESERVED],
+            [STATUS, GET, STATUS],
+            Done,
+            id="it changed",
+        ),
+        pytest.param([HANG_UP, RESERVED], [STATUS, GET], Done, id="the response was lost"),
+        pytest.param([no(409), no(404)], [STATUS, GET], Failed, id="it was deleted"),
+        pytest.param(
+            [no(409), claim(allocation={"devices": {}})], [STATUS, GET], Failed, id="allocated"
+        ),
+        pytest.param([no(403)], [STATUS], Failed, id="forbidden"),
+    ],
+)
+def test_an_observed_claim_is_read_after_a_failure_only(answers, calls, outcome):
+    got, sent, _ = written(observed(PROTECTED), *answers)
+    assert sent == calls
+    assert isinstance(got, outcome)
+
+
+def test_an_observed_claim_that_is_out_of_date_is_read():
+    terminating = claim("1")
+    terminating[1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    _, calls, _ = written(observed(terminating), PROTECTED, RESERVED)
+    assert calls == [GET, STATUS]
 
 
 def test_conflict_is_retried_with_the_newest_version():

@@ -114,7 +114,7 @@ class CreateResourceClaim(PodRequest, frozen=True):
 
 
 class ResourceClaimRequest(PodRequest, frozen=True):
-    """A change of an existing claim: of its newest version, read before the change.
+    """A change of an existing claim, made to its newest version.
 
     `api.resource_claims` has the changes. If the claim is modified in between, the performer reads
     it again, up to `CLAIM_TRIES` times. The outcome has the claim as it is afterwards.
@@ -132,10 +132,13 @@ class ResourceClaimRequest(PodRequest, frozen=True):
 class ReserveResourceClaim(ResourceClaimRequest, frozen=True):
     """Reserve a claim for the pod (`resource_claims.reserved`).
 
-    With an allocation: first add the finalizer, if it is missing, then write the status.
+    With an allocation: first add the finalizer, if it is missing, then write the status. With
+    `claim`, the version that the scheduler knows, a performer reads the claim only if it has
+    changed since.
     """
 
     allocation: AllocationResult | None = None
+    claim: ResourceClaim | None = None
 
 
 class ReleaseResourceClaim(ResourceClaimRequest, frozen=True):

@@ -1,18 +1,20 @@
-"""Write device claims: read the newest version, change it, write it if it is unchanged meanwhile.
+"""Write device claims: change the newest version, and write it if it is unchanged meanwhile.
 
     request                   calls
     CreateResourceClaim       POST resourceclaims
-    ReserveResourceClaim      GET, PATCH of the finalizer if it is missing, PATCH of the status
+    ReserveResourceClaim      PATCH of the finalizer if it is missing, PATCH of the status
     ReleaseResourceClaim      GET, PATCH of the status if the claim is reserved for the pod
     DeallocateResourceClaim   PATCH of the status at the version of the request
     DeleteResourceClaim       GET, PATCH of the finalizer, DELETE of this UID
 
-A patch names the version that it was made from. After a conflict, or without a response, the claim
-is read again: a change that was made after all is not made twice.
+A patch names the version that it was made from. A reservation begins with the version that the
+scheduler has observed. After a conflict, or without a response, the claim is read: a change that
+was made after all is not made twice.
 """
 
 import asyncio
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -20,6 +22,7 @@ import msgspec
 from moorage.api import resource_claims
 from moorage.api.devices import ResourceClaim
 from moorage.api.kinds import KINDS
+from moorage.api.resource_claims import ClaimChangedError
 from moorage.api.server_requests import (
     CLAIM_RETRY_SECONDS,
     CLAIM_TRIES,
@@ -80,10 +83,10 @@ class ClaimWriter:
     async def change(
         self, request: ReserveResourceClaim | ReleaseResourceClaim | DeleteResourceClaim
     ) -> ResourceClaim | None:
-        """Read and change a claim, until no other writer comes in between."""
-        attempt = 1
-        while True:
-            known = await self._read(request.namespace, request.name, request.uid)
+        """Change a claim, until no other writer comes in between."""
+        observed = request.claim if isinstance(request, ReserveResourceClaim) else None
+        for attempt in count(1):
+            known = observed or await self._read(request.namespace, request.name, request.uid)
             try:
                 match request:
                     case ReserveResourceClaim():
@@ -93,11 +96,16 @@ class ClaimWriter:
                     case DeleteResourceClaim():
                         await self._delete(request, known)
                         return None
+            except ClaimChangedError:
+                if observed is None:
+                    raise
             except ApiError as error:
                 if attempt == CLAIM_TRIES or not _may_read_again(error):
                     raise
-            attempt += 1
-            await asyncio.sleep(CLAIM_RETRY_SECONDS)
+            if observed is None:
+                await asyncio.sleep(CLAIM_RETRY_SECONDS)
+            observed = None
+        raise AssertionError("the loop has no end")
 
     async def _reserve(
         self, request: ReserveResourceClaim, known: ResourceClaim | None

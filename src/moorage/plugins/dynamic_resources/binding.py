@@ -122,8 +122,8 @@ def _is_unreserved(each: ClaimBinding, pod: mp.Pod) -> bool:
 def _reserve(each: ClaimBinding, pod: mp.Pod) -> mp.ReserveResourceClaim:
     each.is_sent = True
     claim = each.claim
-    ref = mp.PodRef.of(pod)
-    return mp.ReserveResourceClaim(ref, claim.namespace, claim.name, claim.uid, each.allocation)
+    target = (claim.namespace, claim.name, claim.uid)
+    return mp.ReserveResourceClaim(mp.PodRef.of(pod), *target, each.allocation, claim)
 
 
 def _is_left_over(claim: Claim) -> bool:
