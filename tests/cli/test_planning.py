@@ -88,7 +88,7 @@ def ask(run, files):
         pytest.param(
             ("add-nodes", "-f", "cluster", "-f", "huge", "--template", "template"),
             1,
-            "1 pod had no node, and they fit on no template.",
+            "1 pod had no node, and it fits on no template.",
             id="add-nodes: never",
         ),
         pytest.param(
@@ -305,3 +305,54 @@ def test_a_pod_file_without_pods(run, write, make_node):
         2,
         f"moorage: {nodes}: a Pod or a workload is expected, there is none\n",
     )
+
+
+@pytest.fixture
+def priced(write, make_node, make_pod):
+    """A full cluster with five pending pods, two templates, and their prices."""
+    nodes = [make_node(name) for name in ("a", "b")]
+    for each in nodes:
+        each["metadata"]["labels"]["price"] = "0.25"
+    pending = [make_pod(f"p{i}", cpu="3") for i in range(5)]
+    templates = [make_node("one", cpu="3"), make_node("three", cpu="9")]
+    return (
+        *("-f", write("cluster.yaml", *nodes, *pending)),
+        *("--template", write("templates.yaml", *templates)),
+        *("--prices", write("prices.yaml", {"one": 0.1, "three": "0.25"})),
+    )
+
+
+def test_the_cheapest_mix(run, priced):
+    got = run("simulate", "add-nodes", *priced)
+    assert got.stdout.startswith("3 pods had no node; with 1 node more for 0.25 per hour all of ")
+    assert "no other mix of these templates costs less" in got.stdout
+    document = json.loads(run("simulate", "add-nodes", *priced, "-o", "json").stdout)
+    assert document["nodes"] == {"one": 0, "three": 1}
+    assert document["cost"]["perHour"] == document["cost"]["lowerBound"] == 0.25
+
+
+def test_the_cost_of_a_simulation(run, priced, tmp_path):
+    question = ("simulate", *priced[:2], "--price-label", "price")
+    report = tmp_path / "report.html"
+    got = run(*question, "--report", report)
+    assert "The nodes cost 0.50 per hour: (no pool) 0.50 (2 nodes)." in got.stdout
+    assert "cost of the nodes per hour" in report.read_text()
+    assert json.loads(run(*question, "-o", "json").stdout)["cost"]["perHour"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(("--prices", "nowhere"), "nowhere: no such file", id="no file"),
+        pytest.param(("--price-label", "x"), "no node has a price", id="no label"),
+        pytest.param(("--price-label", "x", "--sweep", "seed=1"), "not for a sweep", id="sweep"),
+    ],
+)
+def test_bad_prices(run, priced, arguments, message):
+    got = run("simulate", *priced[:2], *arguments)
+    assert (got.exit_code, message in got.stderr) == (2, True)
+
+
+def test_tries_without_prices(run, priced):
+    got = run("simulate", "add-nodes", *priced[:4], "--tries", "3")
+    assert (got.exit_code, "--tries requires --prices" in got.stderr) == (2, True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from moorage.cli import documents, inputs, options
+from moorage.cli import documents, inputs, options, price_options
+from moorage.cli.price_options import PriceOptions
 from moorage.cli.progress import ProgressBar, StatusLine
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ def drain(
     context.exit(NO if fail_on_pending and not answer.is_clean else 0)
 
 
-@click.command("add-nodes", short_help="Find the fewest new nodes with which all pods fit.")
+@click.command(
+    "add-nodes", short_help="Find the fewest new nodes, or the cheapest, with which all pods fit."
+)
 @options.files
 @click.option(
     "--template",
@@ -180,6 +183,14 @@ def drain(
     multiple=True,
     required=True,
     help="A file with Nodes or NodePools that can be added. May be repeated.",
+)
+@price_options.options
+@click.option(
+    "--tries",
+    "most_tries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Try at most N mixes in search of the cheapest. Default: 10 to 500, fewer for more pods.",
 )
 @options.configuration
 @options.seed
@@ -190,6 +201,8 @@ def add_nodes(
     context: click.Context,
     paths: tuple[str, ...],
     templates: tuple[str, ...],
+    prices: PriceOptions,
+    most_tries: int | None,
     config_file: str | None,
     seed: int,
     output: str,
@@ -201,9 +214,15 @@ def add_nodes(
     The scheduler places the pods on the cluster with some number of new nodes; the pods that remain
     determine the next number to try. Running pods stay on their nodes, no pod is preempted, and new
     nodes get their DaemonSet pods. Exit code 1: some pods fit on no template.
+
+    With --prices or --price-label the answer is the cheapest mix of templates. The output says
+    whether a cheaper mix may exist, and what any mix costs at least.
     """
     from moorage.planning.add_nodes import add_nodes as answer_add_nodes
 
+    price_list = prices.load()
+    if most_tries is not None and price_list is None:
+        raise click.UsageError("--tries requires --prices or --price-label")
     manifest = inputs.cluster(paths)
     candidates = inputs.cluster(templates).everything
     with StatusLine("trying") as status:
@@ -212,6 +231,8 @@ def add_nodes(
             candidates,
             config_file,
             seed=seed,
+            prices=price_list,
+            most_tries=most_tries,
             on_try=lambda nodes: status.say(f"with {nodes:,} new nodes"),
         )
     _print(answer, output, manifest.skipped, show_all=show_all)

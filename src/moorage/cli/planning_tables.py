@@ -11,8 +11,10 @@ from rich.text import Text
 from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
+from moorage.planning import prices
 from moorage.planning.add_nodes import AddedNodes
 from moorage.planning.capacity import Capacity
+from moorage.planning.cheapest_mix import MixCost
 from moorage.planning.compact import Compaction
 from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
@@ -214,10 +216,18 @@ def _(answer: AddedNodes, skipped: Counter[str], *, show_all: bool) -> None:
         page.section()
         table = output.table("template")
         table.add_column("nodes", justify="right", style=output.GOOD)
-        for name, count in answer.counts.items():
-            table.add_row(name, f"{count:,}")
+        cost = answer.cost
+        if cost is None:
+            for name, count in answer.counts.items():
+                table.add_row(name, f"{count:,}")
+        else:
+            table.add_column("each", justify="right")
+            table.add_column("per hour", justify="right")
+            for name, count in answer.counts.items():
+                each = cost.prices[name]
+                table.add_row(name, f"{count:,}", prices.text(each), prices.text(each * count))
         page.put(table)
-        page.note(_bound(answer))
+        page.note(_bound(answer) if cost is None else _cost_bound(cost, answer.tries))
     if answer.impossible:
         page.section(f"{texts.count(len(answer.impossible), 'pod')} that fit on no template")
         pods_of: dict[str, list[str]] = {}
@@ -235,11 +245,13 @@ def _added_headline(answer: AddedNodes) -> Text:
         return Text("All pods fit: no new node is needed.", output.GOOD)
     without = f"{texts.count(answer.pending_before, 'pod')} had no node"
     if not answer.placements:
-        return Text(f"{without}, and they fit on no template.", output.BAD)
+        fit = "it fits" if answer.pending_before == 1 else "they fit"
+        return Text(f"{without}, and {fit} on no template.", output.BAD)
     everything = "all" if not answer.impossible else f"{len(answer.placements):,}"
     nodes = texts.count(answer.total, "node")
-    text = Text(f"{without}; with {nodes} more {everything} of them have one.")
-    text.highlight_regex(r"[\d,]+ nodes? more", output.GOOD)
+    cost = "" if answer.cost is None else f" for {prices.text(answer.cost.per_hour)} per hour"
+    text = Text(f"{without}; with {nodes} more{cost} {everything} of them have one.")
+    text.highlight_regex(r"[\d,]+ nodes? more( for [\d,.]+)?", output.GOOD)
     return text
 
 
@@ -248,6 +260,16 @@ def _bound(answer: AddedNodes) -> str:
         return "fewer are not enough in any placement"
     tries = "try" if answer.tries == 1 else "tries"
     return f"the sum of requests needs at least {answer.lower_bound:,}; {answer.tries:,} {tries}"
+
+
+def _cost_bound(cost: MixCost, tries: int) -> str:
+    if cost.is_cheapest:
+        return "no other mix of these templates costs less"
+    at_least = prices.text(cost.lower_bound)
+    return (
+        f"a cheaper mix may exist: after {tries:,} tries it is known that every mix costs at least "
+        f"{at_least} per hour; --tries N searches further"
+    )
 
 
 # Compaction

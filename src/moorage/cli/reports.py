@@ -13,6 +13,7 @@ from moorage.errors import InputError
 if TYPE_CHECKING:
     from moorage.api.config import Source
     from moorage.explaining import Explanation
+    from moorage.planning.prices import ClusterCost
     from moorage.sim.results.result import Result
     from moorage.sim.run import Simulation
 
@@ -35,7 +36,14 @@ class ReportOptions:
         return self.report_file is not None or self.csv_folder is not None
 
     def write(
-        self, simulation: "Simulation", result: "Result", *, title: str, seed: int, config: "Source"
+        self,
+        simulation: "Simulation",
+        result: "Result",
+        cost: "ClusterCost | None" = None,
+        *,
+        title: str,
+        seed: int,
+        config: "Source",
     ) -> None:
         """Write the requested files."""
         if not self.is_requested:
@@ -48,7 +56,9 @@ class ReportOptions:
                 from moorage.reporting import page
 
                 explanations = self._explanations(simulation, result, config)
-                text = page.render(result, title=title, seed=seed, explanations=explanations)
+                text = page.render(
+                    result, title=title, seed=seed, explanations=explanations, cost=cost
+                )
                 file.write_text(text, encoding="utf-8")
             if self.csv_folder is not None:
                 from moorage.sim.results.tables import tables

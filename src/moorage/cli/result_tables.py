@@ -10,6 +10,8 @@ from moorage.api import requests, texts
 from moorage.api.requests import PODS
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
+from moorage.planning import prices
+from moorage.planning.prices import ClusterCost
 from moorage.reporting import axes
 from moorage.sim.results.result import PREEMPTION, NodeUse, Result
 
@@ -37,10 +39,13 @@ class Detail(Enum):
 # `simulate`: placements
 
 
-def show_placements(result: Result, skipped: Counter[str], *, show_all: bool) -> None:
+def show_placements(
+    result: Result, skipped: Counter[str], cost: ClusterCost | None = None, *, show_all: bool
+) -> None:
     """Print where pods went, and which are pending."""
     page = ConsolePage()
     page.put(_summary(result))
+    _show_cost(page, cost)
     if result.nodes:
         page.section()
         _show_nodes(page, result, show_all=show_all)
@@ -74,6 +79,19 @@ def _summary(result: Result) -> Text:
     text.highlight_regex(r"[\d,]+ placed", output.GOOD)
     text.highlight_regex(r"[\d,]+ pending", output.BAD)
     return text
+
+
+def _show_cost(page: ConsolePage, cost: ClusterCost | None) -> None:
+    """Print what the nodes cost, and which have no price."""
+    if cost is None:
+        return
+    pools = ", ".join(
+        f"{name} {prices.text(pool.per_hour)} ({texts.count(pool.nodes, 'node')})"
+        for name, pool in cost.pools.items()
+    )
+    page.put(Text(f"The nodes cost {prices.text(cost.per_hour)} per hour: {pools}."))
+    if cost.unpriced:
+        page.note(f"Nodes without a price: {texts.listed(cost.unpriced, page.width)}")
 
 
 def _show_nodes(page: ConsolePage, result: Result, *, show_all: bool) -> None:
@@ -174,10 +192,11 @@ def _stay_pending(result: Result) -> str:
 # `simulate scenario`, `simulate trace`: figures over time
 
 
-def show_course(result: Result, name: str, seed: int) -> None:
+def show_course(result: Result, name: str, seed: int, cost: ClusterCost | None = None) -> None:
     """Print utilisation, waits, disruptions and pending pods."""
     page = ConsolePage()
     page.put(_course_summary(result, name, seed))
+    _show_cost(page, cost)
     if result.nodes:
         page.section()
         page.put(_utilisation(page, result))

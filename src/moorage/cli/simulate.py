@@ -5,16 +5,18 @@ The planning questions (`simulate capacity` and others) are in `planning`.
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from moorage.cli import documents, inputs, options, profiling, reports, sweeps
+from moorage.cli import documents, inputs, options, price_options, profiling, reports, sweeps
+from moorage.cli.price_options import PriceOptions
 from moorage.cli.progress import ProgressBar
 from moorage.cli.reports import ReportOptions
 from moorage.cli.sweeps import SweepOptions
 
 if TYPE_CHECKING:
+    from moorage.planning.prices import ClusterCost
     from moorage.scenarios.plan import ScenarioPlan
     from moorage.sim.run import Simulation
     from moorage.sweeping.run import SweepRun
@@ -84,6 +86,7 @@ def _is_path(argument: str) -> bool:
 )
 @options.record
 @reports.options
+@price_options.options
 @sweeps.options
 @click.pass_context
 def simulate(
@@ -95,6 +98,7 @@ def simulate(
     output: str,
     record_file: str | None,
     report: ReportOptions,
+    prices: PriceOptions,
     sweep: SweepOptions,
     *,
     show_all: bool,
@@ -115,6 +119,7 @@ def simulate(
     manifest = inputs.cluster(paths)
     if sweep.parameters:
         sweep.check_alone(record_file)
+        prices.refuse()
         if report.is_requested:
             raise click.UsageError("--report and --csv are for one run, not for a sweep")
         if shows_profile:
@@ -127,6 +132,7 @@ def simulate(
         context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
     if sweep.results is not None:
         raise click.UsageError("--results requires --sweep")
+    price_list = prices.load()
     with ProgressBar("scheduling") as progress:
         simulation = Simulation(
             manifest.everything,
@@ -140,16 +146,17 @@ def simulate(
             simulation.run(until)
     _record(record_file, simulation)
     result = simulation.result
-    report.write(simulation, result, title=", ".join(paths), seed=seed, config=config_file)
+    cost = price_options.cost(price_list, simulation)
+    report.write(simulation, result, cost, title=", ".join(paths), seed=seed, config=config_file)
     if output == "table":
         from moorage.cli import result_tables
 
-        result_tables.show_placements(result, manifest.skipped, show_all=show_all)
+        result_tables.show_placements(result, manifest.skipped, cost, show_all=show_all)
         if spent is not None:
             profiling.show(spent)
     else:
         profile = {} if spent is None else {"profile": spent.to_dict()}
-        documents.write({**result.to_dict(), **profile}, output)
+        documents.write({**result.to_dict(), **_plain_cost(cost), **profile}, output)
     context.exit(STILL_PENDING if fail_on_pending and result.pending_pods else 0)
 
 
@@ -181,6 +188,7 @@ def _has_subcommand(context: click.Context) -> bool:
 @click.option("--seed", type=int, help="Seed; default: the seed of the scenario.")
 @options.answer_output
 @reports.options
+@price_options.options
 @click.option(
     "--fail-on-pending", is_flag=True, help="Exit with code 1 if any pod has no node at the end."
 )
@@ -195,6 +203,7 @@ def scenario(
     seed: int | None,
     output: str,
     report: ReportOptions,
+    prices: PriceOptions,
     record_file: str | None,
     sweep: SweepOptions,
     *,
@@ -218,6 +227,7 @@ def scenario(
         from moorage.sweeping.run import SweepRun
 
         sweep.check_alone(record_file)
+        prices.refuse()
         # The objects move from the plan to the run, so that parameters can change them.
         given = inputs.cluster(paths).everything if paths else []
         task = SweepRun(
@@ -228,7 +238,9 @@ def scenario(
         )
         has_pending = _sweep(task, sweep, output, Counter(), show_all=True)
     else:
-        has_pending = _play(plan, paths, config_file, used_seed, output, report, record_file)
+        has_pending = _play(
+            plan, paths, config_file, used_seed, output, report, prices, record_file
+        )
     context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
 
 
@@ -263,6 +275,7 @@ def scenario(
 @options.seed
 @options.answer_output
 @reports.options
+@price_options.options
 def trace(
     style: str,
     pods_file: str,
@@ -274,6 +287,7 @@ def trace(
     seed: int,
     output: str,
     report: ReportOptions,
+    prices: PriceOptions,
 ) -> None:
     """Run a trace in the format openb or google; the output is that of `simulate scenario`.
 
@@ -286,7 +300,7 @@ def trace(
         plan = openb.load(pods_file, nodes_file, seed=seed)
     else:
         plan = google.load(pods_file, nodes_file, seed=seed, cpu=largest_cpu, memory=largest_memory)
-    _play(plan, paths, config_file, seed, output, report)
+    _play(plan, paths, config_file, seed, output, report, prices)
 
 
 def _play(
@@ -296,25 +310,33 @@ def _play(
     seed: int,
     output: str,
     report: ReportOptions,
+    prices: PriceOptions,
     record_file: str | None = None,
 ) -> bool:
     """Run a plan to its end and print the result; whether pods are pending then."""
     from moorage.scenarios.play import Play
 
     objects = inputs.cluster(paths).everything if paths else []
+    price_list = prices.load()
     with ProgressBar("simulating") as progress:
         playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
         simulation = playing.run(progress.update)
     _record(record_file, simulation)
     result = simulation.result
-    report.write(simulation, result, title=plan.name, seed=seed, config=config_file)
+    cost = price_options.cost(price_list, simulation)
+    report.write(simulation, result, cost, title=plan.name, seed=seed, config=config_file)
     if output == "table":
         from moorage.cli import result_tables
 
-        result_tables.show_course(result, plan.name, seed)
+        result_tables.show_course(result, plan.name, seed, cost)
     else:
-        documents.write({"name": plan.name, "seed": seed, **result.to_dict()}, output)
+        named = {"name": plan.name, "seed": seed}
+        documents.write({**named, **result.to_dict(), **_plain_cost(cost)}, output)
     return bool(result.pending_pods)
+
+
+def _plain_cost(cost: "ClusterCost | None") -> dict[str, Any]:
+    return {} if cost is None else {"cost": cost.to_dict()}
 
 
 def _sweep(

@@ -4,11 +4,13 @@ Each try packs the whole cluster with some numbers of new nodes. The search begi
 and the pods that are left after a try determine the next number. First each template is tried
 alone; then equal numbers of all, from which unneeded nodes are removed, template by template, in a
 few orders. With one template the answer is the scheduler's own optimum; with several it is a good
-one, and the lower bound says how good.
+one, and the lower bound says how good. With prices, the cheapest mix is searched for instead: see
+`cheapest_mix`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -16,16 +18,23 @@ from moorage.api import config as configuration
 from moorage.api import manifests
 from moorage.api.devices import ResourceSlice
 from moorage.api.meta import KubeObject
+from moorage.errors import InputError
 from moorage.framework.registry import Registry
-from moorage.planning import bounds, node_templates
+from moorage.planning import bounds, cheapest_mix, node_templates
+from moorage.planning.cheapest_mix import Demand, MixCost, MixSearch
 from moorage.planning.device_bounds import DeviceBounds
 from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
 from moorage.planning.node_templates import NewNodeTemplate
 from moorage.planning.packing import Packing
+from moorage.planning.prices import PriceList
 
 # How many nodes of each template.
 Counts = tuple[int, ...]
 OnTry = Callable[[int], None]
+
+# Without a given number of tries, the search for a cheaper mix places about so many pods.
+MOST_PLACED = 200_000
+FEWEST_TRIES, MOST_TRIES = 10, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class AddedNodes:
     # The nodes of the pods that had none before.
     placements: Mapping[str, str]
     tries: int
+    # If prices are given: what the new nodes cost.
+    cost: MixCost | None = None
 
     @property
     def total(self) -> int:
@@ -61,6 +72,7 @@ class AddedNodes:
             "impossible": dict(self.impossible),
             "placements": dict(self.placements),
             "tries": self.tries,
+            **({} if self.cost is None else {"cost": self.cost.to_dict()}),
         }
 
 
@@ -106,6 +118,16 @@ class NodeCountSearch:
     def bound_of(self, index: int) -> int:
         """The same for one template alone."""
         return bounds.fewest(self._lacking, self._largest([index])) or 0
+
+    def demands(self) -> list[Demand]:
+        """What new nodes have to provide in every placement."""
+        cluster, rooms = self._cluster, [template.room for template in self.templates]
+        sums = [
+            Demand(amount, tuple(room[name] for room in rooms))
+            for name, amount in self._lacking.items()
+            if amount > 0
+        ]
+        return sums + cheapest_mix.demands(self.pending, cluster.nodes, cluster.running, rooms)
 
     def lacking(self, counts: Counts) -> int:
         """An estimate of how many more nodes are needed; 0 if everything fits."""
@@ -177,21 +199,28 @@ def add_nodes(
     config: configuration.Source = None,
     *,
     seed: int = 0,
+    prices: PriceList | None = None,
+    most_tries: int | None = None,
     on_try: OnTry | None = None,
 ) -> AddedNodes:
     """The fewest nodes of `templates` (Nodes or NodePools) until every pod has a node.
 
-    `objects` may have no node: then the answer is the size of a new cluster.
+    `objects` may have no node: then the answer is the size of a new cluster. With prices it is the
+    cheapest mix of templates; `most_tries` limits how often the cluster is packed to find it.
     """
     cluster = InputCluster.of(objects, config, nodes_follow=True)
     candidates = node_templates.read(manifests.read(templates).everything, cluster)
+    priced = None if prices is None else _prices(candidates, prices)
     search = NodeCountSearch(cluster, candidates, seed, on_try)
     none = (0,) * len(candidates)
     before = search.pack(none).left
     if not before:
-        return AddedNodes(_named(candidates, none), 0, 0, {}, {}, search.tries)
+        cost = None if priced is None else MixCost(priced, Decimal(0), Decimal(0))
+        return AddedNodes(_named(candidates, none), 0, 0, {}, {}, search.tries, cost)
     search.leave_out(_impossible(cluster, candidates, before, seed))
-    counts = _fewest(search)
+    counts, cost = _fewest(search), None
+    if priced is not None:
+        counts, cost = _cheapest(search, counts, priced, most_tries)
     final = search.pack(counts)
     impossible = search.impossible | final.left
     return AddedNodes(
@@ -201,7 +230,57 @@ def add_nodes(
         impossible={key: impossible[key] for key in before if key in impossible},
         placements={key: final.placed[key] for key in before if key in final.placed},
         tries=search.tries,
+        cost=cost,
     )
+
+
+def _prices(templates: Sequence[NewNodeTemplate], prices: PriceList) -> dict[str, Decimal]:
+    """The price of each template; refuses a template without one."""
+    found: dict[str, Decimal] = {}
+    for template in templates:
+        price = prices.price(template.nodes(1)[0])
+        if price is None:
+            raise InputError(f"template {template.name}: has no price")
+        found[template.name] = price
+    return found
+
+
+def _cheapest(
+    search: NodeCountSearch, fewest: Counts, prices: Mapping[str, Decimal], most_tries: int | None
+) -> tuple[Counts, MixCost]:
+    """The cheapest mix that was found, and whether one may be cheaper."""
+    each = list(prices.values())
+    mixes = MixSearch(each, search.demands())
+    if most_tries is None:
+        placed = MOST_PLACED // max(1, len(search.pending))
+        most_tries = min(max(placed, FEWEST_TRIES), MOST_TRIES)
+    found = mixes.run(lambda counts: not search.lacking(counts), fewest, most_tries)
+    # If the search did not come to its end, mixes that are simply good are the answer.
+    counts = found.counts
+    if counts is None:
+        is_cheapest = mixes.price(fewest) == found.at_least
+        counts = fewest if is_cheapest else min(_known_mixes(search, fewest, each), key=mixes.cost)
+    return counts, MixCost(prices, mixes.price(counts), found.at_least)
+
+
+def _known_mixes(
+    search: NodeCountSearch, fewest: Counts, prices: Sequence[Decimal]
+) -> Iterator[Counts]:
+    """Good mixes: the fewest nodes, each template alone, and a mix without unneeded nodes."""
+    yield fewest
+    if not any(fewest):
+        return
+    high = search.lower_bound + len(search.pending)
+    none = (0,) * len(prices)
+    for index in range(len(prices)):
+        alone = search.fewest(partial(_with, none, index), search.bound_of(index), high)
+        if alone is not None:
+            yield alone
+    if len(prices) > 1:
+        even = search.fewest(lambda number: (number,) * len(prices), 0, high)
+        if even is not None:
+            dearest_first = sorted(range(len(prices)), key=lambda index: -prices[index])
+            yield _reduced(search, even, dearest_first, None) or even
 
 
 def _impossible(

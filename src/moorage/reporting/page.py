@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from moorage.explaining import Explanation
+from moorage.planning.prices import ClusterCost
 from moorage.reporting import axes, html, sections
 from moorage.reporting.html import tag
 from moorage.sim.results.result import Result
@@ -15,12 +16,17 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def render(
-    result: Result, *, title: str, seed: int, explanations: Sequence[Explanation] = ()
+    result: Result,
+    *,
+    title: str,
+    seed: int,
+    explanations: Sequence[Explanation] = (),
+    cost: ClusterCost | None = None,
 ) -> str:
     """The report as one HTML document; the same for the same result, byte for byte."""
     parts = [
         (re.sub(r"\W+", "-", name.lower()), name, body)
-        for name, body in sections.sections(result, explanations)
+        for name, body in sections.sections(result, explanations, cost)
     ]
     links = (tag("a", html.text(name), href=f"#{anchor}") for anchor, name, _ in parts)
     span = axes.span(result.seconds)
@@ -34,7 +40,7 @@ def render(
         tag("section", tag("h2", html.text(name), id=anchor), inner)
         for anchor, name, inner in parts
     )
-    main = tag("main", sections.tiles(result), *body)
+    main = tag("main", sections.tiles(result, cost), *body)
     note = "Shares are of what pods request, not of what they use. Times are virtual."
     footer = tag("footer", tag("p", note))
     return "\n".join(

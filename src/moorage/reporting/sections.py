@@ -8,6 +8,8 @@ from moorage.api import texts
 from moorage.api.requests import PODS
 from moorage.explaining import Explanation
 from moorage.explaining.text import headline
+from moorage.planning import prices
+from moorage.planning.prices import ClusterCost
 from moorage.reporting import axes, charts, heat_map, html, node_map
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
@@ -27,7 +29,9 @@ LONG_SECONDS = 600
 SHORT_SECONDS = 30
 
 
-def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tuple[str, str]]:
+def sections(
+    result: Result, explanations: Sequence[Explanation], cost: ClusterCost | None = None
+) -> Iterator[tuple[str, str]]:
     """Title and body of each section that has something to say."""
     has_course = result.seconds > 0 and len(result.samples) > 1 and bool(result.nodes)
     if has_course and result.seconds >= LONG_SECONDS:
@@ -42,6 +46,8 @@ def sections(result: Result, explanations: Sequence[Explanation]) -> Iterator[tu
         yield "Disruptions", _disruptions(result)
     if result.nodes:
         yield "Nodes at the end", _nodes(result)
+    if cost is not None:
+        yield "Cost", _cost(cost)
     if result.spread_violations:
         yield "Uneven spread", _spread(result)
     if explanations:
@@ -64,7 +70,20 @@ def _placements(result: Result) -> str:
     return html.table(["node", "new pods", "which"], rows, numbers=[1]) + more
 
 
-def tiles(result: Result) -> str:
+def _cost(cost: ClusterCost) -> str:
+    """What the nodes of each pool cost per hour."""
+    rows = [[name, pool.nodes, prices.text(pool.per_hour)] for name, pool in cost.pools.items()]
+    rows.append(
+        ["all", sum(pool.nodes for pool in cost.pools.values()), prices.text(cost.per_hour)]
+    )
+    found = html.table(["pool", "nodes", "per hour"], rows, numbers=[1, 2])
+    if cost.unpriced:
+        names = texts.listed(cost.unpriced, NAMES_WIDTH)
+        found += tag("p", html.text(f"Nodes without a price: {names}"), class_="note")
+    return found
+
+
+def tiles(result: Result, cost: ClusterCost | None = None) -> str:
     """The most important figures."""
     figures = [
         (f"{len(result.nodes):,}", "nodes at the end"),
@@ -84,6 +103,8 @@ def tiles(result: Result) -> str:
             (f"{100 * use[name].mean:.0f} %", f"{name} requested, on average")
             for name in _resources(result)[:3]
         ]
+    if cost is not None:
+        figures.append((prices.text(cost.per_hour), "cost of the nodes per hour"))
     items = (tag("li", tag("b", html.text(a)), tag("span", html.text(b))) for a, b in figures)
     return tag("ul", *items, class_="tiles")
 

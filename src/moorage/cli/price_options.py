@@ -1,0 +1,64 @@
+"""`--prices` and `--price-label`: what nodes cost per hour."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from moorage.cli.options import bundled
+
+if TYPE_CHECKING:
+    from moorage.planning.prices import ClusterCost, PriceList
+    from moorage.sim.run import Simulation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class PriceOptions:
+    """Where prices come from."""
+
+    price_file: str | None
+    price_label: str | None
+
+    def load(self) -> "PriceList | None":
+        """The prices; None if no option is given."""
+        if self.price_file is None and self.price_label is None:
+            return None
+        from moorage.planning import prices
+
+        return prices.load(self.price_file, self.price_label)
+
+    def refuse(self) -> None:
+        """Refuse prices where a sweep is made."""
+        if self.price_file is not None or self.price_label is not None:
+            raise click.UsageError("--prices and --price-label are for one run, not for a sweep")
+
+
+def cost(prices: "PriceList | None", simulation: "Simulation") -> "ClusterCost | None":
+    """What the nodes at the end of a simulation cost."""
+    if prices is None:
+        return None
+    from moorage.api.node import Node
+    from moorage.planning.prices import ClusterCost
+
+    return ClusterCost.of(simulation.cluster.all(Node), prices)
+
+
+options: Callable[[F], F] = bundled(
+    PriceOptions,
+    "prices",
+    click.option(
+        "--prices",
+        "price_file",
+        metavar="FILE",
+        help="A YAML or JSON file with prices per hour, by name of node, pool or instance type, "
+        "such as `m5.large: 0.096`.",
+    ),
+    click.option(
+        "--price-label",
+        metavar="KEY",
+        help="The node label with the price per hour, for nodes that --prices does not have.",
+    ),
+)
