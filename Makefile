@@ -57,6 +57,7 @@ tables: .venv/.ready ## Draw the tables of states and transitions into docs/arch
 
 roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
+	$(BIN)/moorage config rbac --config deploy/shadow/config.yaml --shadow --name moorage-shadow > deploy/shadow/roles.yaml
 
 soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default leases: make soak MINUTES=30
 	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py tests/live/test_devices.py

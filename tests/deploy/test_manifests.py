@@ -32,6 +32,13 @@ EVERYTHING = {(o["kind"], o["metadata"]["name"]): o for f in FOLDERS for o in ob
 DEPLOYMENT = EVERYTHING["Deployment", "moorage"]
 POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
+SHADOW = EVERYTHING["Deployment", "moorage-shadow"]
+SHADOW_POD = SHADOW["spec"]["template"]["spec"]
+(SHADOW_CONTAINER,) = SHADOW_POD["containers"]
+BOTH = pytest.mark.parametrize(
+    "container",
+    [pytest.param(CONTAINER, id="scheduler"), pytest.param(SHADOW_CONTAINER, id="shadow")],
+)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -45,23 +52,25 @@ def test_every_file_belongs_to_a_kustomization(folder):
     assert all((folder / name / "kustomization.yaml").is_file() for name in others)
 
 
-@pytest.mark.parametrize("folder", ["base", "as-default"])
+@pytest.mark.parametrize("folder", ["base", "as-default", "shadow"])
 def test_the_configuration_loads(folder):
     loaded = config.load(DEPLOY / folder / "config.yaml")
     assert loaded.leader_election.leader_elect
 
 
-def test_flags_are_those_of_the_command():
+@BOTH
+def test_flags_are_those_of_the_command(container):
     known = {name for option in run.params for name in option.opts}
-    command, *flags = CONTAINER["args"]
+    command, *flags = container["args"]
     assert command == run.name
     assert [flag for flag in flags if flag.partition("=")[0] not in known] == []
 
 
-def test_the_port_is_the_servers():
-    (port,) = CONTAINER["ports"]
+@BOTH
+def test_the_port_is_the_servers(container):
+    (port,) = container["ports"]
     assert port["containerPort"] == server.SECURE_PORT
-    assert f"--secure-port={server.SECURE_PORT}" in CONTAINER["args"]
+    assert f"--secure-port={server.SECURE_PORT}" in container["args"]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +81,10 @@ def test_the_port_is_the_servers():
         pytest.param("readinessProbe", "/readyz", id="readiness"),
     ],
 )
-def test_probes_ask_for_paths_that_are_there(probe, path):
-    asked = CONTAINER[probe]["httpGet"]
-    assert asked == {"path": path, "port": CONTAINER["ports"][0]["name"], "scheme": "HTTPS"}
+@BOTH
+def test_probes_ask_for_paths_that_are_there(container, probe, path):
+    asked = container[probe]["httpGet"]
+    assert asked == {"path": path, "port": container["ports"][0]["name"], "scheme": "HTTPS"}
     assert path in server.HEALTH_PATHS
 
 
@@ -87,6 +97,22 @@ def test_two_replicas_that_are_not_root_and_can_write_nowhere():
     assert own["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_the_shadow_takes_no_lease_and_has_the_same_rights_on_its_node():
+    assert SHADOW["spec"]["replicas"] == 1
+    assert "--shadow" in SHADOW_CONTAINER["args"]
+    assert SHADOW_POD["securityContext"] == POD["securityContext"]
+    assert SHADOW_CONTAINER["securityContext"] == CONTAINER["securityContext"]
+    assert SHADOW_POD["serviceAccountName"] == "moorage-shadow"
+    labels = SHADOW["spec"]["template"]["metadata"]["labels"]
+    assert SHADOW["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_shadow_serves_metrics_without_a_review():
+    flag = "--authorization-always-allow-paths="
+    (paths,) = (arg.removeprefix(flag) for arg in SHADOW_CONTAINER["args"] if arg.startswith(flag))
+    assert {*server.HEALTH_PATHS, "/metrics"} == set(paths.split(","))
+
+
 def test_labels_meet_their_selectors():
     labels = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
     selectors = [
@@ -97,11 +123,16 @@ def test_labels_meet_their_selectors():
     assert all(selector["matchLabels"].items() <= labels.items() for selector in selectors)
 
 
-def test_the_configuration_is_mounted_where_the_flag_says():
-    mounts = {mount["name"]: mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
-    assert f"--config={mounts['config']}/config.yaml" in CONTAINER["args"]
-    volumes = {volume["name"]: volume for volume in POD["volumes"]}
-    (kustomization,) = load(DEPLOY / "base/kustomization.yaml")
+@pytest.mark.parametrize(
+    ("pod", "folder"),
+    [pytest.param(POD, "base", id="scheduler"), pytest.param(SHADOW_POD, "shadow", id="shadow")],
+)
+def test_the_configuration_is_mounted_where_the_flag_says(pod, folder):
+    (container,) = pod["containers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert f"--config={mounts['config']}/config.yaml" in container["args"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    (kustomization,) = load(DEPLOY / folder / "kustomization.yaml")
     (generated,) = kustomization["configMapGenerator"]
     assert volumes["config"]["configMap"]["name"] == generated["name"]
     assert set(mounts) == set(volumes)
@@ -109,7 +140,7 @@ def test_the_configuration_is_mounted_where_the_flag_says():
 
 def test_bindings_join_roles_and_accounts_that_are_there():
     bindings = [o for (kind, _), o in EVERYTHING.items() if kind.endswith("RoleBinding")]
-    assert len(bindings) == 4
+    assert len(bindings) == 5
     for binding in bindings:
         role = EVERYTHING[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
         if binding["kind"] == "RoleBinding":
@@ -138,8 +169,9 @@ def test_who_scrapes_may_read_what_it_scrapes():
     assert EVERYTHING["Secret", secret]["type"] == "kubernetes.io/service-account-token"
 
 
-def test_the_image_is_of_this_version():
-    (kustomization,) = load(DEPLOY / "base/kustomization.yaml")
+@pytest.mark.parametrize("folder", ["base", "shadow"])
+def test_the_image_is_of_this_version(folder):
+    (kustomization,) = load(DEPLOY / folder / "kustomization.yaml")
     assert kustomization["images"] == [{"name": CONTAINER["image"], "newTag": __version__}]
 
 

@@ -57,6 +57,15 @@ def test_the_roles_allow_nothing_else(deployed):
     assert deployed == made, "run `make roles`"
 
 
+def test_the_shadow_may_only_read():
+    configuration = config.load(ROOT / "deploy/shadow/config.yaml")
+    made = access.read_only(start.plugins(configuration), "moorage-shadow")
+    deployed = list(yaml.safe_load_all((ROOT / "deploy/shadow/roles.yaml").read_text()))
+    assert deployed == made, "run `make roles`"
+    assert {verb for _, _, verb in allowed(deployed)} == {"get", "list", "watch"}
+    assert [role["kind"] for role in deployed] == ["ClusterRole"]
+
+
 def test_kinds_that_no_plugin_reads_need_no_permission():
     few = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
     plain = {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [{"plugins": few}]}

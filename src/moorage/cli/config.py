@@ -82,7 +82,8 @@ def migrate(file: str, output: str) -> None:
 @config.command()
 @options.configuration
 @click.option("--name", default="moorage", show_default=True, help="The name of the roles.")
-def rbac(config_file: str | None, name: str) -> None:
+@click.option("--shadow", is_flag=True, help="The read-only role of `moorage run --shadow`.")
+def rbac(config_file: str | None, name: str, *, shadow: bool) -> None:
     """Print the minimal RBAC roles that `moorage run` needs with a configuration."""
     import yaml
 
@@ -90,5 +91,9 @@ def rbac(config_file: str | None, name: str) -> None:
     from moorage.live import access, start
 
     configuration = configurations.load(config_file)
-    roles = access.roles(configuration, start.plugins(configuration), name)
+    plugins = start.plugins(configuration)
+    if shadow:
+        roles = access.read_only(plugins, name)
+    else:
+        roles = access.roles(configuration, plugins, name)
     click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)

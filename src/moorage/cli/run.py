@@ -9,6 +9,7 @@ import click
 from click import Context, Parameter
 
 from moorage.cli import options, plugin_output
+from moorage.cli.shadow import ShadowOptions, shadow_options
 from moorage.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,9 +96,12 @@ class ServingOptions:
     trust_loopback: bool
 
     def companion(
-        self, configuration: Any, meter: Any
+        self, configuration: Any, meter: Any, *, reviews: bool = True
     ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-        """What serves these pages while the scheduler runs."""
+        """What serves these pages while the scheduler runs.
+
+        Without `reviews`, tokens are not sent to the cluster for a review, which is a POST.
+        """
         from moorage.live import server, tls
         from moorage.live.authorization import Authorizer
 
@@ -116,7 +120,7 @@ class ServingOptions:
                 yield
                 return
             paths = [path.strip() for path in self.always.split(",") if path.strip()]
-            client = live.client.with_own_bucket(is_limited=False)
+            client = live.client.with_own_bucket(is_limited=False) if reviews else None
             authorizer = Authorizer(
                 client,
                 always=paths,
@@ -209,6 +213,7 @@ serving_options = options.bundled(
 )
 @leader_election
 @serving_options
+@shadow_options
 @options.seed
 @click.option(
     "-v",
@@ -232,12 +237,16 @@ def run(
     verbosity: int,
     logging_format: str,
     serving: ServingOptions,
+    shadow: ShadowOptions,
     **flags: Any,
 ) -> None:
     """Schedule the pods of a live cluster, next to kube-scheduler or instead of it.
 
     Flags override the file of --config. The exit code is 0 after SIGTERM or SIGINT, and 1 after
     the lease was lost.
+
+    With --shadow it schedules nothing and takes no lease: it decides for the pods of another
+    scheduler and compares.
     """
     import random
     import time
@@ -249,27 +258,41 @@ def run(
     from moorage.live.extenders import HttpExtenders
     from moorage.live.timed import TimedScheduler
     from moorage.metrics.meter import Meter
+    from moorage.shadow.scheduler import ShadowScheduler
 
+    shadow.check()
     logs.configure(logging_format, verbosity)
     plugin_output.observe(logs.named("plugins").error)
     configuration = _with_flags(config.load(config_file), **flags)
+    if shadow.is_shadow:
+        configuration = shadow.applied(configuration)
     connection = kubeconfig.find(configuration.client_connection.kubeconfig, context=context)
     if master:
         connection = structs.replace(connection, server=master.rstrip("/"))
     extenders = HttpExtenders(configuration.extenders) if configuration.extenders else None
     try:
         meter = Meter(time.perf_counter, random.Random().random, JOURNAL_LIMIT)
-        scheduler = TimedScheduler(configuration, meter, seed=seed, extenders=extenders)
+        companion = serving.companion(configuration, meter, reviews=not shadow.is_shadow)
+        if shadow.is_shadow:
+            shadowing = ShadowScheduler(configuration, meter, seed=seed)
+            scheduler: TimedScheduler = shadowing
+            companion = shadow.companion(companion, shadowing.tally)
+        else:
+            scheduler = TimedScheduler(configuration, meter, seed=seed, extenders=extenders)
         scheduler.metrics.host = connection.server.partition("//")[2]
         work = start.schedule(
             configuration,
             connection,
             scheduler,
-            companion=serving.companion(configuration, meter),
+            companion=companion,
             extenders=extenders,
             observer=scheduler.metrics.requested,
+            read_only=shadow.is_shadow,
         )
-        outer.exit(start.run(work))
+        code = start.run(work)
+        if isinstance(scheduler, ShadowScheduler):
+            shadow.finish(scheduler.tally)
+        outer.exit(code)
     finally:
         if extenders is not None:
             extenders.close()

@@ -14,6 +14,7 @@ from moorage.live import kinds
 RBAC = "rbac.authorization.k8s.io/v1"
 
 WATCH = ("list", "watch")
+READ = ("get", "list", "watch")
 
 # performer.py and event_recorder.py
 WRITES = (
@@ -34,6 +35,12 @@ def cluster(plugins: dict[str, type[Any]]) -> list[Permission]:
     watched = [Permission(kind.group, kind.plural, WATCH) for kind, _ in kinds.watched(plugins)]
     declared = [each for cls in plugins.values() for each in getattr(cls, "permissions", ())]
     return [*watched, *WRITES, *declared, *REVIEWS]
+
+
+def read_only(plugins: dict[str, type[Any]], name: str) -> list[dict[str, Any]]:
+    """The ClusterRole that a shadow with these plugins needs."""
+    watched = [Permission(kind.group, kind.plural, READ) for kind, _ in kinds.watched(plugins)]
+    return [_role("ClusterRole", {"name": name}, watched)]
 
 
 def lease(configuration: SchedulerConfiguration) -> list[Permission]:

@@ -25,6 +25,7 @@ from moorage.live.api_errors import (
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
 from moorage.live.http1 import ConnectionPool, header
+from moorage.live.read_only import ReadOnlyTransport
 from moorage.live.token_bucket import Priority, TokenBucket
 from moorage.live.transport import Readable, StreamedResponse, Transport
 from moorage.version import __version__
@@ -57,6 +58,7 @@ class Client:
         burst: int = 100,
         user_agent: str = "scheduler",
         transport: Transport | None = None,
+        read_only: bool = False,
     ) -> None:
         self.server = connection.server
         self.observer: Observer | None = None
@@ -71,9 +73,11 @@ class Client:
             "User-Agent": f"moorage/{__version__} {user_agent}",
         }
         server_name = connection.trust.server_name or None
-        self._transport = transport or ConnectionPool(
+        self._transport: Transport = transport or ConnectionPool(
             connection.server, server_name, connection.proxy
         )
+        if read_only:
+            self._transport = ReadOnlyTransport(self._transport)
         # Encoded headers by content type, and the credentials that they contain.
         self._encoded: dict[str, str] = {}
         self._encoded_credentials: dict[str, str] | None = None

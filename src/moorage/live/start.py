@@ -30,16 +30,22 @@ async def schedule(
     companion: Companion = lambda live: nullcontext(),
     extenders: HttpExtenders | None = None,
     observer: Observer | None = None,
+    read_only: bool = False,
 ) -> int:
-    """Schedule a cluster until a signal arrives or the lease is lost; returns the exit code."""
+    """Schedule a cluster until a signal arrives or the lease is lost; returns the exit code.
+
+    With `read_only`, every request but GET is refused, and there is no leader election.
+    """
     limits = configuration.client_connection
-    async with Client(connection, per_second=limits.qps, burst=limits.burst) as client:
+    async with Client(
+        connection, per_second=limits.qps, burst=limits.burst, read_only=read_only
+    ) as client:
         client.observer = observer
         await client.check()
         host = socket.gethostname()
         election = configuration.leader_election
         elector = None
-        if election.leader_elect:
+        if election.leader_elect and not read_only:
             unlimited = client.with_own_bucket(is_limited=False)
             elector = LeaderElector(unlimited, election, f"{host}_{uuid.uuid4()}")
         live = LiveScheduler(

@@ -1,6 +1,6 @@
 """Meter: all metrics of one scheduler, as the text that Prometheus reads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
@@ -29,6 +29,8 @@ class Meter:
         # The name of the lease and whether we hold it; None if there is none.
         self.election: Callable[[], tuple[str, bool] | None] = lambda: None
         self.host = ""
+        # Metrics of other parts, read on request.
+        self.sources: list[Callable[[], Iterable[Metric]]] = []
         self._clock = clock
         self._chance = chance
         self._verbs: dict[str, Cell] = {}
@@ -116,6 +118,8 @@ class Meter:
         if elected is not None:
             name, leads = elected
             yield gauges.election(name, leads=leads)
+        for source in self.sources:
+            yield from source()
 
     def describe(self) -> list[Metric]:
         """For the registry: no metrics to check names against before a scheduler is attached."""

@@ -1,7 +1,7 @@
 """The file: head, sections, style and script, all in one."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from moorage.explaining import Explanation
@@ -24,24 +24,37 @@ def render(
     cost: ClusterCost | None = None,
 ) -> str:
     """The report as one HTML document; the same for the same result, byte for byte."""
-    parts = [
-        (re.sub(r"\W+", "-", name.lower()), name, body)
-        for name, body in sections.sections(result, explanations, cost)
-    ]
-    links = (tag("a", html.text(name), href=f"#{anchor}") for anchor, name, _ in parts)
     span = axes.span(result.seconds)
+    return document(
+        title,
+        f"{span} of virtual time, seed {seed}, Moorage {__version__}",
+        sections.figures(result, cost),
+        sections.sections(result, explanations, cost),
+        "Shares are of what pods request, not of what they use. Times are virtual.",
+    )
+
+
+def document(
+    title: str,
+    subtitle: str,
+    figures: Sequence[tuple[str, str]],
+    found: Iterable[tuple[str, str]],
+    note: str,
+) -> str:
+    """An HTML document: figures with their names, then sections with title and body."""
+    parts = [(re.sub(r"\W+", "-", name.lower()), name, body) for name, body in found]
+    links = (tag("a", html.text(name), href=f"#{anchor}") for anchor, name, _ in parts)
     header = tag(
         "header",
         tag("h1", html.text(title)),
-        tag("p", html.text(f"{span} of virtual time, seed {seed}, Moorage {__version__}")),
+        tag("p", html.text(subtitle)),
         tag("nav", *links, aria_label="Sections"),
     )
     body = (
         tag("section", tag("h2", html.text(name), id=anchor), inner)
         for anchor, name, inner in parts
     )
-    main = tag("main", sections.tiles(result, cost), *body)
-    note = "Shares are of what pods request, not of what they use. Times are virtual."
+    main = tag("main", sections.tiles(figures), *body)
     footer = tag("footer", tag("p", note))
     return "\n".join(
         (

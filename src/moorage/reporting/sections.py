@@ -83,9 +83,9 @@ def _cost(cost: ClusterCost) -> str:
     return found
 
 
-def tiles(result: Result, cost: ClusterCost | None = None) -> str:
-    """The most important figures."""
-    figures = [
+def figures(result: Result, cost: ClusterCost | None = None) -> list[tuple[str, str]]:
+    """The most important figures, and what they count."""
+    found = [
         (f"{len(result.nodes):,}", "nodes at the end"),
         (f"{result.created:,}", "pods created"),
         (f"{result.bound:,}", "bound to a node"),
@@ -96,15 +96,20 @@ def tiles(result: Result, cost: ClusterCost | None = None) -> str:
     ]
     if result.waits.count:
         median, worst = axes.span(result.waits.p50), axes.span(result.waits.p99)
-        figures += [(median, "median wait"), (worst, "wait, 99th percentile")]
+        found += [(median, "median wait"), (worst, "wait, 99th percentile")]
     if result.nodes:
         use = result.utilisation()
-        figures += [
+        found += [
             (f"{100 * use[name].mean:.0f} %", f"{name} requested, on average")
             for name in _resources(result)[:3]
         ]
     if cost is not None:
-        figures.append((prices.text(cost.per_hour), "cost of the nodes per hour"))
+        found.append((prices.text(cost.per_hour), "cost of the nodes per hour"))
+    return found
+
+
+def tiles(figures: Sequence[tuple[str, str]]) -> str:
+    """Figures, each in a box with its name."""
     items = (tag("li", tag("b", html.text(a)), tag("span", html.text(b))) for a, b in figures)
     return tag("ul", *items, class_="tiles")
 
