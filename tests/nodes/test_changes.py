@@ -21,15 +21,16 @@ def test_rows_behind_a_position(position, rows):
     assert Cursor(log, position).changed() == rows
 
 
-def test_the_older_half_is_forgotten(monkeypatch):
+def test_the_oldest_are_forgotten(monkeypatch):
     monkeypatch.setattr(changes, "LONGEST", 4)
     log = ChangeLog()
-    for row in range(5):
+    for row in range(6):
         log.add(row)
-    assert log.position == 5
+    assert log.position == 6
     assert Cursor(log, 1).changed() is None
-    assert Cursor(log, 2).changed() == [2, 3, 4]
-    assert Cursor(log, 5).changed() == []
+    assert Cursor(log, 2).changed() == [2, 3, 4, 5]
+    assert Cursor(log, 5).changed() == [5]
+    assert Cursor(log, 6).changed() == []
 
 
 def test_positions_go_on_through_many_forgettings(monkeypatch):

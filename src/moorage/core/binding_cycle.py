@@ -107,10 +107,16 @@ class BindingCycle(Struct, gc=False):
         events: tuple[Request, ...] = ()  # They have no outcome to wait for.
         while not self.outstanding and self.awaiting is None:
             if self.stage == BIND:
-                requests = self._bind()
-            elif self.stage != PRE_BIND:
+                request = self._bind()
+                if isinstance(request, EmitEvent):
+                    events += (request,)
+                elif request is not None:
+                    self.outstanding = 1
+                    return (*events, request)
+                continue
+            if self.stage != PRE_BIND:
                 break
-            elif self.unfinished or self.busy:
+            if self.unfinished or self.busy:
                 method = "pre_bind_next" if self.unfinished else "pre_bind"
                 if not self.unfinished:
                     self.plugin = self.busy.pop(0)
@@ -158,17 +164,17 @@ class BindingCycle(Struct, gc=False):
             return ()
         return result
 
-    def _bind(self) -> tuple[Request, ...]:
+    def _bind(self) -> Request | None:
         if not self.unbound:
             # Every bind plugin skipped the pod: a failure without a message, as in kube-scheduler.
             self.fail(Status(Code.SKIP))
-            return ()
+            return None
         self.plugin = self.unbound.pop(0)
         result = binding_points.bind(self.profile, self.plugin, self.state, self.pod, self.node)
         if not isinstance(result, Status):
-            return (result,)
+            return result
         if result.is_success:
             self.stage = BINDING_TRANSITIONS[BIND, FINISH]
         elif not result.is_skip:
             self.fail(result)
-        return ()
+        return None

@@ -6,7 +6,6 @@ for which a pre_bind plugin waits.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from moorage.api.config import durations
 from moorage.api.meta import KubeObject
@@ -36,7 +35,6 @@ from moorage.framework.points import Awaiting
 from moorage.framework.status import SKIP, SUCCESS, error
 
 NO_WAITS: dict[str, float] = {}
-NO_PLUGINS: list[Any] = []
 
 ObjectKey = tuple[type[KubeObject], str]
 
@@ -97,6 +95,7 @@ class Bindings:
         self._failures = failures
         self._undoing = undoing
         self._cache = state.cache
+        self._cluster = state.cluster
         self._queue = state.queue
         self._outbox = state.outbox
         self._journal = state.journal
@@ -138,29 +137,34 @@ class Bindings:
             return
         if state.to_activate:
             self._activate(binding, now)
-        self._permit(binding, waits, now)
-
-    def _permit(self, binding: BindingCycle, waits: dict[str, float], now: float) -> None:
-        pod, node = binding.pod, binding.node
-        binding.stage = BINDING_TRANSITIONS[binding.stage, AGREE]
-        status, busy = SKIP, NO_PLUGINS
-        if "pre_bind" in binding.profile.active_points(binding.state.idle):
-            status, busy = binding_points.pre_flight(binding.profile, binding.state, pod, node)
-        if status is not SKIP:
-            if not status.is_success:
-                binding.fail(status)
-                self._unwind(binding, now)
-                return
-            binding.busy = busy
-        if waits or busy:
-            self._outbox.add(PatchPodStatus(PodRef.of(pod), nominated_node_name=node))
-        if waits:
-            until = {plugin: now + seconds for plugin, seconds in waits.items()}
-            self.waiting[pod.uid] = WaitingPod(pod, node, until)
-            plugins = tuple(waits)
-            self._journal.add(Waiting(at=now, pod=pod.key, uid=pod.uid, node=node, plugins=plugins))
+        binding.stage = BINDING_TRANSITIONS[RESERVE, AGREE]
+        if "pre_bind" in active and not self._pre_flight(binding, now):
             return
-        self._allow(binding, now)
+        if waits or binding.busy:
+            self._outbox.add(PatchPodStatus(PodRef.of(placed), nominated_node_name=node))
+        if waits:
+            self._wait(binding, waits, now)
+        else:
+            self._allow(binding, now)
+
+    def _pre_flight(self, binding: BindingCycle, now: float) -> bool:
+        """Find the pre_bind plugins that have something to do; False if that failed."""
+        status, busy = binding_points.pre_flight(
+            binding.profile, binding.state, binding.pod, binding.node
+        )
+        if status is SKIP or status.is_success:
+            binding.busy = busy
+            return True
+        binding.fail(status)
+        self._unwind(binding, now)
+        return False
+
+    def _wait(self, binding: BindingCycle, waits: dict[str, float], now: float) -> None:
+        """Wait on permit."""
+        pod, node, key, uid = binding.pod, binding.node, binding.entry.key, binding.entry.uid
+        until = {plugin: now + seconds for plugin, seconds in waits.items()}
+        self.waiting[uid] = WaitingPod(pod, node, until)
+        self._journal.add(Waiting(at=now, pod=key, uid=uid, node=node, plugins=tuple(waits)))
 
     def _allow(self, binding: BindingCycle, now: float) -> None:
         # A failure from here on is an error, not a rejection: events meanwhile do not matter.
@@ -188,7 +192,8 @@ class Bindings:
             self.object_waits.add(uid, binding.awaiting, now)
         # pre_bind releases what it has written. If the watch showed that before the response came,
         # no other event requeues the pods that were rejected in between.
-        self._undoing.requeue(now)
+        if self._cluster.released:
+            self._undoing.requeue(now)
 
     def _bound(self, binding: BindingCycle, now: float) -> None:
         pod, node, key, uid = binding.pod, binding.node, binding.entry.key, binding.entry.uid
@@ -269,7 +274,10 @@ class Bindings:
             self._state.lookups.schedule(uid, now)
             return
         binding.completed(outcome)
-        self._step(binding, now)
+        if binding.stage == DONE:
+            self._bound(binding, now)
+        else:
+            self._step(binding, now)
 
     def observed(self, observation: Observation, now: float) -> None:
         """Go on with the pods that wait for an observed object."""

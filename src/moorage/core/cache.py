@@ -184,8 +184,8 @@ class Cache:
         same_spec, template = _has_same_spec(pod, before.pod), before.template
         if not (same_spec and _has_same_usage(pod, before.pod)):
             template = self._templates.of(pod)
-        usage = template.usage
-        alike = same_spec and usage == before.template.usage
+        usage, was = template.usage, before.template.usage
+        alike = same_spec and (usage is was or usage == was)
         self._table.replace_pod(node, pod, usage, alike=alike)
         self._not_assumed(before)
         before.pod, before.template, before.state = pod, template, state

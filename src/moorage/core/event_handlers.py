@@ -126,7 +126,7 @@ class EventHandlers:
         elif old.spec.node_name:
             self._assigned_changed(old, new, now)
         elif new.spec.node_name:
-            self._assigned(new, now)
+            self._assigned(key, new, now)
             if self._is_ours(new):
                 self._queue.delete(old)
         elif self._is_ours(new) and old != new:
@@ -134,16 +134,16 @@ class EventHandlers:
 
     def _pod_new(self, pod: Pod, now: float) -> None:
         if pod.node_name:
-            self._assigned(pod, now)
+            self._assigned(pod.key, pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
             self._queue.add(pod, now, self._state.prepared_template(pod))
 
-    def _assigned(self, pod: Pod, now: float) -> None:
+    def _assigned(self, key: str, pod: Pod, now: float) -> None:
         """A pod is observed on a node for the first time."""
         self._cache.add(pod)
         self._state.nominator.delete(pod)
         uid, node = pod.metadata.uid, pod.spec.node_name
-        self._journal.add(Confirmed(at=now, pod=pod.key, uid=uid, node=node))
+        self._journal.add(Confirmed(at=now, pod=key, uid=uid, node=node))
         self._queue.move_all(updates.ASSIGNED_POD_ADD, None, pod, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:

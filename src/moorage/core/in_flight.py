@@ -35,28 +35,28 @@ class InFlightPods:
     def __init__(self) -> None:
         # Ordered, because the oldest marker is read often: a plain dict skips the slots of all
         # removed keys to find its first one.
-        self._markers: OrderedDict[str, _Marker] = OrderedDict()
+        self.markers: OrderedDict[str, _Marker] = OrderedDict()
         self._events: list[InFlightEvent] = []
         # The position of the first event that is still kept.
         self._first = 0
 
     def add(self, entry: QueuedPod) -> None:
         """Add a pod that was popped."""
-        self._markers[entry.uid] = _Marker(entry, self._first + len(self._events))
+        self.markers[entry.uid] = _Marker(entry, self._first + len(self._events))
 
     def get(self, uid: str) -> QueuedPod | None:
         """The pod with that UID, if it is in flight."""
-        marker = self._markers.get(uid)
+        marker = self.markers.get(uid)
         return None if marker is None else marker.entry
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep an event for the pods in flight, if there are any."""
-        if self._markers:
+        if self.markers:
             self._events.append(InFlightEvent(event, old, new))
 
     def events_since_pop(self, uid: str) -> Iterator[InFlightEvent] | None:
         """The events since a pod was popped; None if it is not in flight."""
-        marker = self._markers.get(uid)
+        marker = self.markers.get(uid)
         if marker is None:
             return None
         kept = self._events
@@ -64,7 +64,7 @@ class InFlightPods:
 
     def done(self, uid: str) -> QueuedPod | None:
         """Remove and return a pod; None if it is not in flight."""
-        marker = self._markers.pop(uid, None)
+        marker = self.markers.pop(uid, None)
         if marker is None:
             return None
         if self._events:
@@ -79,24 +79,24 @@ class InFlightPods:
             self._first += unused
 
     def _oldest(self) -> int:
-        for marker in self._markers.values():
+        for marker in self.markers.values():
             return marker.position
         return self._first + len(self._events)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._markers
+        return uid in self.markers
 
     def __len__(self) -> int:
-        return len(self._markers)
+        return len(self.markers)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter([marker.entry for marker in self._markers.values()])
+        return iter([marker.entry for marker in self.markers.values()])
 
     def timeline(self) -> list[QueuedPod | InFlightEvent]:
         """Pods and the events kept for them, in the order in which they came."""
         line: list[QueuedPod | InFlightEvent] = []
         position = self._oldest()
-        for marker in self._markers.values():
+        for marker in self.markers.values():
             line += self._events[position - self._first : marker.position - self._first]
             line.append(marker.entry)
             position = marker.position
@@ -105,7 +105,7 @@ class InFlightPods:
     def check(self) -> None:
         """Raise InvariantError if a marker has no pod or is out of order."""
         position = self._first
-        for uid, marker in self._markers.items():
+        for uid, marker in self.markers.items():
             if marker.entry.uid != uid or marker.entry.pod.uid != uid:
                 raise InvariantError(
                     f"in flight under {uid}: {marker.entry.key} {marker.entry.uid}"
@@ -113,5 +113,5 @@ class InFlightPods:
             if not position <= marker.position <= self._first + len(self._events):
                 raise InvariantError(f"in flight: {marker.entry.key} has a marker out of order")
             position = marker.position
-        if self._events and not self._markers:
+        if self._events and not self.markers:
             raise InvariantError(f"{len(self._events)} events kept, and no pod in flight")

@@ -117,6 +117,8 @@ class SchedulingQueue:
         only: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Requeue the unschedulable pods that an event may help, or `only` some of them."""
+        if not (self._unschedulable.entries or self._in_flight.markers):
+            return
         interested = self._requeueing.interested(event)
         if event.is_wildcard:
             waiting = list(self._unschedulable)

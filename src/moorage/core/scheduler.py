@@ -81,6 +81,7 @@ class Scheduler:
         self._handlers = EventHandlers(state, self.bindings, self.preemptions)
         self._confirmations = Confirmations(state, self.bindings, self._handlers, confirm_seconds)
         self._outbox = state.outbox
+        self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
         self._now = 0.0
 
     # The verbs
@@ -208,12 +209,11 @@ class Scheduler:
 
     def _caused(self, now: float) -> list[Effect]:
         """Settle pods that were allowed or rejected on permit; return the effects so far."""
-        bindings, outbox = self.bindings, self._outbox
-        if bindings.waiting or bindings.given_up:
-            bindings.settle(now)
-        caused = outbox.effects
+        if self._waiting or self._given_up:
+            self.bindings.settle(now)
+        caused = self._outbox.effects
         if caused:
-            outbox.effects = []
+            self._outbox.effects = []
             return caused
         return []
 
@@ -227,13 +227,11 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
     scored = decision.scored
     if scored is None:
         return ()
-    cached, best = scored.parts.derived, []
-    names, totals, scores_of = decision.state.table.names, scored.totals, scored.parts.of
-    for row in decision.best_rows(BEST_KEPT):
-        node = cached.get(row)
-        if node is None:
-            if len(cached) >= MOST_CACHED:
-                cached.clear()
-            node = cached[row] = ScoredNode(names[row], totals.item(row), scores_of(row))
-        best.append(node)
-    return tuple(best)
+    cached, names = scored.parts.derived, decision.state.table.names
+    if len(cached) > MOST_CACHED:
+        cached.clear()
+    rows = decision.best_rows(BEST_KEPT)
+    for row in rows:
+        if row not in cached:
+            cached[row] = ScoredNode(names[row], scored.totals.item(row), scored.parts.of(row))
+    return tuple([cached[row] for row in rows])

@@ -29,7 +29,7 @@ class UnschedulablePods:
 
     def __init__(self, schedulers: Collection[str]) -> None:
         self._schedulers = frozenset(schedulers)
-        self._entries: dict[str, QueuedPod] = {}
+        self.entries: dict[str, QueuedPod] = {}
         self._slots: dict[str, _Slot] = {}
         # Plugin -> serial -> pod; a gated pod is listed once, under its gating plugin.
         self._rejected: dict[str, dict[int, QueuedPod]] = {}
@@ -51,7 +51,7 @@ class UnschedulablePods:
             serial = slot.serial
             self._unlist(slot)
             self._by_age.update(entry.key, entry, entry.unschedulable_since)
-        self._entries[entry.key] = entry
+        self.entries[entry.key] = entry
         new = self._slots[entry.key] = _Slot(serial, entry.is_gated, self._plugins_of(entry))
         lists = self._gated if new.gated else self._rejected
         for plugin in new.plugins:
@@ -64,7 +64,7 @@ class UnschedulablePods:
         if slot is not None:
             self._unlist(slot)
             self._by_age.remove(key)
-            del self._entries[key]
+            del self.entries[key]
 
     def waiting_for(
         self, plugins: Iterable[str], keys: Collection[str] | None = None
@@ -73,7 +73,7 @@ class UnschedulablePods:
 
         With keys, only those of them, and the pods that any event may help.
         """
-        if not self._entries:
+        if not self.entries:
             return []
         found = dict(self._rejected.get(ANY_EVENT, {}))
         if keys is not None:
@@ -81,7 +81,7 @@ class UnschedulablePods:
             for key in keys:
                 slot = self._slots.get(key)
                 if slot is not None and not listed.isdisjoint(slot.plugins):
-                    found[slot.serial] = self._entries[key]
+                    found[slot.serial] = self.entries[key]
             return [found[serial] for serial in sorted(found)]
         for plugin in plugins:
             found.update(self._rejected.get(plugin, {}))
@@ -105,10 +105,10 @@ class UnschedulablePods:
         return sum(map(len, self._gated.values()))
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(list(self._entries.values()))
+        return iter(list(self.entries.values()))
 
     def by_plugin(self) -> Iterator[tuple[str, Collection[QueuedPod]]]:
         """The pods under each plugin that rejected or gates them."""
@@ -133,15 +133,15 @@ class UnschedulablePods:
         """Raise InvariantError if an index disagrees with the pods."""
         rejected: dict[str, dict[int, QueuedPod]] = {plugin: {} for plugin in self._rejected}
         gated: dict[str, dict[int, QueuedPod]] = {plugin: {} for plugin in self._gated}
-        for key, entry in self._entries.items():
+        for key, entry in self.entries.items():
             for plugin in self._plugins_of(entry):
                 lists = gated if entry.is_gated else rejected
                 lists.setdefault(plugin, {})[self._slots[key].serial] = entry
         if (rejected, gated) != (self._rejected, self._gated):
             raise InvariantError("unschedulable pods are listed under the wrong plugins")
-        serials = [self._slots[key].serial for key in self._entries]
+        serials = [self._slots[key].serial for key in self.entries]
         if serials != sorted(serials) or len(serials) != len(self._slots):
             raise InvariantError("unschedulable pods are out of order")
-        by_age = sorted(self._entries.values(), key=lambda entry: entry.unschedulable_since)
+        by_age = sorted(self.entries.values(), key=lambda entry: entry.unschedulable_since)
         if [e.unschedulable_since for e in self._by_age] != [e.unschedulable_since for e in by_age]:
             raise InvariantError("unschedulable pods are out of the order of their age")

@@ -5,8 +5,10 @@ recomputes what changed. A log is bounded: a reader that falls behind the oldest
 everything.
 """
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -18,34 +20,25 @@ UNREAD = -1
 FEW_ROWS = 8
 
 
-@dataclass(slots=True)
 class ChangeLog(Generic[T]):
-    """An append-only list with an end position that only grows."""
+    """The latest changes, and an end position that only grows."""
 
-    longest: int = field(default_factory=lambda: LONGEST)
-    entries: list[T] = field(default_factory=list)
-    # How many entries were dropped; the others end at `position`.
-    forgotten: int = 0
-    position: int = 0
-    # The last entry; None if everything may have changed instead.
-    newest: T | None = None
+    __slots__ = ("entries", "position")
+
+    def __init__(self, longest: int | None = None) -> None:
+        # They end at `position`; empty if everything may have changed instead.
+        self.entries: deque[T] = deque(maxlen=longest or LONGEST)
+        self.position = 0
 
     def add(self, changed: T) -> None:
         """Append a change."""
         self.entries.append(changed)
-        self.newest = changed
         self.position += 1
-        if len(self.entries) > self.longest:
-            half = len(self.entries) // 2
-            del self.entries[:half]
-            self.forgotten += half
 
     def forget(self) -> None:
         """Everything may have changed: every reader starts over."""
         self.entries.clear()
-        self.newest = None
         self.position += 1
-        self.forgotten = self.position
 
 
 @dataclass(slots=True)
@@ -67,11 +60,16 @@ class Cursor(Generic[T]):
 
     def changed(self) -> Sequence[T] | None:
         """The changes since the last `commit`, oldest first; None if everything may have."""
-        log, position = self.log, self.position
-        self.position, self._end = UNREAD, log.position
-        if position < log.forgotten:
+        entries, position, end = self.log.entries, self.position, self.log.position
+        self.position, self._end = UNREAD, end
+        if position == end:
+            return []
+        if position == UNREAD or end - position > len(entries):
             return None
-        return log.entries[position - log.forgotten :]
+        if position + 1 == end:
+            return [entries[-1]]
+        newest_first = [*islice(reversed(entries), end - position)]
+        return newest_first[::-1]
 
     def commit(self) -> None:
         """The changes that `changed` returned last have been taken in."""

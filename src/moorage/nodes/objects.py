@@ -53,7 +53,8 @@ class Objects:
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
     # Objects that were held and no longer are: as they were assumed, and as they are.
-    _released: list[tuple[KubeObject, KubeObject | None]] = field(default_factory=list)
+    # Objects that are no longer held, as held and as they are, until `take_released`.
+    released: list[tuple[KubeObject, KubeObject | None]] = field(default_factory=list)
     # By namespace, for the kinds that were read in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
         default_factory=dict
@@ -146,18 +147,18 @@ class Objects:
         held = self._assumed[kind, key]
         self._assumed[kind, key] = Assumption(obj, "", AssumedUntil.OBSERVED)
         self._changed(kind, key)
-        self._released.append((held.obj, obj))
+        self.released.append((held.obj, obj))
 
     def release(self, kind: type[KubeObject], key: str) -> None:
         """Show a held object as it is."""
         if self.is_held(kind, key):
             held = self._assumed.pop((kind, key))
             self._changed(kind, key)
-            self._released.append((held.obj, self.get(kind, key)))
+            self.released.append((held.obj, self.get(kind, key)))
 
     def take_released(self) -> list[tuple[KubeObject, KubeObject | None]]:
         """The objects that are no longer held since the last call."""
-        released, self._released = self._released, []
+        released, self.released = self.released, []
         return released
 
     def restore(self, obj: KubeObject) -> None:

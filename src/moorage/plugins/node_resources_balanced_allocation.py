@@ -74,8 +74,9 @@ class NodeResourcesBalancedAllocation:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
-                before.append(_fraction(requested, capacity))
-                after.append(_fraction(requested + amount, capacity))
+                added = requested + amount
+                before.append(requested / capacity if requested < capacity else 1.0)
+                after.append(added / capacity if added < capacity else 1.0)
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
@@ -133,10 +134,6 @@ def base_column(resources: tuple[str, ...]) -> mp.UsageColumn:
     """The column of what scores are counted from."""
     base = Base(resources)
     return mp.UsageColumn("base", read=base.read, read_all=base.read_all)
-
-
-def _fraction(requested: int, capacity: float) -> float:
-    return requested / capacity if requested < capacity else 1.0
 
 
 def _balance(fractions: list[float]) -> int:

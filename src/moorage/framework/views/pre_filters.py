@@ -110,17 +110,19 @@ class PreFilterStage:
         return self._result or self._run_steps(state, pod)
 
     def _find_idle(self, state: CycleState, pod: Pod) -> None:
-        idle, others = [], []
+        idle, active = [], []
         for method in self._with_skip_key:
             key = invoke.skip_key(method, state, pod)
             if key is ALWAYS:
                 idle.append(method.name)
-            if (key is not ALWAYS) if self._retains else (key in (ALWAYS, None)):
-                others.append(method)
+            elif self._retains or key is not None:
+                active.append(method)
         self.idle = state.idle = frozenset(idle)
-        # A retained result concerns this template alone. Otherwise a plugin whose key is neither
-        # ALWAYS nor None is concerned with every pod, now or later: not worth another call.
-        self._with_skip_key = others
+        if self._retains:
+            self._with_skip_key = active
+        elif active:
+            # Concerned with every pod, now or later: not worth another call.
+            self._with_skip_key = [m for m in self._with_skip_key if m not in active]
 
     def skips_again(self, plugin: str, result: Result) -> bool:
         """Whether a plugin that is not cached skips the pod, and again while keys are the same."""

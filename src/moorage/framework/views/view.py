@@ -65,15 +65,24 @@ class View:
             for cursor in self._live_cursors:
                 log = cursor.log
                 if cursor.position != log.position:
-                    newest = log.newest
-                    if newest is None or cursor.position + 1 != log.position:
+                    if cursor.position + 1 != log.position or not log.entries:
                         break
-                    if row is not None and row != newest:
+                    newest = log.entries[-1]
+                    if row is None:
+                        row = newest
+                    elif row != newest:
                         break
-                    row = newest
             else:
-                if row is not None:
-                    self._take_in(row)
+                if row is None:
+                    return
+                try:
+                    if self.compute_row(row):
+                        self.log.add(row)
+                except BaseException:
+                    self.restart()
+                    raise
+                for cursor in self._live_cursors:
+                    cursor.position = cursor.log.position
                 return
         else:
             for view in self._inputs:
@@ -82,16 +91,6 @@ class View:
         self.update(self.read_cursors())
         self.commit()
         self._node_position = position
-
-    def _take_in(self, row: int) -> None:
-        try:
-            if self.compute_row(row):
-                self.log.add(row)
-        except BaseException:
-            self.restart()
-            raise
-        for cursor in self._live_cursors:
-            cursor.position = cursor.log.position
 
     @property
     def is_by_node(self) -> bool:
