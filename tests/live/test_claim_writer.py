@@ -237,6 +237,11 @@ def test_delete(answer):
     assert outcome == Done()
 
 
+def test_delete_what_is_gone():
+    outcome, calls, _ = written(DeleteResourceClaim(*NAMED), no(404))
+    assert (outcome, calls) == (Done(), [GET])
+
+
 NEW = ResourceClaim(metadata=ObjectMeta(name="gpu", namespace="ns"))
 
 

@@ -9,8 +9,16 @@ from aiohttp import web
 from scripted import HANG_UP, never, serving
 
 from moorage.api.meta import Condition
-from moorage.api.server_requests import BindPod, DeletePod, LookUpPod, PatchPodStatus, PodRef
+from moorage.api.server_requests import (
+    BindPod,
+    DeletePod,
+    LookUpPod,
+    PatchPodStatus,
+    PodRef,
+    ReleaseResourceClaim,
+)
 from moorage.core.effects import Done, Effect, Failed, Unknown
+from moorage.live import logs
 from moorage.live import performer as performer_module
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.performer import ApiPerformer
@@ -262,3 +270,13 @@ def test_nothing_is_sent_without_the_lease():
     outcomes, scripted = performed(BIND, DELETE, PATCH, answers=[GOOD], leads=False)
     assert scripted.requests == []
     assert all(isinstance(outcome, Failed) for _, outcome in outcomes)
+
+
+def test_a_repeated_failure_is_logged_once_per_reason(capsys):
+    logs.configure()
+    release = ReleaseResourceClaim(REF, "ns", "gpu", "claim-1")
+    freed = (200, {"metadata": {"name": "gpu", "namespace": "ns", "uid": "claim-1"}})
+    answers = [no(403), no(403), no(422, "bad"), no(422, "bad"), freed, no(403)]
+    performed(*[release] * len(answers), answers=answers)
+    reasons = [line.partition("why=")[2] for line in capsys.readouterr().err.splitlines()]
+    assert reasons == ['"no"', '"bad"', '"no"']

@@ -67,6 +67,12 @@ def is_extended(claim: ResourceClaim) -> bool:
     return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
 
 
+def is_going(claim: ResourceClaim) -> bool:
+    """Whether a claim is being deleted, and the scheduler's finalizer does not prevent it."""
+    meta = claim.metadata
+    return meta.deletion_timestamp is not None and FINALIZER not in meta.finalizers
+
+
 # Changes
 
 

@@ -135,7 +135,7 @@ class ClaimWriter:
 
     async def _delete(self, request: DeleteResourceClaim, known: ResourceClaim | None) -> None:
         if known is None:
-            raise _missing(request)
+            return  # An earlier request, or the garbage collector, has deleted it.
         claim = resource_claims.without_finalizer(known)
         if claim is not known:
             await self._set_finalizers(request, known, claim)

@@ -38,12 +38,14 @@ from moorage.api.server_requests import (
     BindPod,
     ClaimRequest,
     DeletePod,
+    DeleteResourceClaim,
     EmitEvent,
     LookUpPod,
     PatchClaim,
     PatchPodStatus,
     PatchVolume,
     PodRef,
+    ReleaseResourceClaim,
     Request,
 )
 from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
@@ -65,6 +67,10 @@ BIND_SECONDS = 10
 REPEATED_TRIES = 8
 
 POD_SCHEDULED = "PodScheduled"
+# The core repeats these every second until they succeed. A failure is logged once per reason, for
+# so many claims.
+REPEATED = (ReleaseResourceClaim, DeleteResourceClaim)
+MOST_REPEATED = 1000
 
 Finished = Callable[[Ticket, Outcome], None]
 
@@ -105,6 +111,8 @@ class ApiPerformer:
         self._extenders = extenders
         self._is_busy = is_busy
         self._log = logs.named("performer")
+        # The reason of the last failure that was logged, by kind of request and claim.
+        self._logged: dict[tuple[str, str], str] = {}
         self._pods: dict[str, _PodRequests] = {}
         # Pods with a request to send. One whose priority was raised is in two queues; only the
         # entry in `queued` counts.
@@ -196,7 +204,10 @@ class ApiPerformer:
             effect = pod.effects.popleft()
             request = effect.request
             outcome = await self._carry_out(request, priority)
-            if not isinstance(outcome, Done):
+            if isinstance(outcome, Done):
+                if self._logged and isinstance(request, REPEATED):
+                    self._logged.pop(_log_key(request), None)
+            elif not self._is_logged(request, outcome.reason):
                 self._log_failure(request, outcome)
             if isinstance(request, BindPod):
                 self.bindings -= 1
@@ -217,6 +228,16 @@ class ApiPerformer:
             return Failed(api_errors.NOT_LEADER)
         return await extenders.bind(request)
 
+    def _is_logged(self, request: Request, reason: str) -> bool:
+        """Whether the last failure of a repeated request was the same."""
+        if not isinstance(request, REPEATED):
+            return False
+        if len(self._logged) >= MOST_REPEATED:
+            self._logged.clear()
+        key = _log_key(request)
+        last, self._logged[key] = self._logged.get(key), reason
+        return last == reason
+
     def _log_failure(self, request: Request, outcome: Failed | Unknown) -> None:
         self._log.warning(
             "not done" if isinstance(outcome, Failed) else "nobody knows whether it was done",
@@ -224,6 +245,10 @@ class ApiPerformer:
             pod=request.pod.key,
             why=outcome.reason,
         )
+
+
+def _log_key(request: ReleaseResourceClaim | DeleteResourceClaim) -> tuple[str, str]:
+    return type(request).__name__, request.uid
 
 
 def _priority(request: Request) -> Priority:

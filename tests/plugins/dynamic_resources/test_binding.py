@@ -289,6 +289,42 @@ def test_a_special_claim_is_deleted_if_the_pod_cannot_be_bound():
     assert run.schedule().requests == ["CreateResourceClaim"]
 
 
+def left_over(**meta):
+    """A special claim of a pod whose scheduler was killed."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "pa", "uid": "uid-pa", "controller": True}
+    made = claim("old")
+    made["metadata"] |= {
+        "annotations": {resource_claims.EXTENDED_RESOURCE_CLAIM: "true"},
+        "ownerReferences": [owner],
+        **meta,
+    }
+    wanted = pod("pa", requests={"example.com/gpu": "1"})
+    return Run(ONE, SERVING | {"metadata": {"name": "served"}}, made, wanted).schedule()
+
+
+@pytest.mark.parametrize(
+    ("meta", "requests"),
+    [
+        pytest.param({}, ["DeleteResourceClaim"], id="it is deleted"),
+        pytest.param(
+            {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["other.example.com/x"]},
+            [],
+            id="it waits for another finalizer",
+        ),
+        pytest.param(
+            {
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": [resource_claims.FINALIZER],
+            },
+            ["DeleteResourceClaim"],
+            id="it waits for our finalizer",
+        ),
+    ],
+)
+def test_a_special_claim_that_is_left_over(meta, requests):
+    assert left_over(**meta).requests == requests
+
+
 def test_a_claim_named_twice_is_written_once():
     run = Run(TWO, claim("c"), pod("p", "c", "c")).schedule()
     run.answer()

@@ -210,6 +210,8 @@ class DynamicResources:
             return mp.PostFiltered(mp.unschedulable(DEALLOCATED), requests=(request,))
         if devices.has_leftover:
             assert devices.special is not None
+            if mp.resource_claims.is_going(devices.special):
+                return mp.unschedulable(DELETED)
             meta = devices.special.metadata
             delete = mp.DeleteResourceClaim(ref, meta.namespace, meta.name, meta.uid)
             return mp.PostFiltered(mp.unschedulable(DELETED), requests=(delete,))
