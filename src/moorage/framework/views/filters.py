@@ -122,13 +122,27 @@ class PluginView(View):
         self.depends = depends_of(plugin)
         table = state.table
         reads_usage = self.depends is Depends.USAGE
-        View.__init__(self, table, logs=[table.changes if reads_usage else table.node_changes])
+        self._read_log = table.changes if reads_usage else table.node_changes
+        View.__init__(self, table, logs=[self._read_log])
+        (self._cursor,) = self._cursors
         self.state = state
         self._pod: Pod = state.template.exemplar
         self._point = point
         self._one = profile.require(plugin, point)
         self._all = profile.method(plugin, f"{point}_all")
         self._loops = profile.loops
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        # As in a view with inputs, in fewer steps.
+        cursor, log = self._cursor, self._read_log
+        if cursor.position == log.position:
+            return
+        if cursor.position + 1 == log.position and log.entries:
+            self.take_in(log.entries[-1])
+            cursor.position = log.position
+        else:
+            self.update(self.read_cursors())
+            self.commit()
 
     @property
     def is_by_node(self) -> bool:

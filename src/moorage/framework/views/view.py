@@ -73,16 +73,10 @@ class View:
                     elif row != newest:
                         break
             else:
-                if row is None:
-                    return
-                try:
-                    if self.compute_row(row):
-                        self.log.add(row)
-                except BaseException:
-                    self.restart()
-                    raise
-                for cursor in self._live_cursors:
-                    cursor.position = cursor.log.position
+                if row is not None:
+                    self.take_in(row)
+                    for cursor in self._live_cursors:
+                        cursor.position = cursor.log.position
                 return
         else:
             for view in self._inputs:
@@ -91,6 +85,15 @@ class View:
         self.update(self.read_cursors())
         self.commit()
         self._node_position = position
+
+    def take_in(self, row: int) -> None:
+        """Recompute the one row that changed."""
+        try:
+            if self.compute_row(row):
+                self.log.add(row)
+        except BaseException:
+            self.restart()
+            raise
 
     @property
     def is_by_node(self) -> bool:
