@@ -13,7 +13,7 @@ from moorage.shadow.comparison import (
     TIE,
     TIME,
     WORSE,
-    Comparison,
+    PodComparison,
     differences,
     judge,
 )
@@ -102,5 +102,5 @@ def test_judge(ours, early, late, feasible, changed, expected):
 def test_the_plugin_that_favours_our_node_most():
     plugins = differences({"Fit": 60, "Balanced": 90, "Spread": 5}, {"Fit": 50, "Balanced": 95})
     assert plugins == {"Fit": 10, "Balanced": -5, "Spread": 5}
-    found = Comparison(pod="p", node="a", other_node="b", verdict=WORSE, plugins=plugins)
+    found = PodComparison(pod="p", node="a", other_node="b", verdict=WORSE, plugins=plugins)
     assert found.deciding_plugin == "Fit"

@@ -17,7 +17,7 @@ from moorage.cli import options, plugin_output
 from moorage.errors import ConfigError, InputError, ManifestError
 from moorage.version import __version__
 
-COMMANDS = ("explain", "simulate", "run", "snapshot", "serve", "ui", "bench", "config")
+COMMANDS = ("explain", "simulate", "run", "snapshot", "record", "serve", "ui", "bench", "config")
 
 EXIT_BAD_INPUT = 2
 MOST_LINES = 40

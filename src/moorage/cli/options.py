@@ -59,6 +59,24 @@ class Number(click.FloatRange):
         return number
 
 
+class Duration(click.ParamType[float]):
+    """A duration as Go writes it: 15s, 1m30s."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        from moorage.api.config import durations
+
+        if isinstance(value, float):
+            return value
+        try:
+            return durations.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 # Where `inputs` finds the value of --validate.
 VALIDATE = "moorage.validate"
 

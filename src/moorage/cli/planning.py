@@ -361,18 +361,20 @@ def _source(name: str) -> "Source":
 def replay(
     context: click.Context, file: str, config_file: str | None, output: str, *, show_all: bool
 ) -> None:
-    """Repeat a run that `moorage simulate --record FILE` recorded.
+    """Repeat what `moorage simulate --record FILE` or `moorage record FILE` recorded.
 
     Without --config, every call of the scheduler is repeated and compared byte for byte; exit code
     1 means that something differs. With --config, the recorded changes of the cluster are given to
-    a scheduler with that configuration, and the results are compared.
+    a scheduler with that configuration, and the results are compared. A recording of a live cluster
+    has no calls of a scheduler: without --config, its changes are given to a scheduler with the
+    default configuration.
     """
     from moorage.planning import recording
     from moorage.planning.replay import replay as answer_replay
     from moorage.planning.replay import rerun
 
     recorded = recording.read(file)
-    if config_file is None:
+    if config_file is None and not recorded.is_live:
         same = answer_replay(recorded)
         _print(same, output)
         context.exit(0 if same.is_same else NO)

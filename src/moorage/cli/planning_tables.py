@@ -374,6 +374,11 @@ def _(answer: Rerun, skipped: Counter[str], *, show_all: bool) -> None:
     table = output.table("", numbers=["recorded", "now"])
     table.add_row("pending", f"{answer.recorded_pending:,}", f"{len(answer.pending):,}")
     table.add_row("evictions", f"{answer.recorded_evictions:,}", f"{answer.evictions:,}")
+    recorded, now = answer.recorded_waits, answer.waits
+    table.add_row("bound", f"{recorded.count:,}", f"{now.count:,}")
+    for name in ("p50", "p99", "max"):
+        waits = [f"{getattr(each, name):,.3f} s" for each in (recorded, now)]
+        table.add_row(f"wait, {name}", *waits)
     page.put(table)
     if answer.moved:
         page.section(f"{moved} elsewhere")

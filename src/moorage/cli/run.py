@@ -9,28 +9,13 @@ import click
 from click import Context, Parameter
 
 from moorage.cli import options, plugin_output
+from moorage.cli.options import Duration
 from moorage.cli.shadow import ShadowOptions, shadow_options
 from moorage.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JOURNAL_LIMIT = 10_000
-
-
-class Duration(click.ParamType[float]):
-    """A duration as Go writes it: 15s, 1m30s."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
-        from moorage.api.config import durations
-
-        if isinstance(value, float):
-            return value
-        try:
-            return durations.parse(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 class VerbosityType(click.ParamType[int]):
@@ -47,7 +32,12 @@ class VerbosityType(click.ParamType[int]):
 
 # Flag, field of LeaderElection, type, help.
 _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
-    ("lease-duration", "lease_duration_seconds", Duration(), "Duration of the lease. [15s]"),
+    (
+        "lease-duration",
+        "lease_duration_seconds",
+        Duration(),
+        "Duration of the lease. [15s]",
+    ),
     (
         "renew-deadline",
         "renew_deadline_seconds",

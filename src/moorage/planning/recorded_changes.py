@@ -4,6 +4,10 @@ A recording also has the effects of the scheduler: bound pods, deleted victims, 
 and the reactions of kubelets and controllers. Those are left out, because another configuration has
 other effects, and the simulation produces them itself. What remains are the changes from outside:
 objects created, updated and deleted, with their times.
+
+In a recording of a live cluster a pod that ends by itself gets the time that it ran as an
+annotation, so that it runs as long wherever and whenever it is bound. A pod with the condition of
+a preempted pod counts as evicted by the scheduler.
 """
 
 from collections import Counter
@@ -19,10 +23,14 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.server_requests import DeletePod, PodRef
+from moorage.core.preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from moorage.expansion import children
 from moorage.expansion.children import Key
 from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
+
+# From the binding of a pod to its start, in simulations of recorded changes.
+START_SECONDS = 1.0
 
 # DELETE terminates a pod gracefully first; END removes it at once.
 CREATE, UPDATE, DELETE, END = "create", "update", "delete", "end"
@@ -43,15 +51,22 @@ class RecordedChanges:
         self.changes: list[RecordedChange] = []
         # The latest version of every object, by kind and key.
         self.known: dict[tuple[str, str], KubeObject] = {}
+        # Pods that were pending: when each was created or first seen, and bound, and its node.
+        self.created_at: dict[str, float] = {}
         self.bound_at: dict[str, float] = {}
+        self.nodes: dict[str, str] = {}
         self.victims: list[str] = []
         # Pods that are being deleted, and how many replacements each owner will create.
         self._leaving: set[str] = set()
         self._expected: Counter[Key] = Counter()
         self._gone: set[str] = set()
         self._started_at: float | None = None
+        # How long pods ran that ended by themselves, by UID.
+        self._ran: dict[str, float] = {}
         for line in lines:
             self._follow(line)
+        if self._ran:
+            self.changes = [self._with_run_seconds(change) for change in self.changes]
 
     @property
     def beginning(self) -> list[KubeObject]:
@@ -90,6 +105,11 @@ class RecordedChanges:
             else:
                 self._seen(line, obj)
 
+    @property
+    def waits(self) -> list[float]:
+        """Seconds from the creation of each pod to its binding."""
+        return [at - self.created_at[pod] for pod, at in self.bound_at.items()]
+
     def _evicted(self, ref: PodRef) -> None:
         self.victims.append(ref.key)
         pod = self.known.get((Pod.__name__, ref.key))
@@ -118,6 +138,8 @@ class RecordedChanges:
             return
         self.known[known_as] = obj
         if before is None or before.uid != obj.uid:
+            if isinstance(obj, Pod) and not obj.node_name:
+                self.created_at[obj.key] = line.at
             if not (isinstance(obj, Pod) and self._is_replacement(obj)):
                 self.changes.append(RecordedChange(line.at, CREATE, obj))
         elif not isinstance(obj, Pod):
@@ -129,7 +151,7 @@ class RecordedChanges:
     def _pod_changed(self, line: Line, pod: Pod, before: KubeObject) -> None:
         assert isinstance(before, Pod)
         if pod.node_name and not before.node_name:
-            self.bound_at[pod.key] = line.at
+            self.bound_at[pod.key], self.nodes[pod.key] = line.at, pod.node_name
         if pod.is_terminating and not before.is_terminating:
             self._leave(line, pod)
         elif _spec_of(pod) != _spec_of(before):
@@ -150,12 +172,29 @@ class RecordedChanges:
         ends_itself = RUN_SECONDS in pod.metadata.annotations and pod.node_name
         if pod.uid in self._leaving or ends_itself:
             return
+        if _is_preempted(pod):
+            self._evicted(PodRef.of(pod))
+            return
+        if pod.is_terminal and not pod.is_terminating and pod.key in self.bound_at:
+            self._leaving.add(pod.uid)
+            self._ran[pod.uid] = line.at - self.bound_at[pod.key]
+            return
         if pod.node_name and (Node.__name__, pod.node_name) not in self.known:
             self._lose(pod)
             return
         self._leaving.add(pod.uid)
         verb = DELETE if pod.is_terminating or not pod.node_name else END
         self.changes.append(RecordedChange(line.at, verb, pod))
+
+    def _with_run_seconds(self, change: RecordedChange) -> RecordedChange:
+        obj = change.obj
+        if not isinstance(obj, Pod) or obj.uid not in self._ran:
+            return change
+        seconds = max(self._ran[obj.uid] - START_SECONDS, 0.0)
+        annotations = {**obj.metadata.annotations, RUN_SECONDS: f"{seconds:.6f}"}
+        return replace(
+            change, obj=replace(obj, metadata=replace(obj.metadata, annotations=annotations))
+        )
 
     def _is_replacement(self, pod: KubeObject) -> bool:
         """Whether a controller created a pod only to replace an evicted or lost one."""
@@ -173,6 +212,11 @@ class RecordedChanges:
         kind, namespace, name = owner
         spec = getattr(self.known.get((kind, f"{namespace}/{name}")), "spec", None)
         return getattr(spec, "template", None) is not None
+
+
+def _is_preempted(pod: Pod) -> bool:
+    condition = pod.condition(DISRUPTION_TARGET)
+    return condition is not None and condition.reason == BY_SCHEDULER
 
 
 def _version(obj: KubeObject) -> int:

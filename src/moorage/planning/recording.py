@@ -5,6 +5,9 @@
     {"at":0.0,"call":"observe","replica":0,"news":"Listed","kind":"Node","objects":[...]}
 
 Lines of JSON, so that `grep` and `jq` can read them; a name that ends in .gz is compressed.
+
+A recording of a live cluster (`moorage record`) has "live":true in its first line. It has the
+observations only: which scheduler decided, and with which configuration, is not known.
 """
 
 import contextlib
@@ -29,12 +32,14 @@ VERSION = 1
 CALLS = ("start", "observe", "schedule_one", "complete", "advance")
 
 
-class Header(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class Header(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """The first line."""
 
     recording: int
     config: dict[str, Any]
     base_dir: str = ""
+    live: bool = False
+    started_at: str = ""  # Time of day, for people.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Recording:
     config: SchedulerConfiguration
     texts: tuple[str, ...]
     lines: tuple[Line, ...]
+    is_live: bool = False
 
     @property
     def seed(self) -> int:
@@ -68,6 +74,49 @@ def write(path: str | os.PathLike[str], simulation: Simulation) -> None:
             replace_file(path.resolve(), data)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+class RecordingFile:
+    """A recording of a live cluster that is written line by line."""
+
+    def __init__(self, path: str | os.PathLike[str], started_at: str) -> None:
+        self._path = Path(path)
+        plain = configuration.to_dict(configuration.load(None))
+        header = Header(VERSION, plain, live=True, started_at=started_at)
+        try:
+            is_compressed = self._path.suffix == ".gz"
+            # Closed by `close`.
+            self._out = gzip.open(path, "wb") if is_compressed else self._path.open("wb")  # noqa: SIM115
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._put(msgspec.json.encode(header))
+
+    def write(self, line: Line) -> None:
+        """Append a line."""
+        self._put(msgspec.json.encode(line))
+
+    def _put(self, text: bytes) -> None:
+        try:
+            self._out.write(text + b"\n")
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def flush(self) -> None:
+        """Make the lines so far readable by others."""
+        try:
+            self._out.flush()
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def close(self) -> None:
+        """Complete the file."""
+        try:
+            self._out.close()
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: OSError) -> InputError:
+        return InputError(f"{self._path}: {(error.strerror or str(error)).lower()}")
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -104,7 +153,7 @@ def parse(texts: Iterable[str], source: str = "recording") -> Recording:
     config = configuration.load(header.config, base_dir=Path(header.base_dir))
     lines = tuple(_line(text, f"{source}, line {i}") for i, text in enumerate(rest, 2))
     _check(lines, source)
-    return Recording(config, tuple(rest), lines)
+    return Recording(config, tuple(rest), lines, header.live)
 
 
 def _header(text: str, source: str) -> Header:
@@ -112,7 +161,8 @@ def _header(text: str, source: str) -> Header:
         header = msgspec.json.decode(text, type=Header)
     except msgspec.MsgspecError:
         raise InputError(
-            f"{source}, line 1: is not a recording; make one with: moorage simulate --record FILE"
+            f"{source}, line 1: is not a recording; make one with: moorage simulate --record FILE, "
+            "or moorage record FILE"
         ) from None
     if header.recording != VERSION:
         raise InputError(f"{source}: is a recording of version {header.recording}, not {VERSION}")

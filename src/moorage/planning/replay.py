@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodStatus
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.expansion.templates import NameGenerator
 from moorage.planning import recorded_changes
@@ -26,9 +26,8 @@ from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
 from moorage.planning.recording import Recording
 from moorage.sim import trace
 from moorage.sim.refusals import RequestRefused
+from moorage.sim.results.result import WaitTimes
 from moorage.sim.run import Simulation
-
-START_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,10 @@ class Rerun:
     recorded_pending: int
     evictions: int
     recorded_evictions: int
+    # Every pod that was bound, also if it is gone at the end: the recorded node, the node now.
+    placements: Moves
+    waits: WaitTimes
+    recorded_waits: WaitTimes
 
     @property
     def is_same(self) -> bool:
@@ -77,6 +80,8 @@ class Rerun:
             "pending": {"recorded": self.recorded_pending, "now": len(self.pending)},
             "evictions": {"recorded": self.recorded_evictions, "now": self.evictions},
             "reasons": dict(self.pending),
+            "waits": {"recorded": self.recorded_waits.to_dict(), "now": self.waits.to_dict()},
+            "placements": plain_moves(self.placements),
         }
 
 
@@ -91,17 +96,20 @@ def replay(recording: Recording) -> Replay:
     return Replay(calls, None)
 
 
-def rerun(recording: Recording, config: configuration.Source) -> Rerun:
+def rerun(recording: Recording, config: configuration.Source = None) -> Rerun:
     """Apply the recorded changes to a simulation with another configuration."""
     recorded = RecordedChanges(recording.lines)
     simulation = Simulation(
         [_without_template(obj) for obj in recorded.beginning],
         config,
         recording.seed,
-        start_seconds=START_SECONDS,
+        start_seconds=recorded_changes.START_SECONDS,
     )
     _ChangePlayer(simulation, recorded).run()
     placements, before = simulation.placements, recorded.placements
+    result = simulation.result
+    bound = [each for each in result.history if each.bound_at is not None]
+    nodes = {each.pod: each.node for each in bound}
     return Rerun(
         pods=len(placements),
         moved={
@@ -113,6 +121,12 @@ def rerun(recording: Recording, config: configuration.Source) -> Rerun:
         recorded_pending=sum(node is None for node in before.values()),
         evictions=len(simulation.evictions),
         recorded_evictions=len(recorded.victims),
+        placements={
+            pod: (recorded.nodes.get(pod), nodes.get(pod))
+            for pod in sorted({*recorded.nodes, *nodes})
+        },
+        waits=result.waits,
+        recorded_waits=WaitTimes.of(recorded.waits),
     )
 
 
@@ -150,7 +164,7 @@ class _ChangePlayer:
             case recorded_changes.CREATE:
                 simulation.create([_fresh(obj)])
             case recorded_changes.UPDATE:
-                simulation.update(_fresh(obj))
+                simulation.update(_undecided(_fresh(obj)))
             case recorded_changes.DELETE:
                 self._expect(obj)
                 simulation.delete(type(obj).__name__, obj.namespace, obj.name)
@@ -190,6 +204,13 @@ class _ChangePlayer:
 def _fresh(obj: KubeObject) -> KubeObject:
     """An object without the resource version, which the simulated API server sets."""
     return replace(obj, metadata=replace(obj.metadata, resource_version=""))
+
+
+def _undecided(obj: KubeObject) -> KubeObject:
+    """A pod without its recorded node and status, which this run may decide otherwise."""
+    if not isinstance(obj, Pod):
+        return obj
+    return replace(obj, spec=replace(obj.spec, node_name=""), status=PodStatus())
 
 
 def _without_template(obj: KubeObject) -> KubeObject:

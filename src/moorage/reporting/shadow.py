@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from moorage.reporting import html, page
 from moorage.reporting.html import tag
-from moorage.shadow.comparison import VERDICTS, Comparison
+from moorage.shadow.comparison import VERDICTS, PodComparison
 from moorage.shadow.tally import SIDES, ShadowTally
 
 TITLE = "Moorage as a shadow"
@@ -61,7 +61,7 @@ def _sections(tally: ShadowTally) -> Iterator[tuple[str, str]]:
         yield "Pending", html.table([*SIDES, "pods"], rows, numbers=[2])
 
 
-def _examples(found: list[Comparison]) -> str:
+def _examples(found: list[PodComparison]) -> str:
     rows = [
         [
             each.pod,

@@ -1,4 +1,4 @@
-"""Comparison: our decision for a pod, the binding by the other scheduler, and why they differ.
+"""PodComparison: our decision for a pod, the binding by the other scheduler, and why they differ.
 
 The verdict compares both nodes by our scores, in the cluster as it was when the binding was
 observed:
@@ -34,7 +34,7 @@ SAME, EQUAL, BETTER, WORSE = VERDICTS = ("same", "equal", "better", "worse")
 TIE, TIME, SAMPLING, CONFIGURATION = REASONS = ("tie", "time", "sampling", "configuration")
 
 
-class Comparison(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PodComparison(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One pod that both schedulers decided about; totals and scores are those at the binding."""
 
     pod: str

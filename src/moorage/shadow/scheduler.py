@@ -29,7 +29,7 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import ConfigError
 from moorage.live.timed import TimedScheduler
 from moorage.metrics.meter import Meter
-from moorage.shadow.comparison import SAME, Comparison, differences, judge
+from moorage.shadow.comparison import SAME, PodComparison, differences, judge
 from moorage.shadow.tally import PendingCounts, ShadowTally
 from moorage.shadow.totals import NodeTotals
 
@@ -187,7 +187,7 @@ class ShadowScheduler(TimedScheduler):
             self._kept_bytes -= pod.totals.nbytes
             pod.totals = None
 
-    def _compared(self, pod: Pod, known: ShadowedPod, now: float) -> Comparison:
+    def _compared(self, pod: Pod, known: ShadowedPod, now: float) -> PodComparison:
         theirs = pod.node_name
         seconds = None if known.decided_at is None else known.decided_at - known.seen_at
         is_late = known.decided_at is None
@@ -216,7 +216,7 @@ class ShadowScheduler(TimedScheduler):
             feasible = late.feasible
             plugins = differences(late.scores(ours), late.scores(theirs))
             message = message or self._why_rejected(decision, theirs)
-        return Comparison(
+        return PodComparison(
             pod=pod.key,
             node=ours,
             other_node=theirs,

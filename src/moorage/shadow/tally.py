@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from moorage.metrics import tallies
-from moorage.shadow.comparison import REASONS, VERDICTS, WORSE, Comparison
+from moorage.shadow.comparison import REASONS, VERDICTS, WORSE, PodComparison
 
 MOST_TIMES = 10_000
 MOST_EXAMPLES = 20
@@ -39,7 +39,7 @@ class ShadowTally:
         self.gone = 0
         # How often each plugin was the one that favoured our node, if the other's was worse.
         self.plugins: Counter[str] = Counter()
-        self.examples: dict[tuple[str, str], deque[Comparison]] = {}
+        self.examples: dict[tuple[str, str], deque[PodComparison]] = {}
         self._times: dict[str, deque[float]] = {side: deque(maxlen=MOST_TIMES) for side in SIDES}
         self._durations = tallies.Histogram(
             "moorage_shadow_decision_duration_seconds",
@@ -49,7 +49,7 @@ class ShadowTally:
             ("scheduler",),
         )
 
-    def add(self, found: Comparison) -> None:
+    def add(self, found: PodComparison) -> None:
         """Count a comparison."""
         kind = (found.verdict, found.reason)
         self.counts[kind] += 1
