@@ -1,5 +1,7 @@
 """What a pod asks for, in each of the ways in which Kubernetes asks."""
 
+import sys
+
 import pytest
 
 from moorage.api import quantity, requests
@@ -332,3 +334,27 @@ def test_host_ports():
 def test_decreased(old, new, names):
     before, after = make_pod(container(**old)), make_pod(container(**new))
     assert requests.decreased(before, after) == names
+
+
+def test_another_thread_may_ask_for_another_pod_at_any_line():
+    small, large = make_pod(container(cpu="1")), make_pod(container(cpu="2"))
+    asked = requests.requested
+    code, lines, tracing = asked.__code__, 0, sys.gettrace()
+
+    def interrupt(frame, event, _argument):
+        nonlocal lines
+        if frame.f_code is not code:
+            return None
+        if event == "line":
+            lines += 1
+            assert asked(large)["cpu"] == 2000  # As if another thread ran here.
+        return interrupt
+
+    sys.settrace(interrupt)
+    try:
+        found = [asked(small)["cpu"] for _ in range(3)]
+    finally:
+        sys.settrace(tracing)
+    assert found == [1000] * 3
+    assert lines > 6
+    assert (asked(small)["cpu"], asked(large)["cpu"]) == (1000, 2000)

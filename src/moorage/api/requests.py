@@ -62,17 +62,19 @@ def has_pod_level_form(resource: str) -> bool:
 
 
 def _cache_latest(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Cache the result for the latest pod: several plugins ask for the same pod in a row."""
-    latest: Pod | None = None
-    result: T
+    """Cache the result for the latest pod: several plugins ask for the same pod in a row.
+
+    Pod and result are one object, so that threads can call the function at the same time.
+    """
+    latest: tuple[Pod, T] | None = None
 
     @wraps(compute)
     def cached(pod: Pod) -> T:
-        nonlocal latest, result
-        if pod is not latest:
-            result = compute(pod)
-            latest = pod
-        return result
+        nonlocal latest
+        found = latest
+        if found is None or found[0] is not pod:
+            latest = found = (pod, compute(pod))
+        return found[1]
 
     return cached
 
