@@ -40,3 +40,19 @@ def cluster(count):
     nowhere = make_pod("nowhere", nodeSelector={"disk": "nvme"})
     fits = make_pod("fits", nodeSelector={"disk": "ssd"}, priority=7)
     return [*nodes, *running, *big, nowhere, fits]
+
+
+def hostile_cluster():
+    """Markup in every text that a user can choose; the API refuses it, a file may have it."""
+    node = make_node(HOSTILE, taints=[{"key": HOSTILE, "value": HOSTILE, "effect": "NoExecute"}])
+    node["metadata"]["labels"] |= {HOSTILE: HOSTILE, ZONE: HOSTILE}
+    pods = [
+        make_pod(HOSTILE, HOSTILE),
+        make_pod(f"{HOSTILE}/{{1}}", nodeSelector={HOSTILE: "x"}),
+        make_pod("other", schedulerName=HOSTILE),
+        make_pod("gated", schedulingGates=[{"name": HOSTILE}]),
+    ]
+    for pod in pods:
+        pod["metadata"]["labels"] = {HOSTILE: HOSTILE}
+    pods[2]["metadata"]["namespace"] = HOSTILE
+    return [node, make_node("node-1"), *pods]

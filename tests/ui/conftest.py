@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from aiohttp import web
-from tests.ui.builders import HOSTILE, cluster
+from tests.ui.builders import HOSTILE, cluster, hostile_cluster
 
 from moorage.explaining.dry_run import DryRun
 from moorage.ui import server
@@ -66,9 +66,10 @@ def runs(snapshots):
 @pytest.fixture(scope="session")
 def pages(snapshots):
     """The page of each snapshot."""
+    shown = snapshots | {"hostile": ClusterSnapshot(hostile_cluster(), title=HOSTILE)}
     found = {
-        count: Page(server.local_app(server.FixedSource(snapshot)))
-        for count, snapshot in snapshots.items()
+        name: Page(server.local_app(server.FixedSource(snapshot)))
+        for name, snapshot in shown.items()
     }
     yield found
     for page in found.values():

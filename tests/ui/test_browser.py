@@ -2,6 +2,7 @@
 
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -81,12 +82,29 @@ def test_the_panel_of_a_pod(show, runs, count):
     assert run.explain(find_pod(run.objects, "big-1")).message in panel(browser)
 
 
-def test_the_panel_of_a_node_and_hostile_text(show):
-    browser = show(20, "#node=node-2")
-    text = panel(browser)
+def test_the_panel_of_a_node(show):
+    text = panel(show(20, "#node=node-2"))
     assert f"team={HOSTILE}:NoSchedule" in text
     assert "default/run-22" in text
-    assert browser.find_elements(By.CSS_SELECTOR, "img") == []
+
+
+@pytest.mark.parametrize(
+    ("view", "times"),
+    [
+        pytest.param({"group": HOSTILE, "q": HOSTILE}, 4, id="pending pods"),
+        pytest.param({"node": HOSTILE}, 7, id="a node"),
+        pytest.param({"pod": f"default/{HOSTILE}"}, 5, id="a pod on a node"),
+        pytest.param({"pod": f"default/{HOSTILE}/{{1}}"}, 7, id="a pending pod"),
+        pytest.param({"pod": f"{HOSTILE}/other"}, 5, id="a pod of another scheduler"),
+    ],
+)
+def test_markup_in_names_is_text(show, view, times):
+    browser = show("hostile", f"#{urllib.parse.urlencode(view)}")
+    for each in browser.find_elements(By.CSS_SELECTOR, "#panel details"):
+        browser.execute_script("arguments[0].open = true", each)
+    assert panel(browser).count(HOSTILE) >= times
+    assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
+    assert browser.find_element(By.ID, "title").text == HOSTILE
 
 
 TILES = """

@@ -149,13 +149,13 @@ def mount(app: web.Application, source: SnapshotSource) -> None:
     add("/ui/static/{name}", routes.static)
     add("/ui/api/cluster", routes.cluster)
     add("/ui/api/nodes", routes.nodes)
-    add("/ui/api/nodes/{name}", routes.node)
+    add("/ui/api/nodes/{name:.+}", routes.node)
     add("/ui/api/match", routes.match)
     add("/ui/api/drain", routes.drain)
     add("/ui/api/events", routes.events)
     add("/ui/api/pending", routes.pending)
     add("/ui/api/pods", routes.pods)
-    add("/ui/api/pods/{namespace}/{name}", routes.pod)
+    add("/ui/api/pods/{namespace:[^/]+}/{name:.+}", routes.pod)
 
     async def close(_app: web.Application) -> None:
         source.close()

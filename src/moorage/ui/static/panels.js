@@ -47,9 +47,13 @@ export function nodePanel(node, open, askDrain) {
       `${(100 * each.share).toFixed(1)} %`,
       Object.entries(each.requests).map(([name, amount]) => `${name} ${amount}`).join(", ")])),
     element("ul", {}, more(node.podCount - node.pods.length)),
-    element("h3", {}, "Labels"),
-    tags(Object.entries(node.labels).map(([key, value]) => `${key}=${value}`)),
+    ...labels(node.labels),
   ];
+}
+
+function labels(given) {
+  const texts = Object.entries(given).map(([key, value]) => `${key}=${value}`);
+  return texts.length ? [element("h3", {}, "Labels"), tags(texts)] : [];
 }
 
 const OUTCOMES = [
@@ -93,6 +97,7 @@ export function podPanel(pod, open) {
     ...scores(pod.scores, node, pod.picked),
     ...rejections(pod.rejections, node),
     ...preemption(pod.preemption, node),
+    ...labels(pod.labels),
   ];
 }
 
