@@ -80,6 +80,48 @@ def test_many_devices_need_several_slices(extra, sizes):
     assert len({each["metadata"]["name"] for each in made}) == len(made)
 
 
+MIG = GPU | {
+    "count": 2,
+    "attributes": {"model": "a100", "profile": "whole"},
+    "capacity": {"memory": "40Gi"},
+    "counters": {"memory": "40Gi", "slices": 7},
+    "partitions": [
+        {
+            "name": "small",
+            "count": 7,
+            "counters": {"memory": "5Gi", "slices": 1},
+            "attributes": {"profile": "1g"},
+            "capacity": {"memory": "5Gi"},
+        }
+    ],
+}
+
+
+def test_partitions_share_the_counters_of_their_device():
+    devices, counters = published(MIG)
+    assert devices["spec"]["pool"] == counters["spec"]["pool"]
+    assert devices["spec"]["pool"]["resourceSliceCount"] == 2
+    amounts = {"memory": {"value": "40Gi"}, "slices": {"value": 7}}
+    sets = [{"name": name, "counters": amounts} for name in ("gpu-0", "gpu-1")]
+    assert counters["spec"]["sharedCounters"] == sets
+    assert "devices" not in counters["spec"]
+    by_name = {device["name"]: device for device in devices["spec"]["devices"]}
+    assert len(by_name) == 16
+    assert by_name["gpu-1"]["consumesCounters"] == [{"counterSet": "gpu-1", "counters": amounts}]
+    part = by_name["gpu-1-small-6"]
+    (used,) = part["consumesCounters"]
+    assert used["counterSet"] == "gpu-1"
+    assert used["counters"] == {"memory": {"value": "5Gi"}, "slices": {"value": 1}}
+    assert part["capacity"] == {"memory": {"value": "5Gi"}}
+    assert part["attributes"] == {"model": {"string": "a100"}, "profile": {"string": "1g"}}
+
+
+def test_a_slice_has_at_most_eight_counter_sets():
+    made = published(MIG | {"count": 9})
+    sizes = [len(each["spec"].get("sharedCounters", ())) for each in made]
+    assert sizes == [0, 0, 8, 1]
+
+
 def test_given_class_is_kept():
     given = {
         "apiVersion": "resource.k8s.io/v1",
@@ -98,6 +140,16 @@ def test_given_class_is_kept():
         pytest.param(GPU | {"count": 0}, "count", id="no devices"),
         pytest.param(GPU | {"kind": "x"}, "kind", id="unknown field"),
         pytest.param(GPU | {"capacity": {"memory": "much"}}, "memory", id="not a quantity"),
+        pytest.param(
+            MIG | {"counters": {"memory": "much"}},
+            r"spec.devices\[0\].counters",
+            id="not a quantity, of a counter",
+        ),
+        pytest.param(
+            MIG | {"counters": {"memory": "40Gi"}},
+            r"partitions\[0\].counters\[slices\]: must be one of",
+            id="not a counter of the device",
+        ),
     ],
 )
 def test_errors_name_the_field(group, error):

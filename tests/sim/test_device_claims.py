@@ -198,3 +198,62 @@ def test_devices_of_a_node_that_is_gone_are_not_counted(sim):
     assert (sample.offered[name], sample.requested[name]) == (2, 0)
     sim.run(until=100)
     assert sim.result.samples[-1].requested[name] == 0
+
+
+def scheduled(*names):
+    """Pods without a node, each with a claim of its own."""
+    return [pod(name, node="") for name in names]
+
+
+def test_partitions_count_by_what_they_consume():
+    part = {"name": "half", "count": 2, "counters": {"memory": "20Gi"}, "attributes": {"parts": 2}}
+    group = {
+        "driver": "gpu.example.com",
+        "class": "gpu",
+        "attributes": {"parts": 1},
+        "counters": {"memory": "40Gi"},
+        "partitions": [part],
+    }
+    pool = POOL | {"spec": POOL["spec"] | {"count": 1, "devices": [group]}}
+    expression = 'device.attributes["gpu.example.com"].parts == 2'
+    exactly = {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": expression}}]}
+    halves = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    sim = Simulation([pool, TEMPLATE | {"spec": {"spec": halves}}, SHARED, *scheduled("a")])
+    sim.run(until=10)
+    name = "devices/memory.gpu.example.com"
+    result = sim.result
+    assert "devices/gpu.example.com" not in result.utilisation()
+    assert result.utilisation()[name].last == 0.5
+    node = result.to_dict()["nodes"]["n-0"]
+    assert (node["allocatable"][name], node["requested"][name]) == ("40Gi", "20Gi")
+    # Beside both halves there is no room for the whole device.
+    sim.create(scheduled("b"))
+    sim.run(until=20)
+    sim.create([pod("any", claim="shared", node="")])
+    sim.run(until=30)
+    assert list(sim.pending) == ["default/any"]
+    assert sim.result.utilisation()[name].last == 1.0
+
+
+def test_devices_of_a_network_are_counted():
+    pool = {"name": "fabric", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"link-{i}"} for i in range(4)]
+    spec = {"driver": "net.example.com", "pool": pool, "allNodes": True, "devices": devices}
+    fabric = FREE | {"kind": "ResourceSlice", "metadata": {"name": "fabric"}, "spec": spec}
+    expression = 'device.driver == "net.example.com"'
+    any_link = {"selectors": [{"cel": {"expression": expression}}]}
+    gpu = FREE | {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": any_link}
+    nodes = POOL | {"spec": POOL["spec"] | {"devices": []}}
+    sim = Simulation([nodes, TEMPLATE, gpu, fabric, *scheduled("a", "b", "c")])
+    sim.run(until=10)
+    name = "devices/net.example.com"
+    sample = sim.result.samples[-1]
+    assert (sample.offered[name], sample.requested[name]) == (4, 3)
+    assert sim.result.utilisation()[name].last == 0.75
+    assert name not in sim.result.to_dict()["nodes"]["n-0"]["allocatable"]
+    sim.delete("Pod", "default", "a")
+    sim.run(until=20)
+    assert sim.result.utilisation()[name].last == 0.5
+    sim.delete("ResourceSlice", "", "fabric")
+    sim.run(until=30)
+    assert sim.result.samples[-1].offered.get(name, 0) == 0

@@ -1,4 +1,4 @@
-"""The quantities and enumerated fields of device claims and slices, for `validation`."""
+"""Fields of device claims, slices and pools that `validation` checks: quantities and such."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,6 +13,7 @@ from moorage.api.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from moorage.api.node import NodePool
 from moorage.api.quantity import Quantity
 
 MODES = (EXACT_COUNT, ALL)
@@ -46,6 +47,28 @@ def _slice_amounts(obj: ResourceSlice) -> Iterator[tuple[str, int, Mapping[str, 
     for i, counter_set in enumerate(obj.spec.shared_counters):
         counters = {name: counter.value for name, counter in counter_set.counters.items()}
         yield "spec.sharedCounters[{}].counters", i, counters
+
+
+def pool_amounts(pool: NodePool) -> Iterator[tuple[str, int, Mapping[str, Quantity]]]:
+    """All quantities of the devices of a node pool."""
+    for i, group in enumerate(pool.spec.devices):
+        yield "spec.devices[{}].capacity", i, group.capacity
+        yield "spec.devices[{}].counters", i, group.counters
+        for k, partition in enumerate(group.partitions):
+            path = f"spec.devices[{i}].partitions[{{}}]"
+            yield f"{path}.capacity", k, partition.capacity
+            yield f"{path}.counters", k, partition.counters
+
+
+def unknown_counter(pool: NodePool) -> tuple[str, str] | None:
+    """The first counter of a partition that its device does not have."""
+    for i, group in enumerate(pool.spec.devices):
+        for k, partition in enumerate(group.partitions):
+            for name in partition.counters:
+                if name not in group.counters:
+                    path = f"spec.devices[{i}].partitions[{k}].counters[{name}]"
+                    return path, f"must be one of spec.devices[{i}].counters"
+    return None
 
 
 def _capacities(capacity: Mapping[str, DeviceCapacity]) -> dict[str, Quantity]:

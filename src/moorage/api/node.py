@@ -69,6 +69,18 @@ class NodePoolTemplate(Data):
 AttributeValue = str | int | bool | DeviceAttribute
 
 
+class DevicePartition(Data, kw_only=True, forbid_unknown_fields=True):
+    """Equal parts of a device, which can be allocated instead of the whole."""
+
+    name: str
+    count: Annotated[int, Meta(ge=1, le=MAX_NODE_DEVICES)] = 1
+    # What one part uses of the counters of the device.
+    counters: dict[str, Quantity]
+    # In addition to the attributes of the device.
+    attributes: dict[str, AttributeValue] = {}
+    capacity: dict[str, Quantity] = {}
+
+
 class PoolDevices(Data, kw_only=True, forbid_unknown_fields=True):
     """Equal devices on every node of a pool, as the driver on that node publishes them."""
 
@@ -86,6 +98,10 @@ class PoolDevices(Data, kw_only=True, forbid_unknown_fields=True):
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
+    # The amounts of each device that its partitions share; the whole device uses all of them.
+    counters: dict[str, Quantity] = {}
+    # The parts are called NAME-0-PARTITION-0 and so on.
+    partitions: tuple[DevicePartition, ...] = ()
 
 
 class NodePoolSpec(Data, kw_only=True, forbid_unknown_fields=True):

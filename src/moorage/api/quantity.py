@@ -108,7 +108,9 @@ def format_value(amount: int, resource: str) -> str:
     """An amount as a quantity: milli-CPU as "500m" or "2", bytes as "1536Mi"."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    if resource in ("memory", "ephemeral-storage", "storage") or resource.startswith("hugepages-"):
+    if resource in ("memory", "ephemeral-storage", "storage") or resource.startswith(
+        ("hugepages-", "devices/memory.")  # The latter is a counter of partitionable devices.
+    ):
         return _format_bytes(amount)
     return str(amount)
 

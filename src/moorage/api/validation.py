@@ -102,10 +102,7 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
             return [
                 ("spec.template.status.allocatable", 0, status.allocatable),
                 ("spec.template.status.capacity", 0, status.capacity),
-                *(
-                    (f"spec.devices[{i}].capacity", 0, group.capacity)
-                    for i, group in enumerate(obj.spec.devices)
-                ),
+                *device_fields.pool_amounts(obj),
             ]
         case ResourceSlice() | ResourceClaim() | ResourceClaimTemplate():
             return list(device_fields.amounts(obj))
@@ -168,6 +165,8 @@ def _unknown_value(obj: KubeObject) -> FieldError | None:
     for path, value, allowed in _enum_fields(obj):
         if value and value not in allowed:
             return path, f'must be {", ".join(allowed[:-1])} or {allowed[-1]}, is "{value[:60]}"'
+    if isinstance(obj, NodePool):
+        return device_fields.unknown_counter(obj)
     return _invalid_percentage(obj) if isinstance(obj, PodDisruptionBudget) else None
 
 

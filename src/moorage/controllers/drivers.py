@@ -1,10 +1,13 @@
 """Device drivers that only pretend: the slices of a pool's nodes, and conditions that they meet.
 
 A driver publishes the devices of its node as ResourceSlices, which the node owns. Devices of one
-driver on one node form a pool with the node's name.
+driver on one node form a pool with the node's name. A device with partitions has a counter set of
+its own name, from which the device and its partitions consume; counter sets are in slices of their
+own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -12,11 +15,14 @@ from moorage.api import defaults
 from moorage.api.devices import (
     AllocatedDeviceStatus,
     CELSelector,
+    Counter,
+    CounterSet,
     Device,
     DeviceAttribute,
     DeviceCapacity,
     DeviceClass,
     DeviceClassSpec,
+    DeviceCounterConsumption,
     DeviceRequestAllocationResult,
     DeviceSelector,
     ResourceClaim,
@@ -26,43 +32,80 @@ from moorage.api.devices import (
 )
 from moorage.api.meta import Condition, ObjectMeta, OwnerReference
 from moorage.api.node import AttributeValue, Node, PoolDevices
+from moorage.api.quantity import Quantity
 
 # Marks the slices of a pool's nodes, whose drivers pretend.
 POOL_LABEL = "moorage.dev/pool"
 PREPARE_SECONDS = 1.0
 # The limits of the API.
-MAX_SLICE_DEVICES, MAX_SLICE_DEVICES_WITH_TAINTS = 128, 64
+MAX_SLICE_DEVICES, MAX_SLICE_DEVICES_WITH_TAINTS, MAX_COUNTER_SETS = 128, 64, 8
 
+
+T = TypeVar("T")
 
 # Publishing ------------------------------------------------------------------------------------
 
 
 def slices(node: Node, groups: Iterable[PoolDevices]) -> list[ResourceSlice]:
     """The slices of a node's devices, one or more for each driver."""
-    by_driver: dict[str, list[Device]] = {}
+    by_driver: dict[str, tuple[list[Device], list[CounterSet]]] = {}
     for group in groups:
-        devices = by_driver.setdefault(group.driver, [])
-        taken = sum(device.name.rpartition("-")[0] == group.name for device in devices)
-        devices += _devices(group, first=taken)
+        devices, counter_sets = by_driver.setdefault(group.driver, ([], []))
+        first = sum(device.name.rpartition("-")[0] == group.name for device in devices)
+        for number in range(first, first + group.count):
+            name = f"{group.name}-{number}"
+            devices += _devices(group, name)
+            if group.counters:
+                counter_sets.append(CounterSet(name=name, counters=_counters(group.counters)))
     return [
         each
-        for driver, devices in by_driver.items()
-        for each in _slices_of_driver(node, driver, devices)
+        for driver, (devices, counter_sets) in by_driver.items()
+        for each in _slices_of_driver(node, driver, devices, counter_sets)
     ]
 
 
-def _devices(group: PoolDevices, first: int) -> Iterator[Device]:
-    attributes = {name: _attribute(value) for name, value in group.attributes.items()}
+def _devices(group: PoolDevices, name: str) -> Iterator[Device]:
+    """A device and its partitions."""
     device = Device(
-        attributes=attributes,
-        capacity={name: DeviceCapacity(value=value) for name, value in group.capacity.items()},
+        name=name,
+        attributes=_attributes(group.attributes),
+        capacity=_capacity(group.capacity),
+        consumes_counters=_consumption(name, group.counters),
         taints=group.taints,
         allow_multiple_allocations=group.allow_multiple_allocations or None,
         binding_conditions=group.binding_conditions or None,
         binding_failure_conditions=group.binding_failure_conditions,
     )
-    for number in range(first, first + group.count):
-        yield replace(device, name=f"{group.name}-{number}")
+    yield device
+    for partition in group.partitions:
+        for number in range(partition.count):
+            yield replace(
+                device,
+                name=f"{name}-{partition.name}-{number}",
+                attributes=device.attributes | _attributes(partition.attributes),
+                capacity=_capacity(partition.capacity),
+                consumes_counters=_consumption(name, partition.counters),
+            )
+
+
+def _capacity(amounts: Mapping[str, Quantity]) -> dict[str, DeviceCapacity]:
+    return {name: DeviceCapacity(value=value) for name, value in amounts.items()}
+
+
+def _counters(amounts: Mapping[str, Quantity]) -> dict[str, Counter]:
+    return {name: Counter(value=value) for name, value in amounts.items()}
+
+
+def _consumption(
+    counter_set: str, amounts: Mapping[str, Quantity]
+) -> tuple[DeviceCounterConsumption, ...]:
+    if not amounts:
+        return ()
+    return (DeviceCounterConsumption(counter_set=counter_set, counters=_counters(amounts)),)
+
+
+def _attributes(values: Mapping[str, AttributeValue]) -> dict[str, DeviceAttribute]:
+    return {name: _attribute(value) for name, value in values.items()}
 
 
 def _attribute(value: AttributeValue) -> DeviceAttribute:
@@ -76,10 +119,16 @@ def _attribute(value: AttributeValue) -> DeviceAttribute:
     return value
 
 
-def _slices_of_driver(node: Node, driver: str, devices: list[Device]) -> list[ResourceSlice]:
-    tainted = any(device.taints for device in devices)
-    size = MAX_SLICE_DEVICES_WITH_TAINTS if tainted else MAX_SLICE_DEVICES
-    parts = [devices[at : at + size] for at in range(0, len(devices), size)]
+def _slices_of_driver(
+    node: Node, driver: str, devices: list[Device], counter_sets: list[CounterSet]
+) -> list[ResourceSlice]:
+    is_advanced = any(device.taints or device.consumes_counters for device in devices)
+    size = MAX_SLICE_DEVICES_WITH_TAINTS if is_advanced else MAX_SLICE_DEVICES
+    spec = ResourceSliceSpec(driver=driver, node_name=node.name)
+    parts = [replace(spec, devices=part) for part in _parts(devices, size)]
+    parts += [
+        replace(spec, shared_counters=part) for part in _parts(counter_sets, MAX_COUNTER_SETS)
+    ]
     pool = ResourcePool(name=node.name, generation=1, resource_slice_count=len(parts))
     owner = OwnerReference(
         api_version="v1", kind="Node", name=node.name, uid=defaults.identity(node).uid
@@ -93,12 +142,14 @@ def _slices_of_driver(node: Node, driver: str, devices: list[Device]) -> list[Re
                 labels={POOL_LABEL: node.labels.get(POOL_LABEL, "")},
                 owner_references=(owner,),
             ),
-            spec=ResourceSliceSpec(
-                driver=driver, pool=pool, node_name=node.name, devices=tuple(part)
-            ),
+            spec=replace(part, pool=pool),
         )
         for number, part in enumerate(parts)
     ]
+
+
+def _parts(items: list[T], size: int) -> Iterator[tuple[T, ...]]:
+    return (tuple(items[at : at + size]) for at in range(0, len(items), size))
 
 
 def classes(groups: Iterable[PoolDevices]) -> list[DeviceClass]:

@@ -78,6 +78,9 @@ def test_claims(spec, text):
     assert bool(in_template) == bool(text)
 
 
+COUNTERS = [{"name": "c", "counters": {"memory": {"value": "1Gi"}}}]
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -92,6 +95,15 @@ def test_claims(spec, text):
         ),
         pytest.param(
             {"devices": [{"name": "a", "attributes": {"x": {}}}]}, "one value", id="no value"
+        ),
+        pytest.param({"devices": None, "sharedCounters": COUNTERS}, "", id="counters"),
+        pytest.param(
+            {"sharedCounters": COUNTERS}, "only one of `sharedCounters`", id="counters and devices"
+        ),
+        pytest.param(
+            {"devices": None, "sharedCounters": COUNTERS, "nodeName": None},
+            "exactly one of `nodeName`",
+            id="counters without nodes",
         ),
     ],
 )

@@ -75,9 +75,10 @@ def validate_slice(typed: KubeObject) -> FieldErrors:
 
 def _nodes(spec: ResourceSliceSpec) -> FieldErrors:
     ways = (spec.node_name, spec.node_selector, spec.all_nodes, spec.per_device_node_selection)
-    # A slice of counters belongs to no node.
-    if sum(bool(way) for way in ways) != 1 and not (spec.shared_counters and not spec.devices):
+    if sum(bool(way) for way in ways) != 1:
         yield "spec", "", _ONE_OF_NODES
+    if spec.shared_counters and spec.devices:
+        yield "spec", "", "only one of `sharedCounters` or `devices` is allowed"
 
 
 def _device(path: str, device: Device) -> FieldErrors:

@@ -1,58 +1,70 @@
 """DeviceUsage: how many devices each node has and how many are allocated, per driver.
 
-They count as resources named `devices/DRIVER`. Devices that do not belong to one node, such as
-those of a network, are not counted.
+They count as resources named `devices/DRIVER`. Partitions of a device, and the device itself, count
+by what they consume of its shared counters, as resources `devices/COUNTER.DRIVER`: otherwise a
+device with seven partitions would be eight devices. Devices that do not belong to one node, such
+as those of a network, are under the name NETWORK.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from moorage.api.devices import ResourceClaim, ResourceSlice
+from moorage.api import quantity
+from moorage.api.devices import Counter as DeviceCounter
+from moorage.api.devices import Device, ResourceClaim, ResourceSlice, ResourceSliceSpec
 
 PREFIX = "devices/"
+# In the place of a node's name.
+NETWORK = ""
 
 DeviceKey = tuple[str, str, str]  # driver, pool, device
+Amounts = Counter[str]
 
 
 class DeviceUsage:
     """Devices by node, kept up to date from slices and claims.
 
-    `count` is called with each change of allocated devices: node, resource and difference.
+    `count` is called with each change of what is allocated: node, resource and difference.
     """
 
     def __init__(self, count: Callable[[str, str, int], None]) -> None:
         self._report = count
-        self.offered: dict[str, Counter[str]] = {}
-        self.allocated: dict[str, Counter[str]] = {}
-        self._node_of: dict[DeviceKey, str] = {}
+        self.offered: dict[str, Amounts] = {}
+        self.allocated: dict[str, Amounts] = {}
+        # The node of each device, and what it uses there.
+        self._devices: dict[DeviceKey, tuple[str, Amounts]] = {}
         self._in_slice: dict[str, tuple[DeviceKey, ...]] = {}
+        self._offered_by: dict[str, list[tuple[str, Amounts]]] = {}
         self._in_claim: dict[str, tuple[DeviceKey, ...]] = {}
         # How many claims have a device: several may share one.
         self._users: Counter[DeviceKey] = Counter()
 
-    def put_slice(self, new: ResourceSlice) -> str:
-        """Count the devices of a slice; returns the node that they belong to."""
-        self.drop_slice(new)
-        node, spec = new.spec.node_name, new.spec
-        if not node:
-            return ""
-        keys = tuple((spec.driver, spec.pool.name, device.name) for device in spec.devices)
-        self._in_slice[new.name] = keys
-        for key in keys:
-            self._node_of[key] = node
-            self._offer(key, 1)
+    def put_slice(self, new: ResourceSlice) -> set[str]:
+        """Count the devices of a slice; returns the nodes for which something changed."""
+        changed, spec = self.drop_slice(new), new.spec
+        offered = self._offered_by[new.name] = list(_offered(spec))
+        for node, amounts in offered:
+            self._offer(node, amounts, 1)
+        keys = []
+        for device in spec.devices:
+            key = (spec.driver, spec.pool.name, device.name)
+            keys.append(key)
+            self._devices[key] = (_node(spec, device), _used(spec.driver, device))
             if self._users[key]:
                 self._allocate(key, 1)
-        return node
+        self._in_slice[new.name] = tuple(keys)
+        return changed | {node for node, _ in offered}
 
-    def drop_slice(self, old: ResourceSlice) -> str:
-        """Forget the devices of a slice; returns the node that they belonged to."""
+    def drop_slice(self, old: ResourceSlice) -> set[str]:
+        """Forget the devices of a slice; returns the nodes for which something changed."""
+        offered = self._offered_by.pop(old.name, [])
+        for node, amounts in offered:
+            self._offer(node, amounts, -1)
         for key in self._in_slice.pop(old.name, ()):
-            self._offer(key, -1)
             if self._users[key]:
                 self._allocate(key, -1)
-            del self._node_of[key]
-        return old.spec.node_name or ""
+            del self._devices[key]
+        return {node for node, _ in offered}
 
     def put_claim(self, new: ResourceClaim) -> None:
         """Count the devices of a claim."""
@@ -68,20 +80,53 @@ class DeviceUsage:
         self._in_claim[new.uid] = keys
         for key in keys:
             self._users[key] += 1
-            if self._users[key] == 1 and key in self._node_of:
+            if self._users[key] == 1 and key in self._devices:
                 self._allocate(key, 1)
 
     def drop_claim(self, old: ResourceClaim) -> None:
         """Forget the devices of a claim."""
         for key in self._in_claim.pop(old.uid, ()):
             self._users[key] -= 1
-            if not self._users[key] and key in self._node_of:
+            if not self._users[key] and key in self._devices:
                 self._allocate(key, -1)
 
-    def _offer(self, key: DeviceKey, sign: int) -> None:
-        self.offered.setdefault(self._node_of[key], Counter())[PREFIX + key[0]] += sign
+    def _offer(self, node: str, amounts: Amounts, sign: int) -> None:
+        offered = self.offered.setdefault(node, Counter())
+        for resource, amount in amounts.items():
+            offered[resource] += sign * amount
 
     def _allocate(self, key: DeviceKey, sign: int) -> None:
-        node, resource = self._node_of[key], PREFIX + key[0]
-        self.allocated.setdefault(node, Counter())[resource] += sign
-        self._report(node, resource, sign)
+        node, amounts = self._devices[key]
+        allocated = self.allocated.setdefault(node, Counter())
+        for resource, amount in amounts.items():
+            allocated[resource] += sign * amount
+            self._report(node, resource, sign * amount)
+
+
+def _offered(spec: ResourceSliceSpec) -> Iterable[tuple[str, Amounts]]:
+    """What a slice offers, by node."""
+    for counter_set in spec.shared_counters:
+        yield spec.node_name or NETWORK, _amounts(spec.driver, counter_set.counters)
+    for device in spec.devices:
+        if not device.consumes_counters:
+            yield _node(spec, device), _used(spec.driver, device)
+
+
+def _node(spec: ResourceSliceSpec, device: Device) -> str:
+    return spec.node_name or device.node_name or NETWORK
+
+
+def _used(driver: str, device: Device) -> Amounts:
+    """What a device uses while it is allocated."""
+    if not device.consumes_counters:
+        return Counter({PREFIX + driver: 1})
+    used: Amounts = Counter()
+    for each in device.consumes_counters:
+        used += _amounts(driver, each.counters)
+    return used
+
+
+def _amounts(driver: str, counters: Mapping[str, DeviceCounter]) -> Amounts:
+    return Counter(
+        {f"{PREFIX}{name}.{driver}": quantity.value(each.value) for name, each in counters.items()}
+    )

@@ -1,6 +1,6 @@
 """Recorder: counts pods and requests incrementally from the cluster's watch events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from moorage.api.requests import PODS
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
-from moorage.sim.results.device_usage import DeviceUsage
+from moorage.sim.results.device_usage import NETWORK, DeviceUsage
 from moorage.sim.results.result import Disruption, Placement
 from moorage.sim.results.samples import Sample, Samples
 from moorage.sim.results.usage import Amounts, UsageTable
@@ -167,9 +167,9 @@ class Recorder:
                 del self._allocatable[node.name]
                 self.usage.drop_node(node.name)
             case Added(obj=ResourceSlice() as each) | Updated(obj=ResourceSlice() as each):
-                self._put_node(self.devices.put_slice(each))
+                self._offer_devices(self.devices.put_slice(each))
             case Deleted(obj=ResourceSlice() as each):
-                self._put_node(self.devices.drop_slice(each))
+                self._offer_devices(self.devices.drop_slice(each))
             case Added(obj=ResourceClaim() as claim) | Updated(obj=ResourceClaim() as claim):
                 self.devices.put_claim(claim)
             case Deleted(obj=ResourceClaim() as claim):
@@ -180,8 +180,19 @@ class Recorder:
         if (amounts := self._allocatable.get(name)) is not None:
             self.usage.put_node(name, {**amounts, **self.devices.offered.get(name, {})})
 
+    def _offer_devices(self, nodes: Iterable[str]) -> None:
+        """Count the devices of nodes and of the network again."""
+        for name in sorted(nodes):
+            if name == NETWORK:
+                self.usage.put_network(self.devices.offered[NETWORK])
+            else:
+                self._put_node(name)
+
     def _count_device(self, node: str, resource: str, difference: int) -> None:
-        self.usage.add_amounts(node, {resource: difference})
+        if node == NETWORK:
+            self.usage.add_network_requests(resource, difference)
+        else:
+            self.usage.add_amounts(node, {resource: difference})
 
     def _pod_added(self, pod: Pod) -> None:
         if pod.node_name:

@@ -25,6 +25,8 @@ class UsageTable:
         # Sums over the rows whose node exists, kept up to date with every change.
         self.total_offered: dict[str, int] = dict.fromkeys(self.offered, 0)
         self.total_requested: dict[str, int] = dict.fromkeys(self.offered, 0)
+        # What belongs to no node, such as devices of a network; it is in the sums.
+        self.network_offered: dict[str, int] = {}
         self._exists: list[bool] = []
 
     def put_node(self, name: str, offered: Amounts) -> None:
@@ -73,11 +75,26 @@ class UsageTable:
             if self._exists[row]:
                 self.total_requested[resource] += sign * amount
 
+    def put_network(self, offered: Amounts) -> None:
+        """Set what no single node offers."""
+        for resource, amount in offered.items():
+            if resource not in self.offered:
+                self._new_resource(resource)
+            self.total_offered[resource] += amount - self.network_offered.get(resource, 0)
+            self.network_offered[resource] = amount
+
+    def add_network_requests(self, resource: str, difference: int) -> None:
+        """Add an amount that is in use of what no single node offers."""
+        if resource not in self.offered:
+            self._new_resource(resource)
+        self.total_requested[resource] += difference
+
     def resources(self) -> list[str]:
-        """The resources that any node offers: cpu, memory, pods, then the others by name."""
+        """The resources that are offered: cpu, memory, pods, then the others by name."""
         first = (CPU, MEMORY, PODS)
         others = sorted(name for name, column in self.offered.items() if name not in first)
-        return [name for name in (*first, *others) if self.offered[name].any()]
+        network = self.network_offered
+        return [n for n in (*first, *others) if self.offered[n].any() or network.get(n)]
 
     def existing(self) -> npt.NDArray[np.bool_]:
         """A mask of the rows whose node exists."""
