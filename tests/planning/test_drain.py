@@ -155,3 +155,30 @@ def test_workloads_without_nodes_are_placed_first():
 def test_bad_input_is_one_line(chosen, selector, expected_error):
     with pytest.raises(InputError, match=expected_error):
         drain([node("a")], chosen, selector)
+
+
+def test_a_cordoned_node_has_the_taint_of_the_node_controller(make_node, make_pod):
+    nodes = [make_node(f"n{i}") for i in range(3)]
+
+    def moved(policy):
+        spread = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "nodeTaintsPolicy": policy,
+        }
+        pods = [
+            make_pod(
+                f"web-{i}",
+                labels={"app": "web"},
+                owner="ReplicaSet/web",
+                nodeName=f"n{i}",
+                topologySpreadConstraints=[spread],
+            )
+            for i in range(3)
+        ]
+        return [move.to != "" for move in drain([*nodes, *pods], ["n0"]).moves]
+
+    assert moved("Ignore") == [False]
+    assert moved("Honor") == [True]

@@ -16,6 +16,7 @@ from moorage.api import config as configuration
 from moorage.api import selectors
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.planning import budgets
 from moorage.planning.budgets import BudgetState
@@ -123,7 +124,7 @@ def drain(
     _place_pending(packing, on_progress)
     pending_before = len(packing.left)
     for node in chosen:
-        packing.update(replace(node, spec=replace(node.spec, unschedulable=True)))
+        packing.update(cordon.cordoned(node))
     return _Draining(cluster, packing, chosen, pending_before).run(on_progress)
 
 

@@ -15,6 +15,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
+from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.planning import budgets
 from moorage.planning.input_cluster import belongs_to_node
@@ -81,8 +82,7 @@ class NodeMaintenance:
     def _cordon(self, name: str, *, cordoned: bool) -> None:
         node = self._cluster.get(Node, name)
         if node is not None and node.spec.unschedulable != cordoned:
-            spec = replace(node.spec, unschedulable=cordoned)
-            self._cluster.update(replace(node, spec=spec))
+            self._cluster.update(cordon.cordoned(node) if cordoned else cordon.uncordoned(node))
 
     def _restore(self, node: Node) -> None:
         if self._cluster.get(Node, node.name) is None:
