@@ -10,7 +10,7 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same properties tables roles soak bench load docs
+.PHONY: help demo test browser kubectl check fmt parity sim storms same properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,8 +69,12 @@ bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints"
 load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods over HTTP
 	MOORAGE_LOAD=full $(BIN)/pytest -s tests/serve/live/test_load.py
 
-docs: .venv/.docs-ready ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+docs: .venv/.docs-ready browser ## Build the documentation into site/, and open every page in Chromium
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/pytest -r s tests/docs/test_site.py
+
+pictures: .venv/.ready browser ## Make the pictures of the documentation from the real program
+	$(BIN)/python tools/pictures.py
 
 kubectl: ## Install kubectl for the tests of `moorage serve`, likewise
 	@sh tests/install.sh kubectl kubernetes-client

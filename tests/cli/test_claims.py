@@ -46,4 +46,4 @@ def test_the_size_of_a_new_cluster(run, write, make_node, make_pod):
     pods = write("pods.yaml", *(make_pod(f"p{i}", "3") for i in range(3)))
     template = write("template.yaml", make_node("new"))
     got = run("simulate", "add-nodes", "-f", pods, "--template", template)
-    assert got.stdout.startswith("3 pods had no node; with 3 nodes more")
+    assert got.stdout.startswith("3 pods had no node; 3 more nodes are enough")

@@ -82,7 +82,7 @@ def ask(run, files):
         pytest.param(
             ("add-nodes", "-f", "cluster", "-f", "more", "--template", "template"),
             0,
-            "2 pods had no node; with 2 nodes more all of them have one.",
+            "2 pods had no node; 2 more nodes are enough.",
             id="add-nodes",
         ),
         pytest.param(
@@ -324,7 +324,7 @@ def priced(write, make_node, make_pod):
 
 def test_the_cheapest_mix(run, priced):
     got = run("simulate", "add-nodes", *priced)
-    assert got.stdout.startswith("3 pods had no node; with 1 node more for 0.25 per hour all of ")
+    assert got.stdout.startswith("3 pods had no node; 1 more node for 0.25 per hour is enough.")
     assert "no other mix of these templates costs less" in got.stdout
     document = json.loads(run("simulate", "add-nodes", *priced, "-o", "json").stdout)
     assert document["nodes"] == {"one": 0, "three": 1}

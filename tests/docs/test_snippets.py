@@ -152,6 +152,17 @@ def pattern(shown: list[str]) -> str:
     )
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_example_files(page):
+    """A block that is shown as a file of `examples/` has the text of that file."""
+    shown = {
+        declared["name"]: block.text[declared.end() :]
+        for block in blocks(page)
+        if (declared := FILE.match(block.text)) and declared["name"].startswith("examples/")
+    }
+    assert shown == {name: (ROOT / name).read_text(encoding="utf-8") for name in shown}
+
+
 @pytest.mark.parametrize("command", MAKE, ids=lambda command: command.line)
 def test_make(command):
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

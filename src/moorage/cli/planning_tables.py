@@ -247,19 +247,21 @@ def _added_headline(answer: AddedNodes) -> Text:
     if not answer.placements:
         fit = "it fits" if answer.pending_before == 1 else "they fit"
         return Text(f"{without}, and {fit} on no template.", output.BAD)
-    everything = "all" if not answer.impossible else f"{len(answer.placements):,}"
-    nodes = texts.count(answer.total, "node")
+    more = f"{texts.count(answer.total, 'more node')}"
     cost = "" if answer.cost is None else f" for {prices.text(answer.cost.per_hour)} per hour"
-    text = Text(f"{without}; with {nodes} more{cost} {everything} of them have one.")
-    text.highlight_regex(r"[\d,]+ nodes? more( for [\d,.]+)?", output.GOOD)
+    are = "is" if answer.total == 1 else "are"
+    some = f" for {len(answer.placements):,} of them" if answer.impossible else ""
+    text = Text(f"{without}; {more}{cost} {are} enough{some}.")
+    text.highlight_regex(r"[\d,]+ more nodes?( for [\d,.]+ per hour)?", output.GOOD)
     return text
 
 
 def _bound(answer: AddedNodes) -> str:
     if answer.is_optimal:
-        return "fewer are not enough in any placement"
+        return "fewer nodes are not enough, however pods are placed"
     tries = "try" if answer.tries == 1 else "tries"
-    return f"the sum of requests needs at least {answer.lower_bound:,}; {answer.tries:,} {tries}"
+    bound = texts.count(answer.lower_bound, "node")
+    return f"found in {answer.tries:,} {tries}; by the sum of requests, at least {bound}"
 
 
 def _cost_bound(cost: MixCost, tries: int) -> str:
