@@ -19,14 +19,28 @@ settings.register_profile(
 settings.load_profile("moorage")
 
 
+thaw = gc.unfreeze
+has_thawed = False
+
+
+def unfreeze():
+    """As gc.unfreeze, which `moorage bench` calls; everything is frozen again after the test."""
+    global has_thawed
+    has_thawed = True
+    thaw()
+
+
 def pytest_collection_finish():
-    # Thousands of collected tests stay to the end. Nobody needs to ask again and again whether
-    # they are garbage, which takes half a second each time.
+    # Thousands of collected tests stay to the end. To look through them for garbage takes half a
+    # second each time, and to count them, as gc.get_freeze_count does, a tenth.
     gc.collect()
     gc.freeze()
+    gc.unfreeze = unfreeze
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown():
-    if not gc.get_freeze_count():  # A test of `moorage bench` has thawed everything.
+    global has_thawed
+    if has_thawed:
         gc.freeze()
+        has_thawed = False
