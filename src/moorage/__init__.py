@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moorage.planning.compact import compact
     from moorage.planning.compare import compare
     from moorage.planning.drain import drain
+    from moorage.planning.what_if import what_if
     from moorage.sim.results.result import Result
     from moorage.sim.run import Simulation
     from moorage.sweeping.sweep import run_sweep
@@ -35,6 +36,7 @@ __all__ = [
     "drain",
     "explain",
     "run_sweep",
+    "what_if",
 ]
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     "drain": "moorage.planning.drain",
     "explain": "moorage.explaining.dry_run",
     "run_sweep": "moorage.sweeping.sweep",
+    "what_if": "moorage.planning.what_if",
 }
 
 

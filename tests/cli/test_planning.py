@@ -80,6 +80,18 @@ def ask(run, files):
             id="drain: nowhere to go",
         ),
         pytest.param(
+            ("what-if", "-f", "cluster", "--remove", "a", "--add", "b:1"),
+            0,
+            "With these changes: 1 moved.",
+            id="what-if",
+        ),
+        pytest.param(
+            ("what-if", "-f", "cluster", "--remove", "a", "--remove", "b", "--fail-on-pending"),
+            1,
+            "With these changes: 1 pending.",
+            id="what-if: no node left",
+        ),
+        pytest.param(
             ("add-nodes", "-f", "cluster", "-f", "more", "--template", "template"),
             0,
             "2 pods had no node; 2 more nodes are enough.",

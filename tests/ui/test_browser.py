@@ -12,7 +12,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests.ui.builders import HOSTILE
 
 from moorage.explaining.dry_run import find_pod
-from moorage.ui import documents
+from moorage.ui import documents, what_if
 
 
 @pytest.fixture
@@ -123,14 +123,25 @@ def test_the_map_is_drawn(show, count):
     assert drawn >= count * side * side
 
 
-def test_what_if_a_node_is_drained(show):
-    browser = show(20, "#node=node-5")
-    browser.find_element(By.CSS_SELECTOR, "#drain button").click()
-    wait(browser, lambda: "moorage simulate drain" in panel(browser))
-    assert "2 pods: is not recreated" in panel(browser)
-    assert browser.find_element(By.TAG_NAME, "code").text == (
-        "moorage simulate drain node-5 -f cluster.json"
-    )
+def test_what_if(show, snapshots):
+    browser = show(20, "#group=&node=node-5")
+    browser.find_element(By.XPATH, "//button[text()='remove']").click()
+    wait(browser, lambda: "2 pods are lost" in panel(browser))
+    assert "what=remove%3Dnode-5" in browser.current_url
+    browser.get(f"{browser.current_url}%26add%3Dnode-6:2")
+    wait(browser, lambda: "--add node-6:2" in panel(browser))
+    answer = what_if.try_out(snapshots[20], [("remove", "node-5"), ("add", "node-6:2")])
+    assert browser.find_element(By.TAG_NAME, "code").text == answer["command"]
+    assert "2 pods are lost" in panel(browser)
+    map_of_nodes = browser.find_element(By.ID, "tiles")
+    map_of_nodes.send_keys(Keys.END)
+    spoken = browser.find_element(By.ID, "spoken")
+    assert spoken.get_attribute("textContent") == "node-6-new-1, 0 % of cpu requested, new"
+    map_of_nodes.send_keys(Keys.ENTER)
+    wait(browser, lambda: "node-6-new-1" in panel(browser))
+    browser.find_element(By.CSS_SELECTOR, "#changes > button").click()
+    wait(browser, lambda: "7 pending pods" in panel(browser))
+    assert not browser.find_element(By.ID, "changes").is_displayed()
 
 
 def test_search(show, snapshots):

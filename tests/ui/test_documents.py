@@ -6,7 +6,7 @@ from tests.ui.builders import HOSTILE, ZONE, cluster, make_pod
 from moorage.errors import InputError
 from moorage.explaining import grouping
 from moorage.explaining.dry_run import DryRun, explain
-from moorage.ui import documents, queries
+from moorage.ui import documents, queries, what_if
 from moorage.ui.snapshot import ClusterSnapshot, natural
 
 
@@ -36,12 +36,12 @@ def test_columns_of_nodes(snapshot, resource, requested):
 
 
 def test_a_node(snapshot):
-    found = documents.node(snapshot, "node-2")
+    found = what_if.node(snapshot, "node-2")
     assert [each["pod"] for each in found["pods"]] == ["default/run-2", "default/run-22"]
     assert found["pods"][0]["share"] == 0.0625
     assert found["resources"][0]["freeText"] == "7"
     with pytest.raises(InputError, match="there is no node 'node-99'"):
-        documents.node(snapshot, "node-99")
+        what_if.node(snapshot, "node-99")
 
 
 @pytest.mark.parametrize(

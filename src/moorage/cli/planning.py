@@ -5,9 +5,10 @@ its answer.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from moorage.api.meta import KubeObject
     from moorage.planning.capacity import Capacity
     from moorage.planning.pod_sets import PodSetCapacity
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # The exit code of an answer that is "no".
 NO = 1
@@ -237,6 +240,63 @@ def add_nodes(
         )
     _print(answer, output, manifest.skipped, show_all=show_all)
     context.exit(NO if answer.impossible else 0)
+
+
+def _changes(command: F) -> F:
+    """An option for each kind of change."""
+    for kind, metavar, text in reversed(
+        (
+            ("add", "NODE:COUNT", "Add nodes like a node, or of a NodePool."),
+            ("pods", "POD:COUNT", "Add pods like a pod (namespace/name)."),
+            ("requests", "POD:cpu=2,memory=4Gi", "Change what a pod requests in total."),
+            ("tolerate", "POD:KEY[=VALUE][:EFFECT]", "Add a toleration to a pod."),
+            ("cordon", "NODE", "Cordon a node."),
+            ("uncordon", "NODE", "Uncordon a node."),
+            ("remove", "NODE", "Remove a node, without a drain."),
+            ("drain", "NODE", "Drain a node."),
+        )
+    ):
+        command = click.option(f"--{kind}", metavar=metavar, multiple=True, help=text)(command)
+    return command
+
+
+@click.command("what-if", short_help="Show which pods are placed, moved or pending after changes.")
+@_changes
+@options.files
+@options.configuration
+@options.seed
+@options.answer_output
+@options.everything("List every pod that moves or gets a node.")
+@click.option(
+    "--fail-on-pending",
+    is_flag=True,
+    help="Exit with code 1 if a pod loses its node, is lost, or a disruption budget blocks it.",
+)
+@click.pass_context
+def what_if(
+    context: click.Context,
+    /,
+    paths: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    output: str,
+    *,
+    show_all: bool,
+    fail_on_pending: bool,
+    **changes: tuple[str, ...],
+) -> None:
+    """Change a cluster, and compare with the cluster as it is.
+
+    Pending pods are placed in both. Each option can be repeated and combined with others. A change
+    of a pod applies to all pods of its controller; pods that run are recreated with it.
+    """
+    from moorage.planning.what_if import what_if as answer_what_if
+
+    manifest = inputs.cluster(paths)
+    given = [(kind, text) for kind, each in changes.items() for text in each]
+    answer = answer_what_if(manifest.everything, given, config_file, seed=seed)
+    _print(answer, output, manifest.skipped, show_all=show_all)
+    context.exit(NO if fail_on_pending and not answer.is_clean else 0)
 
 
 @click.command(short_help="Find on how few of its nodes the workload fits.")

@@ -20,6 +20,7 @@ from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
 from moorage.planning.pod_sets import PodSetCapacity
 from moorage.planning.replay import Replay, Rerun
+from moorage.planning.what_if import WhatIf
 from moorage.sim.results.result import by_reason, percentile
 
 MOST_MOVES = 30
@@ -203,6 +204,40 @@ def _show_reasons(page: ConsolePage, what: str, reasons: Mapping[str, str]) -> N
     if reasons:
         page.section(f"{texts.count(len(reasons), 'pod')} {what}")
         page.reasons(by_reason(reasons))
+
+
+# What if
+
+
+@show.register
+def _(answer: WhatIf, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    counts = {
+        "placed": len(answer.placed),
+        "moved": len(answer.moved),
+        "pending": len(answer.pending),
+        "lost": len(answer.lost),
+        "blocked": len(answer.blocked),
+    }
+    parts = [f"{count:,} {name}" for name, count in counts.items() if count]
+    text = Text(f"With these changes: {', '.join(parts) or 'no difference'}.")
+    text.highlight_regex(r"[\d,]+ (placed|moved)", output.GOOD)
+    text.highlight_regex(r"[\d,]+ (pending|lost|blocked)", output.BAD)
+    page.put(text)
+    page.note(
+        f"{answer.pending_before:,} pending without the changes, {answer.pending_after:,} with them"
+    )
+    most = None if show_all else MOST_MOVES
+    if answer.placed:
+        page.section(f"{texts.count(len(answer.placed), 'pod')} placed")
+        page.pairs(answer.placed.items(), most)
+    if answer.moved:
+        page.section(f"{texts.count(len(answer.moved), 'pod')} on another node")
+        page.pairs([(pod, f"{old} -> {new}") for pod, (old, new) in answer.moved.items()], most)
+    _show_reasons(page, "without a node", answer.pending)
+    _show_reasons(page, "blocked by disruption budgets", answer.blocked)
+    _show_reasons(page, "lost", answer.lost)
+    page.skipped(skipped)
 
 
 # Added nodes

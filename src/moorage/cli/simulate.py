@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moorage.sweeping.run import SweepRun
 
 STILL_PENDING = 1
-PLANNING = ("capacity", "drain", "add-nodes", "compact", "compare", "replay")
+PLANNING = ("capacity", "drain", "what-if", "add-nodes", "compact", "compare", "replay")
 SUBCOMMANDS = {"scenario": "simulate", "trace": "simulate", **dict.fromkeys(PLANNING, "planning")}
 
 

@@ -121,14 +121,24 @@ def drain(
     cluster = InputCluster.of(objects, config)
     chosen = choose(cluster.nodes, nodes, selector)
     packing = Packing(cluster.objects, cluster.config, seed=seed)
-    _place_pending(packing, on_progress)
+    place_pending(packing, on_progress)
+    return drain_packing(cluster, packing, chosen, on_progress)
+
+
+def drain_packing(
+    cluster: InputCluster,
+    packing: Packing,
+    chosen: Sequence[Node],
+    on_progress: OnProgress | None = None,
+) -> DrainResult:
+    """Drain nodes of a cluster whose pending pods have been placed."""
     pending_before = len(packing.left)
     for node in chosen:
         packing.update(cordon.cordoned(node))
     return _Draining(cluster, packing, chosen, pending_before).run(on_progress)
 
 
-def _place_pending(packing: Packing, on_progress: OnProgress | None) -> None:
+def place_pending(packing: Packing, on_progress: OnProgress | None = None) -> None:
     """Place the pending pods; pods that are preempted for them are recreated."""
     number = 0
     packing.pack(on_progress=on_progress)

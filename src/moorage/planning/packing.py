@@ -137,6 +137,10 @@ class Packing:
         if self._controllers is not None:
             self._controllers.remove(known)
 
+    def delete(self, obj: KubeObject) -> None:
+        """Delete an object that is not a pod."""
+        self._perform(self.scheduler.observe(Deleted(obj), self.now))
+
     @property
     def running(self) -> Iterable[Pod]:
         """All pods that have a node, as they are now."""

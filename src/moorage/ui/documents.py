@@ -4,6 +4,7 @@ A list that can be long is cut, and its full length is beside it.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from moorage.api import requests, texts
@@ -56,7 +57,12 @@ def cluster(snapshot: ClusterSnapshot) -> Plain:
 
 def nodes(snapshot: ClusterSnapshot, resource: str = "cpu", group: str = "") -> Plain:
     """Every node as columns: name, state, allocatable, requested, and the group by a label."""
-    infos, codes = list(snapshot.infos()), []
+    return {"version": snapshot.version, **columns(list(snapshot.infos()), resource, group)}
+
+
+def columns(infos: Sequence[NodeInfo], resource: str, group: str) -> Plain:
+    """Nodes as columns."""
+    codes = []
     values: dict[str, int] = {}
     for info in infos:
         value = info.labels.get(group, "") if group else ""
@@ -64,7 +70,6 @@ def nodes(snapshot: ClusterSnapshot, resource: str = "cpu", group: str = "") -> 
     if len(values) > MOST_VALUES:
         raise InputError(f"label {group!r} has {len(values):,} values; the limit is {MOST_VALUES}")
     return {
-        "version": snapshot.version,
         "resource": resource,
         "names": [info.name for info in infos],
         "states": [state_of(info.node) for info in infos],
@@ -81,14 +86,13 @@ def matching(snapshot: ClusterSnapshot, query: str) -> Plain:
     return {"version": snapshot.version, "query": query, "positions": found}
 
 
-def node(snapshot: ClusterSnapshot, name: str) -> Plain:
+def node(snapshot: ClusterSnapshot, info: NodeInfo) -> Plain:
     """A node: what is free, its labels and taints, and its pods, the largest first."""
-    info = snapshot.node(name)
     listed = [_placed(info, each.pod, dict(each.usage.requested)) for each in _pods(info)]
     state = state_of(info.node)
     return {
         "version": snapshot.version,
-        "name": name,
+        "name": info.name,
         "cordoned": bool(state & CORDONED),
         "ready": not state & NOT_READY,
         "resources": [_amounts(info, resource) for resource in _resources(snapshot)],
@@ -210,7 +214,11 @@ def _requested(info: NodeInfo, resource: str) -> int:
 
 
 def _total(snapshot: ClusterSnapshot, resource: str) -> Plain:
-    infos = list(snapshot.infos())
+    return total(list(snapshot.infos()), resource)
+
+
+def total(infos: Sequence[NodeInfo], resource: str) -> Plain:
+    """A resource over nodes."""
     return _figures(
         resource,
         sum(info.allocatable(resource) for info in infos),

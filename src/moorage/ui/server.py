@@ -7,7 +7,7 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +36,9 @@ AGE_PER_BUILD_SECOND = 20.0
 EVENT_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
 
+# Parameters of the map; all others of a what-if are changes.
+MAP_PARAMETERS = ("resource", "group")
+
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -52,7 +55,7 @@ HEADERS = {
 class SnapshotSource(Protocol):
     """What the API asks."""
 
-    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
+    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
         """The answer as JSON; raises Refused."""
         ...
 
@@ -64,19 +67,22 @@ class SnapshotSource(Protocol):
 
 
 class FixedSource:
-    """A snapshot of files."""
+    """A snapshot of files; a thread answers one question after another."""
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
+        self._pool = ThreadPoolExecutor(1)
 
-    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
-        return worker.answer_about(self._snapshot, question, arguments)
+    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, worker.answer_about, self._snapshot, question, arguments
+        )
 
     def available(self) -> int:
         return self._snapshot.version
 
     def close(self) -> None:
-        """There is nothing to close."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class StoredObjects(NamedTuple):
@@ -105,7 +111,7 @@ class ChangingSource:
         self._loaded_version = -1
         self._next_at = 0.0
 
-    async def answer(self, question: str, arguments: dict[str, str]) -> bytes:
+    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
         async with self._loading:
             if self._is_old():
                 await self._load()
@@ -151,7 +157,7 @@ def mount(app: web.Application, source: SnapshotSource) -> None:
     add("/ui/api/nodes", routes.nodes)
     add("/ui/api/nodes/{name:.+}", routes.node)
     add("/ui/api/match", routes.match)
-    add("/ui/api/drain", routes.drain)
+    add("/ui/api/what-if", routes.what_if)
     add("/ui/api/events", routes.events)
     add("/ui/api/pending", routes.pending)
     add("/ui/api/pods", routes.pods)
@@ -188,7 +194,9 @@ class _Routes:
         )
 
     async def node(self, request: web.Request) -> web.Response:
-        return await self._answer("node", name=request.match_info["name"])
+        return await self._answer(
+            "node", name=request.match_info["name"], changes=_changes(request)
+        )
 
     async def match(self, request: web.Request) -> web.Response:
         return await self._answer("matching", query=request.query.get("q", ""))
@@ -203,8 +211,14 @@ class _Routes:
         match = request.match_info
         return await self._answer("pod", key=f"{match['namespace']}/{match['name']}")
 
-    async def drain(self, request: web.Request) -> web.Response:
-        return await self._answer("drain", name=request.query.get("node", ""))
+    async def what_if(self, request: web.Request) -> web.Response:
+        query = request.query
+        return await self._answer(
+            "what_if",
+            changes=_changes(request),
+            resource=query.get("resource", "cpu"),
+            group=query.get("group", ""),
+        )
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: the version of the snapshot that the next request would get."""
@@ -222,7 +236,7 @@ class _Routes:
             await asyncio.sleep(EVENT_SECONDS)
             silent_seconds += EVENT_SECONDS
 
-    async def _answer(self, question: str, **arguments: str) -> web.Response:
+    async def _answer(self, question: str, **arguments: Any) -> web.Response:
         try:
             body, status = await self._source.answer(question, arguments), 200
         except Refused as error:
@@ -230,6 +244,10 @@ class _Routes:
         return web.Response(
             body=body, status=status, content_type="application/json", headers=HEADERS
         )
+
+
+def _changes(request: web.Request) -> list[tuple[str, str]]:
+    return [(kind, text) for kind, text in request.query.items() if kind not in MAP_PARAMETERS]
 
 
 def _file(name: str) -> web.Response:

@@ -21,6 +21,7 @@ from moorage.explaining.explanation import Explanation
 from moorage.explaining.grouping import ReasonGroup
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
+from moorage.planning.what_if import Change, WhatIf, what_if
 
 CORDONED, TAINTED, NOT_READY = 1, 2, 4
 # Taints that repeat what the other two states say.
@@ -54,6 +55,7 @@ class ClusterSnapshot:
         self.version = version
         # How commands read the same cluster.
         self.options = tuple(options)
+        self._tried: WhatIf | None = None
 
     @property
     def table(self) -> NodeTable:
@@ -114,6 +116,12 @@ class ClusterSnapshot:
             repr(status.resource_claim_statuses),
             pod.is_terminating,
         )
+
+    def try_out(self, changes: tuple[Change, ...]) -> WhatIf:
+        """What changes would do; the latest answer is kept, for another colour of the map."""
+        if self._tried is None or self._tried.changes != changes:
+            self._tried = what_if(self.objects, changes, self.config)
+        return self._tried
 
     def explain(self, key: str) -> Explanation:
         """Why a pod is pending, or runs where it runs; raises InputError."""

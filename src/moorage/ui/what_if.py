@@ -1,32 +1,119 @@
-"""What if a node is drained: the answer of `planning` on a snapshot, and its command line."""
+"""What if the cluster were changed: the answer of `planning.what_if`, as lists and as a map."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
-from moorage.planning.drain import drain as answer_drain
+from moorage.nodes.info import NodeInfo
+from moorage.planning.what_if import Change, WhatIf
+from moorage.ui import documents
 from moorage.ui.snapshot import ClusterSnapshot
 
 MOST_LISTED = 100
+# Resources whose totals are compared.
+COMPARED = ("cpu", "memory")
+
+Plain = dict[str, Any]
 
 
-def drain(snapshot: ClusterSnapshot, name: str) -> dict[str, Any]:
-    """The pods that would move from a node, and those that would be pending, blocked or lost."""
-    snapshot.node(name)  # Raises InputError for an unknown node.
-    found = answer_drain(snapshot.objects, [name], config=snapshot.config)
-    remaining = {
-        kind: [{"pod": each.pod, "reason": each.reason} for each in pods]
-        for kind, pods in (("blocked", found.blocked), ("stays", found.stays), ("lost", found.lost))
+def try_out(
+    snapshot: ClusterSnapshot, changes: Sequence[Change], resource: str = "cpu", group: str = ""
+) -> Plain:
+    """The pods that changes would place, move or leave pending, and the map with the changes."""
+    found = snapshot.try_out(tuple(changes))
+    old = found.nodes_before
+    lists: dict[str, list[Plain]] = {
+        "placed": [
+            {"pod": key, "to": node, "isNew": key not in old} for key, node in found.placed.items()
+        ],
+        "moved": [
+            {"pod": key, "from": source, "to": node} for key, (source, node) in found.moved.items()
+        ],
+        **{
+            kind: [
+                {"pod": key, "from": old.get(key, ""), "reason": why, "isNew": key not in old}
+                for key, why in pods
+            ]
+            for kind, pods in (
+                ("pending", found.pending.items()),
+                ("lost", found.lost.items()),
+                ("blocked", found.blocked.items()),
+            )
+        },
     }
-    moves = [{"pod": move.pod, "to": move.to} for move in found.moves if move.to]
-    pending = [{"pod": move.pod, "reason": move.message} for move in found.pending]
-    pending += [{"pod": pod, "reason": reason} for pod, reason in found.displaced.items()]
-    preempted = [{"pod": each.pod, "reason": f"for {each.by}"} for each in found.evictions]
-    lists = {"moves": moves, "pending": pending, **remaining, "preempted": preempted}
+    before, after = list(snapshot.infos()), _infos(snapshot, found)
+    there = [info for info in after if _is_there(found, info.name)]
     return {
         "version": snapshot.version,
-        "node": name,
+        "changes": [{"kind": kind, "text": text} for kind, text in found.changes],
         "clean": found.is_clean,
         "counts": {kind: len(pods) for kind, pods in lists.items()},
         **{kind: pods[:MOST_LISTED] for kind, pods in lists.items()},
-        "command": shlex.join(["moorage", "simulate", "drain", name, *snapshot.options]),
+        "pendingBefore": found.pending_before,
+        "pendingAfter": found.pending_after,
+        "totals": [
+            {"before": documents.total(before, name), "after": documents.total(there, name)}
+            for name in COMPARED
+        ],
+        "command": shlex.join(
+            [
+                *("moorage", "simulate", "what-if"),
+                *(part for kind, text in found.changes for part in (f"--{kind}", text)),
+                *snapshot.options,
+            ]
+        ),
+        "map": documents.columns(after, resource, group) | _marks(snapshot, found, after),
+    }
+
+
+def node(snapshot: ClusterSnapshot, name: str, changes: Sequence[Change] = ()) -> Plain:
+    """A node, with the changes if there are any; a removed node as it was."""
+    if changes:
+        found = snapshot.try_out(tuple(changes))
+        if _is_there(found, name):
+            table = found.packing.scheduler.cluster.table
+            return documents.node(snapshot, table.info(table.row_of[name]))
+    return documents.node(snapshot, snapshot.node(name))
+
+
+def _is_there(found: WhatIf, name: str) -> bool:
+    table = found.packing.scheduler.cluster.table
+    row = table.row_of.get(name)
+    return row is not None and table.nodes[row] is not None
+
+
+def _infos(snapshot: ClusterSnapshot, found: WhatIf) -> list[NodeInfo]:
+    """The nodes with the changes; removed ones as they were, new ones at the end."""
+    table = found.packing.scheduler.cluster.table
+    known = [
+        table.info(table.row_of[info.name]) if _is_there(found, info.name) else info
+        for info in snapshot.infos()
+    ]
+    names = {info.name for info in known}
+    new = [row for name, row in table.row_of.items() if name not in names]
+    return known + [table.info(row) for row in new if table.nodes[row] is not None]
+
+
+def _marks(snapshot: ClusterSnapshot, found: WhatIf, infos: Sequence[NodeInfo]) -> Plain:
+    """The positions of removed and new nodes, and how many pods come to and leave each node."""
+    flows: dict[str, list[int]] = {}
+
+    def count(node: str | None, come: int, leave: int) -> None:
+        if node:
+            flow = flows.setdefault(node, [0, 0])
+            flow[0] += come
+            flow[1] += leave
+
+    for node in found.placed.values():
+        count(node, 1, 0)
+    for source, target in found.moved.values():
+        count(source, 0, 1)
+        count(target, 1, 0)
+    for key in (*found.pending, *found.lost):
+        count(found.nodes_before.get(key), 0, 1)
+    position = {info.name: index for index, info in enumerate(infos)}
+    return {
+        "removed": [position[name] for name in position if not _is_there(found, name)],
+        "added": list(range(len(snapshot.rows), len(infos))),
+        "flows": [[position[name], *flow] for name, flow in flows.items() if name in position],
     }

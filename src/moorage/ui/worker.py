@@ -24,11 +24,11 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "cluster": documents.cluster,
     "nodes": documents.nodes,
     "matching": documents.matching,
-    "node": documents.node,
+    "node": what_if.node,
     "pods": documents.pods,
     "pending": documents.pending,
     "pod": documents.pod,
-    "drain": what_if.drain,
+    "what_if": what_if.try_out,
 }
 
 _snapshot: ClusterSnapshot | None = None
@@ -60,13 +60,13 @@ def decode(kind: str, body: bytes) -> KubeObject | None:
     return found
 
 
-def answer(question: str, arguments: dict[str, str]) -> bytes:
+def answer(question: str, arguments: dict[str, Any]) -> bytes:
     """The answer of this process' snapshot as JSON."""
     assert _snapshot is not None, "a request before the first snapshot"
     return answer_about(_snapshot, question, arguments)
 
 
-def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, str]) -> bytes:
+def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, Any]) -> bytes:
     """The answer as JSON; raises Refused."""
     try:
         return msgspec.json.encode(ANSWERS[question](snapshot, **arguments))

@@ -8,7 +8,7 @@ export function element(tag, properties = {}, ...children) {
     else if (name.includes("-") || name === "role") made.setAttribute(name, value);
     else made[name] = value;
   }
-  made.append(...children.flat().filter((child) => child !== null).map(asNode));
+  made.append(...children.flat().filter((child) => child != null).map(asNode));
   return made;
 }
 
@@ -43,4 +43,10 @@ export function bar(parts, label) {
 
 export function link(text, onclick) {
   return element("button", { class: "link", type: "button", onclick }, text);
+}
+
+export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+export function more(left) {
+  return left > 0 ? element("li", { class: "quiet" }, `and ${left.toLocaleString("en")} more`) : null;
 }

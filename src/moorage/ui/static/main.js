@@ -3,8 +3,9 @@
 import { follow, get, podPath } from "./api.js";
 import { element } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
-import { drainAnswer, nodePanel, pendingPanel, podPanel } from "./panels.js";
-import { change, current } from "./view.js";
+import { nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { change, changes, current } from "./view.js";
+import { changeList, whatIfPanel } from "./what_if.js";
 
 const find = (id) => document.getElementById(id);
 const STATES = [[CORDONED, "cordoned"], [TAINTED, "tainted"], [NOT_READY, "not ready"]];
@@ -21,7 +22,7 @@ function describe(position) {
   const share = map.share(position);
   const usage = share === null ? `no ${resource}` : `${Math.round(100 * share)} % of ${resource} requested`;
   const marks = STATES.filter(([flag]) => states[position] & flag).map(([, name]) => name);
-  return [names[position], usage, ...marks].join(", ");
+  return [names[position], usage, ...marks, ...map.differences(position)].join(", ");
 }
 
 function point(position, event) {
@@ -44,16 +45,29 @@ async function update({ force = false } = {}) {
     find("by").value = view.by;
     find("group").value = group;
     if (document.activeElement !== find("query")) find("query").value = view.q;
-    if (is("by", "group")) map.show(await get("nodes", { resource: view.by, group }));
-    if (is("q", "by", "group")) await search(view.q);
-    if (is("node", "by", "group")) map.select(view.node);
-    if (is("node", "pod")) await showPanel(view, { focus: !force && before.by !== undefined });
+    if (is("by", "group", "what")) await showMap(view, group);
+    if (is("q", "by", "group", "what")) await search(view.q);
+    if (is("node", "by", "group", "what")) map.select(view.node);
+    if (is("node", "pod", "what")) await showPanel(view, { focus: !force && before.by !== undefined });
     document.body.dataset.ready = "yes";
   } catch (failure) {
     find("error").textContent = failure.message;
     find("error").hidden = false;
     document.body.dataset.ready = "failed";
   }
+}
+
+let answered = null;
+
+// The nodes as they are, or with the changes of a what-if.
+async function showMap(view, group) {
+  changeList(find("changes"), false);
+  const parameters = { resource: view.by, group };
+  answered = view.what ? await get("what-if", [...changes(), ...Object.entries(parameters)]) : null;
+  const nodes = answered ? answered.map : await get("nodes", parameters);
+  if (current().what !== view.what) return;
+  changeList(find("changes"), true);
+  map.show(nodes);
 }
 
 function showCluster() {
@@ -94,37 +108,28 @@ function openDetails(panel) {
   return new Set([...panel.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
 }
 
-async function askDrain(node) {
-  const place = find("drain");
-  place.replaceChildren("Draining …");
-  try {
-    place.replaceChildren(...drainAnswer(await get("drain", { node })));
-  } catch (failure) {
-    place.replaceChildren(failure.message);
-  }
-}
-
 async function showPanel(view, { focus }) {
   const panel = find("panel");
-  const path = view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
-  const answer = await get(path);
+  const isWhatIf = view.what && !view.pod && !view.node;
+  const path = isWhatIf ? "what-if" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
+  const answer = isWhatIf ? answered : await get(path, view.node && !view.pod ? changes() : {});
   const now = current();
-  if (now.pod !== view.pod || now.node !== view.node) return;
+  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || !answer) return;
   // A panel that would look the same stays, with what is open, scrolled to or focused in it.
   const content = JSON.stringify([path, { ...answer, version: 0 }]);
   if (content === panelContent) return;
   const same = panelContent.startsWith(JSON.stringify([path]).slice(0, -1));
   const [top, opened, focused] = [panel.scrollTop, openDetails(panel), panel.contains(document.activeElement)];
   panelContent = content;
-  const show = view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
-  const parts = show(answer, change, () => askDrain(view.node));
+  const show = isWhatIf ? whatIfPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
+  const parts = show(answer, change, Object.keys(cluster.taints));
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
     if (focused) panel.focus({ preventScroll: true });
   }
   panel.scrollTop = same ? top : 0;
-  if (focus && (view.pod || view.node)) panel.focus({ preventScroll: innerWidth > 760 });
+  if (focus && (view.pod || view.node || view.what)) panel.focus({ preventScroll: innerWidth > 760 });
 }
 
 function legend() {
@@ -156,7 +161,7 @@ addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.target.matches("input, select")) {
     event.preventDefault();
     find("query").focus();
-  } else if (event.key === "Escape" && !event.target.matches("input")) {
+  } else if (event.key === "Escape" && !event.target.matches("#query")) {
     change({ node: "", pod: "" });
     find("tiles").focus();
   }

@@ -1,6 +1,8 @@
 // The cluster map: a tile per node on a canvas. Colour is requested against allocatable; marks tell
 // the state, so that it can be seen without colours.
 
+import { count } from "./dom.js";
+
 export const CORDONED = 1, TAINTED = 2, NOT_READY = 4;
 const LEVELS = 6;
 const HEADING = 22, GAP = 10;
@@ -29,9 +31,19 @@ export class ClusterMap {
 
   show(nodes) {
     this.nodes = nodes;
+    this.removed = new Set(nodes.removed);
+    this.added = new Set(nodes.added);
+    this.flows = new Map((nodes.flows ?? []).map(([position, come, leave]) => [position, { come, leave }]));
     this.selected = -1;
     this.cursor = Math.min(this.cursor, nodes.names.length - 1);
     this.layOut();
+  }
+
+  // What a what-if changes at a node, as texts.
+  differences(position) {
+    const { come = 0, leave = 0 } = this.flows.get(position) ?? {};
+    return [this.removed.has(position) && "removed", this.added.has(position) && "new",
+      come && count(come, "pod") + " more", leave && count(leave, "pod") + " less"].filter(Boolean);
   }
 
   // The positions that a search matches, as a Set; null for all.
@@ -108,8 +120,54 @@ export class ClusterMap {
       drawTile(context, x, y, this.size, this.share(position), this.nodes.states[position], colours);
     });
     context.globalAlpha = 1;
+    this.drawDifferences(colours);
     if (this.selected >= 0) this.outline(this.selected, colours.focus, 3);
     if (this.cursor >= 0 && document.activeElement === canvas) this.outline(this.cursor, colours.ink, 2);
+  }
+
+  // A removed node is empty with a thick cross, a new one has a double frame; +3 -1 are pods.
+  drawDifferences(colours) {
+    const { context, size } = this, side = size > 10 ? size - 2 : size - 1;
+    for (const position of this.removed) {
+      const [x, y] = this.tiles[position];
+      context.fillStyle = colours.none;
+      context.fillRect(x, y, side, side);
+      context.strokeStyle = colours.over;
+      context.lineWidth = size > 20 ? 4 : 2;
+      lines(context, [[x + 1, y + 1, x + side - 1, y + side - 1], [x + 1, y + side - 1, x + side - 1, y + 1]]);
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+    }
+    for (const position of this.added) {
+      const [x, y] = this.tiles[position];
+      context.strokeStyle = colours.focus;
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+      if (size > 10) context.strokeRect(x + 2.5, y + 2.5, side - 5, side - 5);
+    }
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const [position, { come, leave }] of this.flows) {
+      if (this.removed.has(position)) continue;
+      const text = size > 20 ? [come && `+${come}`, leave && `-${leave}`].filter(Boolean).join(" ")
+        : come && leave ? "±" : come ? "+" : "-";
+      this.label(this.tiles[position], side, text, colours);
+    }
+    context.textAlign = "start";
+    context.textBaseline = "alphabetic";
+  }
+
+  label([x, y], side, text, colours) {
+    const { context, size } = this;
+    context.font = `bold ${size > 20 ? Math.min(14, side / 2.2) : side}px system-ui, sans-serif`;
+    const wide = size > 20 ? side - 2 : side, high = size > 20 ? side / 2 : side;
+    context.fillStyle = colours.ground;
+    context.fillRect(x + (side - wide) / 2, y + (side - high) / 2, wide, high);
+    context.strokeStyle = colours.focus;
+    context.lineWidth = 1;
+    context.strokeRect(x + (side - wide) / 2 + 0.5, y + (side - high) / 2 + 0.5, wide - 1, high - 1);
+    context.fillStyle = colours.ink;
+    context.fillText(text, x + side / 2, y + side / 2 + 1, wide - 2);
   }
 
   outline(position, colour, width) {
@@ -155,10 +213,8 @@ export class ClusterMap {
 }
 
 function tileSize(count) {
-  if (count <= 60) return 44;
-  if (count <= 500) return 26;
-  if (count <= 8000) return 13;
-  return 7;
+  const [, size] = [[60, 44], [200, 34], [600, 26], [1500, 18], [8000, 13], [Infinity, 7]].find(([most]) => count <= most);
+  return size;
 }
 
 export function palette() {
@@ -166,7 +222,7 @@ export function palette() {
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     levels: Array.from({ length: LEVELS }, (_, level) => read(`level-${level}`)),
-    over: read("over"), none: read("none"), line: read("line"), ink: read("ink"),
+    ground: read("ground"), over: read("over"), none: read("none"), line: read("line"), ink: read("ink"),
     onDark: read("on-dark"), focus: read("focus"),
   };
 }

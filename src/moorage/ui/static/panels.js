@@ -1,8 +1,7 @@
 // The panels: pending pods by reason, a node, a pod with its explanation.
 
-import { bar, element, link, table } from "./dom.js";
-
-const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+import { bar, count, element, link, more, table } from "./dom.js";
+import { nodeForms, podForms } from "./what_if.js";
 
 export function pendingPanel(pending, open) {
   const { groups, notExplained } = pending;
@@ -23,16 +22,11 @@ function pods(group, open) {
     more(group.count - group.pods.length));
 }
 
-function more(left) {
-  return left > 0 ? element("li", { class: "quiet" }, `and ${left.toLocaleString("en")} more`) : null;
-}
-
-export function nodePanel(node, open, askDrain) {
+export function nodePanel(node, open) {
   const states = [node.cordoned ? "cordoned" : "", node.ready ? "" : "not ready"].filter(Boolean);
   return [
     close(open),
     element("h2", {}, node.name),
-    element("div", { id: "drain" }, element("button", { type: "button", onclick: askDrain }, "What if: drain")),
     states.length ? element("p", {}, `This node is ${states.join(" and ")}.`) : null,
     element("h3", {}, "Requested and free"),
     table(["resource", "requested", "allocatable", "free", ""], node.resources.map((each) => [
@@ -48,30 +42,13 @@ export function nodePanel(node, open, askDrain) {
       Object.entries(each.requests).map(([name, amount]) => `${name} ${amount}`).join(", ")])),
     element("ul", {}, more(node.podCount - node.pods.length)),
     ...labels(node.labels),
+    nodeForms(node),
   ];
 }
 
 function labels(given) {
   const texts = Object.entries(given).map(([key, value]) => `${key}=${value}`);
   return texts.length ? [element("h3", {}, "Labels"), tags(texts)] : [];
-}
-
-const OUTCOMES = [
-  ["moves", "moves", "to"], ["pending", "would be pending", "reason"], ["blocked", "is blocked", "reason"],
-  ["lost", "is not recreated", "reason"], ["preempted", "would be preempted", "reason"], ["stays", "stays", "reason"],
-];
-
-export function drainAnswer(drain) {
-  return [
-    element("h3", {}, drain.clean ? "Drained, every pod has a node again" : "Drained, not every pod has a node again"),
-    ...OUTCOMES.filter(([kind]) => drain.counts[kind]).map(([kind, text, detail]) => element("details",
-      { open: kind !== "stays" },
-      element("summary", {}, `${count(drain.counts[kind], "pod")}: ${text}`),
-      table(["pod", kind === "moves" ? "to" : "why"], drain[kind].map((each) => [each.pod, each[detail]])),
-      element("ul", {}, more(drain.counts[kind] - drain[kind].length)))),
-    element("p", { class: "quiet" }, "Pending pods are placed first. Nothing is changed. The same on the command line:"),
-    element("code", {}, drain.command),
-  ];
 }
 
 function tags(texts) {
@@ -82,7 +59,7 @@ function close(open) {
   return link("← Pending pods", () => open({ pod: "", node: "" }));
 }
 
-export function podPanel(pod, open) {
+export function podPanel(pod, open, taints) {
   const node = (name) => link(name, () => open({ node: name, pod: "" }));
   return [
     close(open),
@@ -98,6 +75,7 @@ export function podPanel(pod, open) {
     ...rejections(pod.rejections, node),
     ...preemption(pod.preemption, node),
     ...labels(pod.labels),
+    podForms(pod, taints),
   ];
 }
 

@@ -1,6 +1,7 @@
 // What is shown, kept in the URL: #by=cpu&group=zone&q=text&node=name or &pod=namespace/name.
+// `what` has the changes of a what-if as a query string: remove=node-1&add=node-2:3.
 
-const DEFAULTS = { by: "cpu", group: "topology.kubernetes.io/zone", q: "", node: "", pod: "" };
+const DEFAULTS = { by: "cpu", group: "topology.kubernetes.io/zone", q: "", node: "", pod: "", what: "" };
 
 export function current() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -17,4 +18,12 @@ export function change(changes, { replace = false } = {}) {
   if (hash === location.hash || (hash === "#" && !location.hash)) return;
   history[replace ? "replaceState" : "pushState"](null, "", hash);
   dispatchEvent(new Event("hashchange"));
+}
+
+export function changes() {
+  return [...new URLSearchParams(current().what)];
+}
+
+export function setChanges(pairs) {
+  change({ what: new URLSearchParams(pairs).toString(), node: "", pod: "" });
 }

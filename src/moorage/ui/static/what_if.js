@@ -1,0 +1,88 @@
+// What if: forms in the panels, the list of changes, and the differences that they make.
+
+import { count, element, link, more, table } from "./dom.js";
+import { changes, setChanges } from "./view.js";
+
+const NAMES = {
+  add: "add nodes", pods: "add pods", requests: "change requests", tolerate: "add a toleration",
+  cordon: "cordon", uncordon: "uncordon", remove: "remove", drain: "drain",
+};
+
+function button(text, kind, value) {
+  const make = typeof value === "function" ? value : () => value;
+  return element("button", { type: "button", onclick: () => setChanges([...changes(), [kind, make()]]) }, text);
+}
+
+function number(label) {
+  return element("input", { type: "number", min: 1, max: 10000, value: 1, "aria-label": label, class: "small" });
+}
+
+export function nodeForms(node) {
+  const name = node.name, added = number("Number of nodes");
+  const cordon = node.cordoned ? "uncordon" : "cordon";
+  return element("fieldset", { id: "what-if" }, element("legend", {}, "What if"),
+    ...["drain", "remove", cordon].map((kind) => button(NAMES[kind], kind, name)),
+    element("span", { class: "form" }, button("add", "add", () => `${name}:${added.value}`), added, "nodes like this"));
+}
+
+export function podForms(pod, taints) {
+  const copies = number("Number of pods");
+  const amounts = ["cpu", "memory"].map((name) => [name, element("input", {
+    class: "small", value: pod.requests[name] ?? "0", "aria-label": `Requested ${name}` })]);
+  const taint = element("select", { "aria-label": "Taint" },
+    taints.map((each) => element("option", { value: each }, each)));
+  const requests = () => `${pod.pod}:${amounts.map(([name, input]) => `${name}=${input.value}`).join(",")}`;
+  return element("fieldset", { id: "what-if" }, element("legend", {}, "What if"),
+    element("span", { class: "form" }, button("request", "requests", requests),
+      ...amounts.flatMap(([name, input]) => [name, input])),
+    taints.length ? element("span", { class: "form" },
+      button("tolerate", "tolerate", () => `${pod.pod}:${taint.value}`), taint) : null,
+    element("span", { class: "form" }, button("add", "pods", () => `${pod.pod}:${copies.value}`), copies, "pods like this"));
+}
+
+// The changes that are tried out, each with a button to take it back.
+export function changeList(place, isAnswered) {
+  const all = changes();
+  place.hidden = !all.length;
+  place.replaceChildren(
+    element("strong", {}, "What if:"),
+    ...all.map(([kind, text], index) => element("span", { class: "change" }, `${NAMES[kind] ?? kind} ${text} `,
+      element("button", { type: "button", class: "link", "aria-label": `Take back: ${kind} ${text}`,
+        onclick: () => setChanges(all.filter((_, each) => each !== index)) }, "×"))),
+    isAnswered ? "The map shows the cluster with these changes: + and - are pods that come and leave, a red cross "
+      + "is a removed node, a double frame a new one." : "Computing …",
+    link("Back to the cluster", () => setChanges([])));
+}
+
+const OUTCOMES = [
+  ["placed", "gets a node", "get a node"], ["moved", "moves", "move"], ["pending", "has no node then", "have no node then"],
+  ["lost", "is lost", "are lost"], ["blocked", "is blocked by a disruption budget", "are blocked by disruption budgets"],
+];
+
+export function whatIfPanel(answer, open) {
+  const { counts, totals } = answer;
+  const there = OUTCOMES.filter(([kind]) => counts[kind]);
+  const pod = (each) => (each.isNew ? each.pod : link(each.pod, () => open({ pod: each.pod, node: "" })));
+  const node = (name) => (name ? link(name, () => open({ node: name, pod: "" })) : "");
+  const rows = {
+    placed: (each) => [pod(each), node(each.to)],
+    moved: (each) => [pod(each), node(each.from), node(each.to)],
+  };
+  const byReason = (pods) => [...Map.groupBy(pods, (each) => each.reason)].flatMap(([reason, same]) => [
+    element("p", {}, reason), table(["pod", "from"], same.map((each) => [pod(each), node(each.from)]))]);
+  return [
+    element("h2", {}, there.length ? "With these changes" : "These changes make no difference"),
+    ...there.map(([kind, one, several]) => element("details", { open: true, class: kind },
+      element("summary", {}, `${count(counts[kind], "pod")} ${counts[kind] === 1 ? one : several}`),
+      rows[kind] ? table(kind === "placed" ? ["pod", "to"] : ["pod", "from", "to"], answer[kind].map(rows[kind]))
+        : byReason(answer[kind]),
+      element("ul", {}, more(counts[kind] - answer[kind].length)))),
+    element("h3", {}, "Before and after"),
+    table(["", "before", "after"], [
+      ["pending pods", String(answer.pendingBefore), String(answer.pendingAfter)],
+      ...totals.map(({ before, after }) => [`${before.name} requested`,
+        `${before.requestedText} of ${before.allocatableText}`, `${after.requestedText} of ${after.allocatableText}`])]),
+    element("p", { class: "quiet" }, "Pending pods are placed first. Nothing is changed. The same on the command line:"),
+    element("code", {}, answer.command),
+  ];
+}
