@@ -104,9 +104,21 @@ def test_a_plugin_that_declares_its_access_gets_just_that():
 def test_a_plugin_that_declares_nothing_gets_every_kind():
     found = kinds.watched({"Declaring": Declaring, "Silent": Silent})
     readers = {kind.name: names for kind, names in found}
-    assert readers.keys() == KINDS.keys()
+    assert readers.keys() == KINDS.keys() - kinds.GATED.keys()
     assert readers["StorageClass"] == ("Declaring", "Silent")
     assert readers["PriorityClass"] == ("Silent",)
+
+
+def test_pod_groups_need_permissions_only_with_their_gate():
+    plain = {"apiVersion": config.API_VERSION, "kind": config.KIND}
+    off = config.load(plain)
+    on = config.load({**plain, "featureGates": {"GenericWorkload": True}})
+    without, made = (allowed(access.roles(each, start.plugins(each), "x")) for each in (off, on))
+    assert made - without == {
+        ("scheduling.k8s.io", "podgroups", "list"),
+        ("scheduling.k8s.io", "podgroups", "watch"),
+        ("scheduling.k8s.io", "podgroups/status", "patch"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ pod is created.
 from collections.abc import Iterable
 
 from moorage.api.meta import ObjectMeta
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodSpec
+from moorage.api.pod_groups import PodGroup
 from moorage.api.policy import PriorityClass
 from moorage.errors import ManifestError
 
@@ -70,6 +71,20 @@ def priority(pod: Pod, classes: PriorityClasses) -> tuple[str, int, str]:
     if default is None or spec.priority is not None:
         return "", spec.priority or 0, spec.preemption_policy or PREEMPT_LOWER_PRIORITY
     return default.name, default.value, spec.preemption_policy or _policy(default)
+
+
+def group_priority(group: PodGroup, classes: PriorityClasses) -> tuple[str, int]:
+    """The class name and priority of a pod group; the rules are those of pods."""
+    spec = group.spec
+    as_pod = Pod(
+        metadata=group.metadata,
+        spec=PodSpec(priority_class_name=spec.priority_class_name, priority=spec.priority),
+    )
+    try:
+        name, value, _ = priority(as_pod, classes)
+    except ManifestError as error:
+        raise ManifestError(str(error).replace("Pod ", "PodGroup ", 1)) from None
+    return name, value
 
 
 def _priority_by_name(pod: Pod, classes: PriorityClasses) -> tuple[str, int, str]:

@@ -43,6 +43,7 @@ from moorage.api.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from moorage.api.pod_groups import DISRUPT_POD, PodGroup
 from moorage.api.policy import Namespace, PriorityClass
 from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -80,6 +81,8 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
             return namespace(obj)
         case PriorityClass():
             return priority_class(obj)
+        case PodGroup():
+            return pod_group(obj, classes)
         case PersistentVolumeClaim():
             return claim(obj, storage_class)
         case PersistentVolume():
@@ -162,6 +165,15 @@ def priority_class(obj: PriorityClass) -> PriorityClass:
     admission.check_priority_class(obj)
     policy = obj.preemption_policy or admission.PREEMPT_LOWER_PRIORITY
     return _with(identity(obj), preemption_policy=policy)
+
+
+def pod_group(obj: PodGroup, classes: PriorityClasses) -> PodGroup:
+    """A pod group; its priority comes from its class, as that of a pod."""
+    obj = identity(obj)
+    name, priority = admission.group_priority(obj, classes)
+    mode = obj.spec.disruption_mode or DISRUPT_POD
+    spec = _with(obj.spec, disruption_mode=mode, priority_class_name=name, priority=priority)
+    return _with(obj, spec=spec)
 
 
 def claim(obj: PersistentVolumeClaim, storage_class: str | None) -> PersistentVolumeClaim:

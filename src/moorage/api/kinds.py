@@ -5,7 +5,7 @@ In the order in which a starting scheduler should observe them: referenced objec
 
 from typing import NamedTuple
 
-from moorage.api import devices, policy, storage, workloads
+from moorage.api import devices, pod_groups, policy, storage, workloads
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
@@ -43,6 +43,13 @@ KINDS: dict[str, Kind] = {
         Kind(workloads.ReplicaSet, "apps", "replicasets", namespaced=True),
         Kind(workloads.StatefulSet, "apps", "statefulsets", namespaced=True),
         Kind(policy.PodDisruptionBudget, "policy", "poddisruptionbudgets", namespaced=True),
+        Kind(
+            pod_groups.PodGroup,
+            "scheduling.k8s.io",
+            "podgroups",
+            namespaced=True,
+            version="v1alpha2",
+        ),
         Kind(storage.CSINode, "storage.k8s.io", "csinodes", namespaced=False),
         Kind(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
         Kind(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments", namespaced=False),
@@ -68,6 +75,14 @@ WORKLOADS: dict[str, Kind] = {
         Kind(workloads.DaemonSet, "apps", "daemonsets", namespaced=True),
         Kind(workloads.Job, "batch", "jobs", namespaced=True),
         Kind(workloads.CronJob, "batch", "cronjobs", namespaced=True),
+        # Controllers make PodGroups of it; they are not simulated.
+        Kind(
+            pod_groups.Workload,
+            "scheduling.k8s.io",
+            "workloads",
+            namespaced=True,
+            version="v1alpha2",
+        ),
         Kind(NodePool, "moorage.dev", "nodepools", namespaced=False),
     )
 }

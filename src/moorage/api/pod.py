@@ -236,6 +236,12 @@ class PodResourceClaim(Data):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Data):
+    """The PodGroup, in the pod's namespace, that the pod is a member of."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Data):
     """The desired state of a pod."""
 
@@ -254,6 +260,7 @@ class PodSpec(Data):
     volumes: tuple[Volume, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None

@@ -10,11 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from moorage.api import device_fields, quantity, selectors, storage, workloads
+from moorage.api import (
+    device_fields,
+    labels,
+    pod_group_rules,
+    quantity,
+    selectors,
+    storage,
+    workloads,
+)
 from moorage.api.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from moorage.api.meta import KubeObject, LabelSelector, NodeSelectorTerm
 from moorage.api.node import Node, NodePool, Taint
 from moorage.api.pod import Affinity, Pod, PodAffinity, PodSpec, ResourceRequirements, Toleration
+from moorage.api.pod_groups import PodGroup, Workload
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.quantity import Quantity
 from moorage.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
@@ -278,7 +287,12 @@ def _invalid_value(obj: KubeObject) -> FieldError | None:
         started = obj.status.start_time
         if started is not None and not _is_time(started):
             return _not_a_time("status.startTime", started)
-        if not obj.spec.topology_spread_constraints and obj.spec.affinity is None:
+        spec = obj.spec
+        if (
+            not spec.topology_spread_constraints
+            and spec.affinity is None
+            and spec.scheduling_group is None
+        ):
             return None
     return next(_value_errors(obj), None)
 
@@ -297,6 +311,10 @@ def _value_errors(obj: KubeObject) -> Iterator[FieldError]:
         case PodDisruptionBudget():
             yield from _negative("spec.minAvailable", obj.spec.min_available)
             yield from _negative("spec.maxUnavailable", obj.spec.max_unavailable)
+        case PodGroup():
+            yield from map(_by_rule, pod_group_rules.validate_pod_group(obj))
+        case Workload():
+            yield from map(_by_rule, pod_group_rules.validate_workload(obj))
     if (found := _pod_spec(obj)) is not None:
         yield from _pod_errors(found[1], found[0])
     elif (place := workloads.pod_template(obj)) and not isinstance(obj, _TEMPLATE_IS_OPTIONAL):
@@ -310,7 +328,16 @@ def _job_errors(spec: workloads.JobSpec, path: str) -> Iterator[FieldError]:
         yield f"{path}.completions", "is missing; an Indexed job needs it"
 
 
+def _by_rule(violation: tuple[str, object, str]) -> FieldError:
+    path, value, rule = violation
+    return path, f"{rule}, is {value}" if rule and value != "" else rule or "is missing"
+
+
 def _pod_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
+    if (group := spec.scheduling_group) is not None:
+        name = group.pod_group_name
+        for rule in labels.subdomain_problems(name) if name else ("is missing",):
+            yield f"{path}.schedulingGroup.podGroupName", rule
     for i, each in enumerate(spec.topology_spread_constraints):
         here = f"{path}.topologySpreadConstraints[{i}]"
         if each.max_skew < 1:

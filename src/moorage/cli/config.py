@@ -93,7 +93,7 @@ def rbac(config_file: str | None, name: str, *, shadow: bool) -> None:
     configuration = configurations.load(config_file)
     plugins = start.plugins(configuration)
     if shadow:
-        roles = access.read_only(plugins, name)
+        roles = access.read_only(plugins, name, configuration.feature_gates)
     else:
         roles = access.roles(configuration, plugins, name)
     click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)

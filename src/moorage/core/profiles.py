@@ -17,6 +17,7 @@ def build(
     configuration: config.SchedulerConfiguration, plugins: Registry, cluster: Cluster
 ) -> dict[str, Profile]:
     """The profiles of a configuration, by scheduler name."""
+    configuration = plugin_sets.with_gates(configuration)
     sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
     named = sorted({name for enabled in sets for name in enabled.names()})
     # Other plugins are not loaded, as they may be broken.

@@ -81,8 +81,8 @@ class Cluster(Objects):
         return found
 
     def has_feature(self, gate: str) -> bool:
-        """Whether a part that is on by default has not been turned off."""
-        return self.feature_gates.get(gate, True)
+        """Whether a feature gate is on."""
+        return feature_gates.is_on(self.feature_gates, gate)
 
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object."""

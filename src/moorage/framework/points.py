@@ -326,8 +326,8 @@ class Contract(Protocol):
         """The part of the pod that filter and score results depend on, as a hashable value.
 
         Pods with equal values share cached results. Without this method results depend on
-        everything but name, UID, status and the names of claims. A plugin that reads claims depends
-        on objects outside the node: declare `Depends.PLACEMENTS`.
+        everything but name, UID, group, status and the names of claims. A plugin that reads claims
+        depends on objects outside the node: declare `Depends.PLACEMENTS`.
         """
 
     @method()

@@ -4,12 +4,15 @@
 call to the API server needs a line here, or in the `permissions` of the plugin that requests it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from moorage.api.config import SchedulerConfiguration
+from moorage.api.config import SchedulerConfiguration, feature_gates
+from moorage.api.config.plugin_sets import NO_GATES
 from moorage.framework.points import Permission
 from moorage.live import kinds
+
+Plugins = dict[str, type[Any]]
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -23,6 +26,7 @@ WRITES = (
     Permission("", "pods/status", ("patch",)),
     Permission("events.k8s.io", "events", ("create", "patch")),
 )
+POD_GROUPS = (Permission("scheduling.k8s.io", "podgroups/status", ("patch",)),)
 # authorization.py
 REVIEWS = (
     Permission("authentication.k8s.io", "tokenreviews", ("create",)),
@@ -30,16 +34,21 @@ REVIEWS = (
 )
 
 
-def cluster(plugins: dict[str, type[Any]]) -> list[Permission]:
-    """The cluster-wide permissions of a scheduler with these plugins."""
-    watched = [Permission(kind.group, kind.plural, WATCH) for kind, _ in kinds.watched(plugins)]
+def cluster(plugins: Plugins, gates: Mapping[str, bool] = NO_GATES) -> list[Permission]:
+    """The cluster-wide permissions of a scheduler with these plugins and feature gates."""
+    found = kinds.watched(plugins, gates)
+    watched = [Permission(kind.group, kind.plural, WATCH) for kind, _ in found]
     declared = [each for cls in plugins.values() for each in getattr(cls, "permissions", ())]
-    return [*watched, *WRITES, *declared, *REVIEWS]
+    groups = POD_GROUPS if gates.get(feature_gates.GENERIC_WORKLOAD) else ()
+    return [*watched, *WRITES, *groups, *declared, *REVIEWS]
 
 
-def read_only(plugins: dict[str, type[Any]], name: str) -> list[dict[str, Any]]:
-    """The ClusterRole that a shadow with these plugins needs."""
-    watched = [Permission(kind.group, kind.plural, READ) for kind, _ in kinds.watched(plugins)]
+def read_only(
+    plugins: Plugins, name: str, gates: Mapping[str, bool] = NO_GATES
+) -> list[dict[str, Any]]:
+    """The ClusterRole that a shadow with these plugins and feature gates needs."""
+    found = kinds.watched(plugins, gates)
+    watched = [Permission(kind.group, kind.plural, READ) for kind, _ in found]
     return [_role("ClusterRole", {"name": name}, watched)]
 
 
@@ -71,10 +80,10 @@ def rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
 
 
 def roles(
-    configuration: SchedulerConfiguration, plugins: dict[str, type[Any]], name: str
+    configuration: SchedulerConfiguration, plugins: Plugins, name: str
 ) -> list[dict[str, Any]]:
     """The ClusterRole and the Role that a scheduler of this configuration needs."""
-    made = [_role("ClusterRole", {"name": name}, cluster(plugins))]
+    made = [_role("ClusterRole", {"name": name}, cluster(plugins, configuration.feature_gates))]
     if locking := lease(configuration):
         namespace = configuration.leader_election.resource_namespace
         made.append(_role("Role", {"name": f"{name}-leader", "namespace": namespace}, locking))

@@ -3,13 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.api.config import feature_gates
+from moorage.api.config.plugin_sets import NO_GATES
 from moorage.api.kinds import KINDS, Kind
 
 # A scheduler that does not see these must not act: it would fill nodes that are full.
 INDISPENSABLE = ("Node", "Pod")
 
 
-def watched(plugins: Mapping[str, type[Any]]) -> list[tuple[Kind, tuple[str, ...]]]:
+# Kinds that an API server serves only with a feature gate; the core reads them.
+GATED = {"PodGroup": feature_gates.GENERIC_WORKLOAD}
+
+
+def watched(
+    plugins: Mapping[str, type[Any]], gates: Mapping[str, bool] = NO_GATES
+) -> list[tuple[Kind, tuple[str, ...]]]:
     """The kinds to watch, each with the names of the plugins that read it; pods come last.
 
     A plugin that does not declare `reads_kinds` may read any kind.
@@ -18,7 +26,9 @@ def watched(plugins: Mapping[str, type[Any]]) -> list[tuple[Kind, tuple[str, ...
     undeclared = [name for name, read in declarations.items() if read is None]
     found = []
     for kind in KINDS.values():
+        if kind.name in GATED and not gates.get(GATED[kind.name]):
+            continue
         declared = [name for name, read in declarations.items() if kind.name in (read or ())]
-        if declared or undeclared or kind.name in INDISPENSABLE:
+        if declared or undeclared or kind.name in (*INDISPENSABLE, *GATED):
             found.append((kind, (*declared, *undeclared)))
     return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from moorage.api.config import SchedulerConfiguration
+from moorage.api.config import SchedulerConfiguration, plugin_sets
 from moorage.core.scheduler import Scheduler
 from moorage.framework.registry import Registry
 from moorage.live import kinds
@@ -51,7 +51,7 @@ async def schedule(
         live = LiveScheduler(
             scheduler,
             client,
-            kinds.watched(plugins(configuration)),
+            kinds.watched(plugins(configuration), configuration.feature_gates),
             host=host,
             elector=elector,
             delay_cache=configuration.delay_cache_until_active,
@@ -67,6 +67,7 @@ async def schedule(
 def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
     """The plugins that are enabled in at least one profile."""
     registry = Registry()
+    configuration = plugin_sets.with_gates(configuration)
     named = [name for profile in configuration.profiles for name in profile.plugins.names()]
     found = {name: registry.find(name, configuration.base_dir) for name in sorted(set(named))}
     return {name: cls for name, cls in found.items() if cls is not None}

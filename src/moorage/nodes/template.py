@@ -17,8 +17,10 @@ from moorage.nodes.usage import Usage
 
 _encode = msgspec.msgpack.Encoder().encode
 
-# Where the pod runs is what a decision is to find out, so it does not tell templates apart.
-_decisive = [name for name in PodSpec.__struct_fields__ if name not in ("node_name", "volumes")]
+# Where the pod runs is what a decision is to find out, so it does not tell templates apart; nor
+# does its group, whose members are decided one by one: gangs of one job have one template.
+_indecisive = ("node_name", "volumes", "scheduling_group")
+_decisive = [name for name in PodSpec.__struct_fields__ if name not in _indecisive]
 _spec_fields = attrgetter(*_decisive)
 # From which the requests of a pod that is resized are computed.
 resize_fields = attrgetter(

@@ -87,9 +87,10 @@ def _row(
     subresources: tuple[str, ...] = (),
     categories: tuple[str, ...] = (),
     stored_as: str = "",
+    version: str = "v1",
 ) -> Resource:
     names = (short_names, subresources, categories)
-    resource = Resource(group, "v1", kind, plural, scope, *names, stored_as=stored_as)
+    resource = Resource(group, version, kind, plural, scope, *names, stored_as=stored_as)
     BUILT_IN.append(resource)
     return resource
 
@@ -140,6 +141,10 @@ VOLUME_ATTACHMENTS = _row(
     "storage.k8s.io", "VolumeAttachment", "volumeattachments", CLUSTER, (), _STATUS
 )
 PRIORITY_CLASSES = _row("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, ("pc",))
+POD_GROUPS = _row(
+    "scheduling.k8s.io", "PodGroup", "podgroups", NAMESPACED, (), _STATUS, version="v1alpha2"
+)
+WORKLOADS = _row("scheduling.k8s.io", "Workload", "workloads", NAMESPACED, version="v1alpha2")
 LEASES = _row("coordination.k8s.io", "Lease", "leases", NAMESPACED)
 RESOURCE_CLAIMS = _row(
     "resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS

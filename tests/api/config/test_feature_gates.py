@@ -25,6 +25,12 @@ def test_gates_of_a_file():
             id="off by default",
         ),
         pytest.param("DRADeviceTaint", True, "unrecognized feature gate", id="unknown"),
+        pytest.param(
+            "GangScheduling",
+            True,
+            "depends on features that are disabled: [GenericWorkload]",
+            id="without the gate that it needs",
+        ),
     ],
 )
 def test_gates_that_are_refused(name, value, rule):
@@ -40,3 +46,14 @@ def test_gates_of_a_command_line():
     assert parsed == {"DRADeviceTaints": False, "DRAExtendedResource": True}
     with pytest.raises(ValueError, match="must be NAME=true or NAME=false"):
         config.feature_gates.parse("DRADeviceTaints")
+
+
+def test_gates_that_are_off_by_default_add_plugins():
+    def enabled(gates):
+        [profile] = config.load({**HEADER, "featureGates": gates}).profiles
+        return [plugin.name for plugin in profile.plugins.multi_point.enabled]
+
+    assert "GangScheduling" not in enabled({})
+    groups = {"GenericWorkload": True}
+    assert enabled(groups) == enabled({})
+    assert enabled({**groups, "GangScheduling": True}) == [*enabled({}), "GangScheduling"]

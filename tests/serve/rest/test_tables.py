@@ -8,6 +8,13 @@ from moorage.serve.rest.tables import cells, columns, table
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
 
+GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+TEMPLATED = {
+    "schedulingPolicy": {"basic": {}},
+    "podGroupTemplateRef": {"workload": {"workloadName": "train"}},
+}
+SCHEDULED = {"type": "PodGroupScheduled", "status": "True"}
+
 
 def obj(**fields):
     return {"metadata": META, **fields}
@@ -141,6 +148,15 @@ def test_pod_status(pod, status):
             ),
             ["Bound", "v", "1Gi", "RWO", "fast", "<unset>", "60m", "Block"],
             id="claim",
+        ),
+        pytest.param(
+            "PodGroup", obj(spec=GANG), ["Gang", "<none>", "Pending", "60m"], id="gang, pending"
+        ),
+        pytest.param(
+            "PodGroup",
+            obj(spec=TEMPLATED, status={"conditions": [SCHEDULED]}),
+            ["Basic", "train", "Scheduled", "60m"],
+            id="basic group of a workload, scheduled",
         ),
         pytest.param("ResourceClaim", obj(), ["pending", "60m"], id="device claim, pending"),
         pytest.param(

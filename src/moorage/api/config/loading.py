@@ -166,11 +166,12 @@ def _complete(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
         for resource in extender.managed_resources
         if resource.ignored_by_scheduler
     )
+    gates = configuration.feature_gates
     return replace(
         configuration,
         leader_election=_or_default(configuration.leader_election),
         client_connection=_or_default(configuration.client_connection),
-        profiles=tuple(_profile(profile, ignored) for profile in configuration.profiles),
+        profiles=tuple(_profile(profile, ignored, gates) for profile in configuration.profiles),
         extenders=tuple(_or_default(extender) for extender in configuration.extenders),
     )
 
@@ -186,8 +187,10 @@ def _or_default(given: S) -> S:
     return replace(given, **unset)
 
 
-def _profile(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSchedulerProfile:
-    plugins = plugin_sets.with_defaults(profile.plugins)
+def _profile(
+    profile: KubeSchedulerProfile, ignored: tuple[str, ...], gates: Mapping[str, bool]
+) -> KubeSchedulerProfile:
+    plugins = plugin_sets.with_defaults(profile.plugins, gates)
     configured = {config.name for config in profile.plugin_config}
     missing = sorted(plugins.names() & ARGS.keys() - configured)
     configs = (

@@ -4,9 +4,13 @@ Defaults exist in multiPoint only, so at a single point the user's list is used 
 passes which plugins exist and which points they implement.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from msgspec.structs import replace
+
+from moorage.api.config import feature_gates
 from moorage.api.config.errors import shown
 from moorage.api.config.structs import (
     POINTS,
@@ -48,12 +52,29 @@ DEFAULT_MULTI_POINT = PluginSet(
 )
 DEFAULT_NAMES = frozenset(_DEFAULT_WEIGHTS)
 ALL = "*"
+NO_GATES: Mapping[str, bool] = MappingProxyType({})
+# Added at the end, in this order, if the gate is on.
+GATED: dict[str, tuple[PluginEntry, ...]] = {
+    feature_gates.GANG_SCHEDULING: (PluginEntry(name="GangScheduling"),),
+}
 
 
-def with_defaults(custom: Plugins) -> Plugins:
+def with_defaults(custom: Plugins, gates: Mapping[str, bool] = NO_GATES) -> Plugins:
     """The user's plugin sets with the defaults merged in; idempotent."""
     points = {point: merge(PluginSet(), getattr(custom, point)) for point in POINTS}
-    return Plugins(multi_point=merge(DEFAULT_MULTI_POINT, custom.multi_point), **points)
+    added = [each for gate, plugins in GATED.items() if gates.get(gate) for each in plugins]
+    default = PluginSet(enabled=(*DEFAULT_MULTI_POINT.enabled, *added))
+    return Plugins(multi_point=merge(default, custom.multi_point), **points)
+
+
+def with_gates(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration with the plugins of the feature gates that are on."""
+    gates = configuration.feature_gates
+    profiles = [
+        replace(profile, plugins=with_defaults(profile.plugins, gates))
+        for profile in configuration.profiles
+    ]
+    return replace(configuration, profiles=tuple(profiles))
 
 
 def merge(default: PluginSet, custom: PluginSet) -> PluginSet:

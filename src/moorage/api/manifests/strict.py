@@ -40,6 +40,26 @@ REQUIRED_IN = frozenset(
         "WeightedPodAffinityTerm",
     }
 )
+# `scheduling.k8s.io/v1alpha2` of 1.36; the table has types of a later version.
+POD_GROUPS = """
+PodGroup: apiVersion, kind, metadata ObjectMeta, spec! PodGroupSpec, status
+PodGroupSpec: podGroupTemplateRef PodGroupTemplateReference, schedulingPolicy! PodGroupPolicy, \
+schedulingConstraints PodGroupConstraints, resourceClaims [PodGroupResourceClaim], \
+disruptionMode, priorityClassName, priority
+PodGroupTemplateReference: workload WorkloadReference
+WorkloadReference: workloadName!, podGroupTemplateName!
+PodGroupPolicy: basic PodGroupBasicPolicy, gang PodGroupGangPolicy
+PodGroupBasicPolicy:
+PodGroupGangPolicy: minCount!
+PodGroupConstraints: topology [TopologyConstraint]
+PodGroupResourceClaim: name!, resourceClaimName, resourceClaimTemplateName
+Workload: apiVersion, kind, metadata ObjectMeta, spec! PodGroupWorkloadSpec
+PodGroupWorkloadSpec: controllerRef WorkloadController, podGroupTemplates! [PodGroupTemplate]
+WorkloadController: apiGroup, kind!, name!
+PodGroupTemplate: name!, schedulingPolicy! PodGroupPolicy, \
+schedulingConstraints PodGroupConstraints, resourceClaims [PodGroupResourceClaim], \
+disruptionMode, priorityClassName, priority
+"""
 # Moorage's own kind; what is not listed here is checked where it is decoded.
 OWN = """
 NodePool: apiVersion, kind, metadata ObjectMeta, spec NodePoolSpec, status
@@ -63,7 +83,7 @@ class _Type(NamedTuple):
 def _types() -> dict[str, _Type]:
     text = resources.files(__package__).joinpath("kubernetes_fields.txt").read_text("utf-8")
     found = {}
-    for line in (text + OWN).splitlines():
+    for line in (text + POD_GROUPS + OWN).splitlines():
         if line and not line.startswith("#"):
             name, _, listed = line.partition(": ")
             matches = [match for each in listed.split(", ") if (match := _FIELD.fullmatch(each))]

@@ -171,6 +171,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "spec.storageCapacity": False,
     },
     "Secret": {"type": "Opaque"},
+    "PodGroup": {"spec.disruptionMode": "Pod"},
 }
 _WORKLOADS = (*WORKLOAD_KINDS, "ReplicationController")
 # The field of the update strategy, and the defaults of its rolling update.

@@ -99,7 +99,9 @@ PodSpec: 1 volumes [Volume], 2 containers [Container], 3 restartPolicy text, \
 19 schedulerName text, 20 initContainers [Container], 21 automountServiceAccountToken bool, \
 22 tolerations [Toleration], 24 priorityClassName text, 25 priority int, \
 27 shareProcessNamespace bool, 29 runtimeClassName text, 30 enableServiceLinks bool, \
-31 preemptionPolicy text, 32 overhead {Quantity}, 38 schedulingGates [PodSchedulingGate]
+31 preemptionPolicy text, 32 overhead {Quantity}, 38 schedulingGates [PodSchedulingGate], \
+43 schedulingGroup PodSchedulingGroup
+PodSchedulingGroup: 1 podGroupName text
 PodSecurityContext: 2 runAsUser int, 3 runAsNonRoot bool, 5 fsGroup int, 6 runAsGroup int
 PodSchedulingGate: 1 name text
 Toleration: 1 key text, 2 operator text, 3 value text, 4 effect text, 5 tolerationSeconds int

@@ -4,6 +4,7 @@ from typing import Any
 
 from moorage.api.kinds import KINDS
 from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector
+from moorage.api.pod_groups import Workload
 from moorage.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from moorage.api.workloads import (
     PodTemplateSpec,
@@ -164,6 +165,7 @@ _STRUCTS: dict[str, type[KubeObject]] = (
         "ConfigMap": DataObject,
         "Secret": DataObject,
         "Event": EventObject,
+        "Workload": Workload,
     }
 )
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.api import labels, quantity, selectors
+from moorage.api import labels, pod_group_rules, quantity, selectors
 from moorage.api import validation as api_validation
 from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import Pod, PodSpec
+from moorage.api.pod_groups import PodGroup, Workload
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import SelectorError
 from moorage.serve.controllers.objects import SAFE_LETTERS, Object
@@ -203,6 +204,10 @@ def _pod_spec(spec: PodSpec, path: str) -> FieldErrors:
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             rule = 'supported values: "DoNotSchedule", "ScheduleAnyway"'
             yield f"{item}.whenUnsatisfiable", action, rule
+    if (group := spec.scheduling_group) is not None:
+        name = group.pod_group_name
+        for rule in labels.subdomain_problems(name) if name else ("",):
+            yield f"{path}.schedulingGroup.podGroupName", name, rule
     for key, value in (spec.node_selector or {}).items():
         for rule in (*labels.key_problems(key), *labels.value_problems(value)):
             yield f"{path}.nodeSelector", key, rule
@@ -309,6 +314,16 @@ def _validate_budget(typed: KubeObject) -> FieldErrors:
         yield "spec.selector", msgspec.to_builtins(spec.selector), str(error)
 
 
+def _validate_pod_group(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, PodGroup)
+    return pod_group_rules.validate_pod_group(typed)
+
+
+def _validate_group_workload(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, Workload)
+    return pod_group_rules.validate_workload(typed)
+
+
 def _validate_definition(typed: KubeObject) -> FieldErrors:
     assert isinstance(typed, Definition)
     spec = typed.spec
@@ -338,6 +353,8 @@ _RULES: dict[str, Callable[[KubeObject], FieldErrors]] = {
     "ReplicationController": _validate_workload,
     "PodDisruptionBudget": _validate_budget,
     "CustomResourceDefinition": _validate_definition,
+    "PodGroup": _validate_pod_group,
+    "Workload": _validate_group_workload,
     "ResourceClaim": device_rules.validate_claim,
     "ResourceClaimTemplate": device_rules.validate_template,
     "ResourceSlice": device_rules.validate_slice,

@@ -9,6 +9,7 @@ from moorage.api.admission import PriorityClasses
 from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.api.pod_groups import PodGroup
 from moorage.api.policy import PriorityClass
 from moorage.api.storage import StorageClass
 from moorage.errors import ManifestError
@@ -18,9 +19,11 @@ from moorage.serve.controllers.objects import Object
 from moorage.serve.objects import validation
 from moorage.serve.resources import (
     NAMESPACES,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     STORAGE_CLASSES,
+    WORKLOADS,
     Resource,
 )
 from moorage.serve.store import Store
@@ -59,6 +62,32 @@ def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
     if typed.spec.resources is not None:
         resources = defaults.pod(typed, classes).spec.resources
         spec["resources"] = {**spec["resources"], **msgspec.to_builtins(resources)}
+
+
+def admit_pod_group(store: Store, obj: Object, typed: KubeObject) -> None:
+    """Set the priority of a group; reject one whose Workload or template does not exist."""
+    assert isinstance(typed, PodGroup)
+    spec, ref = obj["spec"], typed.spec.pod_group_template_ref
+    if ref is not None and ref.workload is not None:
+        name, template = ref.workload.workload_name, ref.workload.pod_group_template_name
+        workload = store.find(WORKLOADS, typed.namespace, name)
+        if workload is None or objects.is_terminating(workload):
+            why = f'workload "{name}" not found' if workload is None else f"{name} is being deleted"
+            raise status_errors.forbidden(POD_GROUPS, typed.name, why)
+        listed = workload["spec"]["podGroupTemplates"]
+        if template not in [each["name"] for each in listed]:
+            why = f'workload "{name}" has no podGroupTemplate "{template}"'
+            raise status_errors.forbidden(POD_GROUPS, typed.name, why)
+    try:
+        class_name, priority = admission.group_priority(
+            typed, PriorityClasses(_priority_classes(store))
+        )
+    except ManifestError as error:
+        why = str(error).partition("spec.priorityClassName: ")[2]
+        raise status_errors.forbidden(POD_GROUPS, typed.name, why) from None
+    if class_name:
+        spec["priorityClassName"] = class_name
+    spec["priority"] = priority
 
 
 def admit_priority_class(store: Store, typed: KubeObject) -> None:

@@ -16,6 +16,7 @@ from moorage.serve.resources import (
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
@@ -56,6 +57,8 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
     if resource is PODS:
         admission.admit_pod(store, obj, typed)
         _complete_pod(store, obj)
+    elif resource is POD_GROUPS:
+        admission.admit_pod_group(store, obj, typed)
     elif resource is PRIORITY_CLASSES:
         admission.admit_priority_class(store, typed)
     elif resource is PERSISTENT_VOLUME_CLAIMS:

@@ -131,6 +131,8 @@ _IMMUTABLE: dict[str, tuple[str, ...]] = {
     "PriorityClass": ("value", "preemptionPolicy"),
     "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
     "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+    "PodGroup": ("spec",),
+    "Workload": ("spec",),
     "ResourceClaim": ("spec",),
     "ResourceClaimTemplate": ("spec",),
     "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),

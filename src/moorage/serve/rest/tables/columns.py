@@ -242,6 +242,23 @@ def _claim_state(obj: Object, _now: float) -> str:
     return ",".join(state for state, holds in states.items() if holds)
 
 
+# Pod groups -----------------------------------------------------------------------------------
+
+
+def _group_policy(obj: Object, _now: float) -> str:
+    return "Basic" if value_at(obj, "spec", "schedulingPolicy", "gang") is None else "Gang"
+
+
+def _group_status(obj: Object, _now: float) -> str:
+    """The STATUS column of a PodGroup, by its conditions."""
+    shown = {text(each, "type"): each for each in maps(obj, "status", "conditions")}
+    if (disrupted := shown.get("DisruptionTarget")) is not None:
+        return text(disrupted, "reason")
+    if (scheduled := shown.get("PodGroupScheduled")) is None:
+        return "Pending"
+    return "Scheduled" if text(scheduled, "status") == "True" else "Unschedulable"
+
+
 # Other kinds -----------------------------------------------------------------------------------
 
 
@@ -463,6 +480,12 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         _boolean("Global-Default", "globalDefault"),
         AGE,
         _text("PreemptionPolicy", "preemptionPolicy"),
+    ),
+    "PodGroup": (
+        TableColumn("Policy", _group_policy),
+        _text("Workload", "spec.podGroupTemplateRef.workload.workloadName", NONE),
+        TableColumn("Status", _group_status),
+        AGE,
     ),
     "ResourceClaim": (TableColumn("State", _claim_state), AGE),
     "ResourceSlice": (
