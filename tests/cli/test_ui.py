@@ -29,6 +29,17 @@ def test_bad_input(run, monkeypatch, arguments, text):
     assert "Traceback" not in got.stderr
 
 
+def test_a_recording_has_its_configuration(run, tmp_path):
+    file = tmp_path / "run.jsonl"
+    file.write_text('{"recording":1,"config":{}}')
+    got = run("ui", "--no-browser", str(file), "--config", "x.yaml")
+    assert got.exit_code == 2
+    assert "a recording has its own configuration" in got.stderr
+    got = run("ui", "--no-browser", str(file))
+    assert got.exit_code == 2
+    assert "Traceback" not in got.stderr
+
+
 def test_it_serves_until_interrupted():
     command = [*MOORAGE, "ui", str(DEMO), "--no-browser"]
     with subprocess.Popen(

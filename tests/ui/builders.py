@@ -1,6 +1,10 @@
 """Clusters to look at."""
 
+from moorage import Simulation
+from moorage.planning import recording
+
 HOSTILE = "<img src=x onerror=alert(1)>"
+HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -56,3 +60,22 @@ def hostile_cluster():
         pod["metadata"]["labels"] = {HOSTILE: HOSTILE}
     pods[2]["metadata"]["namespace"] = HOSTILE
     return [node, make_node("node-1"), *pods]
+
+
+def record(path):
+    """Record a run with a rejection, a preemption and a lost node; the pods' nodes at each time."""
+    lows = [make_pod(f"low-{i}", cpu="6", nodeSelector={HOST: f"node-{i}"}) for i in range(3)]
+    nodes = [make_node(f"node-{i}") for i in range(3)]
+    for node in nodes:
+        node["metadata"]["labels"][HOST] = node["metadata"]["name"]
+    simulation = Simulation(nodes, trace=True)
+    simulation.create(lows)
+    high = make_pod("high", cpu="6", priority=100, nodeSelector={HOST: "node-0"})
+    states = {}
+    simulation.at(20.0, lambda: simulation.create([high]))
+    simulation.at(30.0, lambda: simulation.delete("Node", "", "node-2"))
+    for at in (0.0, 10.0, 20.0, 25.0, 30.0, 55.0):
+        simulation.run(until=at)
+        states[at] = simulation.placements
+    recording.write(path, simulation)
+    return states

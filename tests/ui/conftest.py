@@ -6,11 +6,13 @@ import threading
 
 import pytest
 from aiohttp import web
-from tests.ui.builders import HOSTILE, cluster, hostile_cluster
+from tests.ui.builders import HOSTILE, cluster, hostile_cluster, record
 
 from moorage.explaining.dry_run import DryRun
+from moorage.planning import recording
 from moorage.ui import server
 from moorage.ui.snapshot import ClusterSnapshot
+from moorage.ui.timeline import Timeline
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -64,13 +66,17 @@ def runs(snapshots):
 
 
 @pytest.fixture(scope="session")
-def pages(snapshots):
-    """The page of each snapshot."""
+def pages(snapshots, tmp_path_factory):
+    """The page of each snapshot, and of a recording."""
     shown = snapshots | {"hostile": ClusterSnapshot(hostile_cluster(), title=HOSTILE)}
     found = {
         name: Page(server.local_app(server.FixedSource(snapshot)))
         for name, snapshot in shown.items()
     }
+    path = tmp_path_factory.mktemp("recording") / "run.jsonl"
+    record(path)
+    timeline = Timeline(recording.read(path), title=HOSTILE)
+    found["recording"] = Page(server.local_app(server.RecordedSource(timeline)))
     yield found
     for page in found.values():
         page.close()

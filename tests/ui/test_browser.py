@@ -144,6 +144,33 @@ def test_what_if(show, snapshots):
     assert not browser.find_element(By.ID, "changes").is_displayed()
 
 
+def test_the_time_of_a_recording(show):
+    browser = show("recording")
+    wait(browser, lambda: "started" in dataset(browser))
+
+    def totals():
+        return browser.find_element(By.ID, "totals").text
+
+    assert "3 nodes · 3 pods on nodes" in totals()
+    browser.find_element(By.ID, "next-preemption").click()
+    wait(browser, lambda: browser.find_element(By.ID, "clock").text.startswith("00:00:20"))
+    wait(browser, lambda: "1 pending pod" in panel(browser))
+    assert browser.find_element(By.ID, "said").text == "default/low-0 is preempted"
+    browser.find_element(By.ID, "next-nodeLoss").click()
+    wait(browser, lambda: "2 nodes" in totals())
+    assert browser.find_element(By.ID, "said").text == "node node-2 is gone"
+    browser.find_element(By.CSS_SELECTOR, "#time input").send_keys(Keys.PAGE_DOWN)
+    wait(browser, lambda: "at=24.9" in browser.current_url)
+    wait(browser, lambda: "3 nodes" in totals())
+    browser.find_element(By.ID, "play").click()
+    wait(browser, lambda: "at=24.9" not in browser.current_url)
+    browser.find_element(By.ID, "play").click()
+    assert browser.find_element(By.ID, "play").text == "Play"
+    browser = show("recording", "#at=51&pod=default/high")
+    wait(browser, lambda: "woken by AssignedPodDelete" in panel(browser))
+    assert "preempts\ndefault/low-0 on node-0" in panel(browser).replace(" default", "\ndefault")
+
+
 def test_search(show, snapshots):
     browser = show(5000)
     browser.find_element(By.ID, "query").send_keys("node-49 is:cordoned")

@@ -9,13 +9,13 @@ from moorage.cli import inputs, options
 from moorage.errors import InputError
 
 if TYPE_CHECKING:
-    from moorage.ui.snapshot import ClusterSnapshot
+    from moorage.ui.server import SnapshotSource
 
 ADDRESS = "127.0.0.1"
 SHUTDOWN_SECONDS = 1.0
 
 
-@click.command(short_help="Show a cluster of files in a browser.")
+@click.command(short_help="Show a cluster of files, or a recording, in a browser.")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @options.validate
 @options.cluster
@@ -39,13 +39,27 @@ def ui(
 ) -> None:
     """Show nodes, pods and why pods are pending, as a page on this machine.
 
-    PATH is a YAML or JSON file of Kubernetes objects, or a folder of them. Without PATH, the
-    cluster of --kubeconfig or $KUBECONFIG is read once. Nothing is changed. Ctrl-C ends it.
+    PATH is a YAML or JSON file of Kubernetes objects, a folder of them, or a recording of
+    `moorage simulate --record FILE` or `moorage record FILE`, which the page shows at any time.
+    Without PATH, the cluster of --kubeconfig or $KUBECONFIG is read once. Nothing is changed.
+    Ctrl-C ends it.
     """
     import asyncio
 
+    from moorage.planning import recording
+    from moorage.ui import server
     from moorage.ui.snapshot import ClusterSnapshot
 
+    if len(paths) == 1 and recording.is_recording(paths[0]):
+        if config_file is not None:
+            raise click.UsageError("--config: a recording has its own configuration.")
+        from moorage.ui.timeline import Timeline
+
+        timeline = Timeline(recording.read(paths[0]), paths[0])
+        begin = f"{timeline.end:,.0f} seconds of a recording"
+        source = server.RecordedSource(timeline)
+        asyncio.run(_serve(source, begin, port, opens_browser=not no_browser))
+        return
     if not (paths or kubeconfig or context or os.environ.get("KUBECONFIG")):
         raise click.UsageError("Name a PATH or, for a live cluster, --kubeconfig or $KUBECONFIG.")
     manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
@@ -55,10 +69,11 @@ def ui(
     snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
     if not snapshot.rows:
         raise InputError("the cluster is empty: there is no Node among the objects given")
-    asyncio.run(_serve(snapshot, port, opens_browser=not no_browser))
+    begin = f"{len(snapshot.rows):,} nodes"
+    asyncio.run(_serve(server.FixedSource(snapshot), begin, port, opens_browser=not no_browser))
 
 
-async def _serve(snapshot: "ClusterSnapshot", port: int, *, opens_browser: bool) -> None:
+async def _serve(source: "SnapshotSource", begin: str, port: int, *, opens_browser: bool) -> None:
     import asyncio
     import signal
     import webbrowser
@@ -69,7 +84,7 @@ async def _serve(snapshot: "ClusterSnapshot", port: int, *, opens_browser: bool)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    app = server.local_app(server.FixedSource(snapshot))
+    app = server.local_app(source)
     async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
         try:
             bound = await http_server.listen(runner, ADDRESS, port, None)
@@ -77,7 +92,7 @@ async def _serve(snapshot: "ClusterSnapshot", port: int, *, opens_browser: bool)
             why = (error.strerror or str(error)).lower()
             raise InputError(f"cannot listen on {ADDRESS}:{port}: {why}") from None
         url = f"http://{ADDRESS}:{bound}/ui"
-        click.echo(f"{len(snapshot.rows):,} nodes at {url}\nCtrl-C ends it.")
+        click.echo(f"{begin} at {url}\nCtrl-C ends it.")
         if opens_browser:
             webbrowser.open(url)
         await stop.wait()

@@ -63,6 +63,16 @@ class DryRun:
         self._seed = seed
         self._scheduler: Scheduler | None = None
 
+    @classmethod
+    def observed(
+        cls, objects: list[KubeObject], scheduler: Scheduler, config: Source = None
+    ) -> "DryRun":
+        """A cluster of complete objects that a scheduler has observed already."""
+        run = cls((), config)
+        run.objects = objects
+        run._scheduler = scheduler
+        return run
+
     @property
     def pods(self) -> list[Pod]:
         """All pods, also those that workloads create."""

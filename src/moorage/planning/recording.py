@@ -134,6 +134,17 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
+def is_recording(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a recording does."""
+    path = Path(path)
+    start = b'{"recording":'
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(len(start)) == start
+    except (OSError, EOFError):
+        return False
+
+
 def read(path: str | os.PathLike[str]) -> Recording:
     """A recording from a file; errors name the line."""
     path = Path(path)

@@ -30,6 +30,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Container, Pod, Toleration
 from moorage.api.storage import CSINode
+from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.expansion import children
 from moorage.planning import drain as draining
@@ -198,7 +199,7 @@ class _Changing:
                 self._recreate(pod, change(pod))
 
     def _cordon(self, node: Node, *, is_cordoned: bool) -> None:
-        changed = replace(node, spec=replace(node.spec, unschedulable=is_cordoned))
+        changed = cordon.cordoned(node) if is_cordoned else cordon.uncordoned(node)
         self.nodes[node.name] = changed
         self._packing.update(changed)
         for pod in self._on(node) if is_cordoned else ():

@@ -82,11 +82,12 @@ def replay(lines: Iterable[str], config: SchedulerConfiguration | None = None) -
         line = _decode(text)
         if line.seed is not None:
             schedulers[line.replica] = Scheduler(config, seed=line.seed)
-        effects = tuple(_call(schedulers[line.replica], line))
+        effects = tuple(call(schedulers[line.replica], line))
         yield _encode(msgspec.structs.replace(line, effects=effects)).decode()
 
 
-def _call(scheduler: Scheduler, line: Line) -> list[Effect]:
+def call(scheduler: Scheduler, line: Line) -> list[Effect]:
+    """Make a recorded call again."""
     match line.call:
         case "observe":
             return scheduler.observe(_observation(line), line.at)

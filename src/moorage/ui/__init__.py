@@ -3,7 +3,9 @@
 snapshot    ClusterSnapshot: the objects of a moment, with the figures of every node
 queries     which nodes a search text matches
 documents   the answers of the API as plain data
-what_if     what a drain of a node would do
+what_if     what changes of the cluster would do
+timeline    Timeline: the cluster of a recording at any time
+history     the facts about a pod as lines
 worker      a process that keeps a snapshot and answers requests
 server      routes for an HTTP application
 static/     the page: HTML, CSS and scripts

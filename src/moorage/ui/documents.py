@@ -41,6 +41,7 @@ def cluster(snapshot: ClusterSnapshot) -> Plain:
     return {
         "title": snapshot.title,
         "version": snapshot.version,
+        "at": snapshot.at,
         "nodes": len(snapshot.rows),
         "pods": len(snapshot.pods) - len(snapshot.pending),
         "pending": len(snapshot.pending),

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 import multiprocessing
 import time
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from aiohttp import web
 from moorage.api.config import Source
 from moorage.ui import worker
 from moorage.ui.snapshot import ClusterSnapshot
+from moorage.ui.timeline import Timeline
 from moorage.ui.worker import Bodies, Refused
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,8 +38,8 @@ AGE_PER_BUILD_SECOND = 20.0
 EVENT_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
 
-# Parameters of the map; all others of a what-if are changes.
-MAP_PARAMETERS = ("resource", "group")
+# Parameters that are not changes of a what-if.
+OTHER_PARAMETERS = ("resource", "group", "at")
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -55,8 +57,8 @@ HEADERS = {
 class SnapshotSource(Protocol):
     """What the API asks."""
 
-    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
-        """The answer as JSON; raises Refused."""
+    async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
+        """The answer as JSON, of a recording at a time; raises Refused."""
         ...
 
     def available(self) -> int:
@@ -73,13 +75,38 @@ class FixedSource:
         self._snapshot = snapshot
         self._pool = ThreadPoolExecutor(1)
 
-    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
+    async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
         return await asyncio.get_running_loop().run_in_executor(
             self._pool, worker.answer_about, self._snapshot, question, arguments
         )
 
     def available(self) -> int:
         return self._snapshot.version
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class RecordedSource:
+    """A recording; a thread answers one question after another."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._pool = ThreadPoolExecutor(1)
+
+    async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
+        try:
+            moment = float(at or 0)
+        except ValueError:
+            moment = math.nan
+        if not moment >= 0:
+            raise Refused(f"at: {at!r} is not a number of seconds")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, worker.answer_at, self._timeline, question, arguments, moment
+        )
+
+    def available(self) -> int:
+        return 0
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -111,7 +138,7 @@ class ChangingSource:
         self._loaded_version = -1
         self._next_at = 0.0
 
-    async def answer(self, question: str, arguments: dict[str, Any]) -> bytes:
+    async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
         async with self._loading:
             if self._is_old():
                 await self._load()
@@ -159,6 +186,8 @@ def mount(app: web.Application, source: SnapshotSource) -> None:
     add("/ui/api/match", routes.match)
     add("/ui/api/what-if", routes.what_if)
     add("/ui/api/events", routes.events)
+    add("/ui/api/timeline", routes.timeline)
+    add("/ui/api/history", routes.history)
     add("/ui/api/pending", routes.pending)
     add("/ui/api/pods", routes.pods)
     add("/ui/api/pods/{namespace:[^/]+}/{name:.+}", routes.pod)
@@ -185,35 +214,36 @@ class _Routes:
         return _file(request.match_info["name"])
 
     async def cluster(self, request: web.Request) -> web.Response:
-        return await self._answer("cluster")
+        return await self._answer(request, "cluster")
 
     async def nodes(self, request: web.Request) -> web.Response:
         query = request.query
         return await self._answer(
-            "nodes", resource=query.get("resource", "cpu"), group=query.get("group", "")
+            request, "nodes", resource=query.get("resource", "cpu"), group=query.get("group", "")
         )
 
     async def node(self, request: web.Request) -> web.Response:
         return await self._answer(
-            "node", name=request.match_info["name"], changes=_changes(request)
+            request, "node", name=request.match_info["name"], changes=_changes(request)
         )
 
     async def match(self, request: web.Request) -> web.Response:
-        return await self._answer("matching", query=request.query.get("q", ""))
+        return await self._answer(request, "matching", query=request.query.get("q", ""))
 
     async def pending(self, request: web.Request) -> web.Response:
-        return await self._answer("pending")
+        return await self._answer(request, "pending")
 
     async def pods(self, request: web.Request) -> web.Response:
-        return await self._answer("pods", query=request.query.get("q", ""))
+        return await self._answer(request, "pods", query=request.query.get("q", ""))
 
     async def pod(self, request: web.Request) -> web.Response:
         match = request.match_info
-        return await self._answer("pod", key=f"{match['namespace']}/{match['name']}")
+        return await self._answer(request, "pod", key=f"{match['namespace']}/{match['name']}")
 
     async def what_if(self, request: web.Request) -> web.Response:
         query = request.query
         return await self._answer(
+            request,
             "what_if",
             changes=_changes(request),
             resource=query.get("resource", "cpu"),
@@ -236,9 +266,16 @@ class _Routes:
             await asyncio.sleep(EVENT_SECONDS)
             silent_seconds += EVENT_SECONDS
 
-    async def _answer(self, question: str, **arguments: Any) -> web.Response:
+    async def timeline(self, request: web.Request) -> web.Response:
+        return await self._answer(request, "timeline")
+
+    async def history(self, request: web.Request) -> web.Response:
+        return await self._answer(request, "history", key=request.query.get("pod", ""))
+
+    async def _answer(self, request: web.Request, question: str, **arguments: Any) -> web.Response:
+        at = request.query.get("at", "")
         try:
-            body, status = await self._source.answer(question, arguments), 200
+            body, status = await self._source.answer(question, arguments, at), 200
         except Refused as error:
             body, status = msgspec.json.encode({"error": str(error)}), 400
         return web.Response(
@@ -247,7 +284,7 @@ class _Routes:
 
 
 def _changes(request: web.Request) -> list[tuple[str, str]]:
-    return [(kind, text) for kind, text in request.query.items() if kind not in MAP_PARAMETERS]
+    return [(kind, text) for kind, text in request.query.items() if kind not in OTHER_PARAMETERS]
 
 
 def _file(name: str) -> web.Response:

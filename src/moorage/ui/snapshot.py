@@ -47,13 +47,16 @@ class ClusterSnapshot:
         title: str = "",
         version: int = 0,
         options: Sequence[str] = ("-f", "cluster.json"),
+        run: DryRun | None = None,
     ) -> None:
         self.objects = list(objects)
-        self.run = DryRun(self.objects, config)
+        self.run = DryRun(self.objects, config) if run is None else run
         self.config = config
         self.title = title
         self.version = version
-        # How commands read the same cluster.
+        # The time of a recording.
+        self.at: float | None = None
+        # How commands read the same cluster; empty if they cannot.
         self.options = tuple(options)
         self._tried: WhatIf | None = None
 

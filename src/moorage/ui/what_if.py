@@ -55,15 +55,16 @@ def try_out(
             {"before": documents.total(before, name), "after": documents.total(there, name)}
             for name in COMPARED
         ],
-        "command": shlex.join(
-            [
-                *("moorage", "simulate", "what-if"),
-                *(part for kind, text in found.changes for part in (f"--{kind}", text)),
-                *snapshot.options,
-            ]
-        ),
+        "command": _command(snapshot, found.changes),
         "map": documents.columns(after, resource, group) | _marks(snapshot, found, after),
     }
+
+
+def _command(snapshot: ClusterSnapshot, changes: Sequence[Change]) -> str:
+    if not snapshot.options:
+        return ""
+    options = [part for kind, text in changes for part in (f"--{kind}", text)]
+    return shlex.join(["moorage", "simulate", "what-if", *options, *snapshot.options])
 
 
 def node(snapshot: ClusterSnapshot, name: str, changes: Sequence[Change] = ()) -> Plain:

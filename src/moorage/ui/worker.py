@@ -14,8 +14,9 @@ from moorage.api.config import Source
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.errors import MoorageError
-from moorage.ui import documents, what_if
+from moorage.ui import documents, history, what_if
 from moorage.ui.snapshot import ClusterSnapshot
+from moorage.ui.timeline import Timeline
 
 # Stored objects: the name of the kind, and JSON.
 Bodies = list[tuple[str, bytes]]
@@ -29,6 +30,9 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "pending": documents.pending,
     "pod": documents.pod,
     "what_if": what_if.try_out,
+    # What only some sources have.
+    "timeline": lambda snapshot: {},
+    "history": lambda snapshot, key: {"lines": []},
 }
 
 _snapshot: ClusterSnapshot | None = None
@@ -64,6 +68,18 @@ def answer(question: str, arguments: dict[str, Any]) -> bytes:
     """The answer of this process' snapshot as JSON."""
     assert _snapshot is not None, "a request before the first snapshot"
     return answer_about(_snapshot, question, arguments)
+
+
+def answer_at(timeline: Timeline, question: str, arguments: dict[str, Any], at: float) -> bytes:
+    """The answer about a recorded cluster at a time, as JSON; raises Refused."""
+    if question == "timeline":
+        return msgspec.json.encode(timeline.document())
+    snapshot = timeline.snapshot(at)
+    if question == "history":
+        pod = snapshot.pods.get(arguments["key"])
+        facts = [] if pod is None else timeline.histories.facts(pod.uid, at)
+        return msgspec.json.encode({"lines": history.lines(facts)})
+    return answer_about(snapshot, question, arguments)
 
 
 def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, Any]) -> bytes:

@@ -2,8 +2,11 @@
 
 const KEY = "moorage token";
 
+// Parameters of every request: the time of a recording.
+export const common = {};
+
 export async function get(path, parameters = {}) {
-  const query = new URLSearchParams(parameters).toString();
+  const query = new URLSearchParams([...new URLSearchParams(parameters), ...Object.entries(common)]).toString();
   const response = await send(`/ui/api/${path}${query ? `?${query}` : ""}`);
   return read(response);
 }

@@ -1,9 +1,10 @@
 // The page: reads the view from the URL, asks the API, and shows the answers.
 
-import { follow, get, podPath } from "./api.js";
+import { common, follow, get, podPath } from "./api.js";
 import { element } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
-import { nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { historyPart, nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { TimeBar, clock } from "./time.js";
 import { change, changes, current } from "./view.js";
 import { changeList, whatIfPanel } from "./what_if.js";
 
@@ -11,6 +12,7 @@ const find = (id) => document.getElementById(id);
 const STATES = [[CORDONED, "cordoned"], [TAINTED, "tainted"], [NOT_READY, "not ready"]];
 
 let cluster = null;
+let timeBar = null;
 let shown = {};
 const map = new ClusterMap(find("tiles"), {
   onOpen: (position) => change({ node: map.nodes.names[position], pod: "" }),
@@ -34,9 +36,21 @@ function point(position, event) {
   tip.style.top = `${Math.min(event.clientY + 12, innerHeight - tip.offsetHeight - 4)}px`;
 }
 
-async function update({ force = false } = {}) {
+// One update after the other; of several requests for one, the last is made.
+let updating = Promise.resolve(), waiting = false;
+function update(options = {}) {
+  if (waiting && !options.force) return updating;
+  waiting = true;
+  updating = updating.then(() => { waiting = false; return updateOnce(options); });
+  return updating;
+}
+
+async function updateOnce({ force: isForced = false }) {
   const view = current(), before = shown;
   shown = view;
+  const force = isForced || view.at !== before.at;
+  if (view.at) common.at = view.at;
+  else delete common.at;
   const is = (...names) => force || names.some((name) => view[name] !== before[name]);
   try {
     find("error").hidden = true;
@@ -49,6 +63,7 @@ async function update({ force = false } = {}) {
     if (is("q", "by", "group", "what")) await search(view.q);
     if (is("node", "by", "group", "what")) map.select(view.node);
     if (is("node", "pod", "what")) await showPanel(view, { focus: !force && before.by !== undefined });
+    timeBar?.show();
     document.body.dataset.ready = "yes";
   } catch (failure) {
     find("error").textContent = failure.message;
@@ -108,9 +123,28 @@ function openDetails(panel) {
   return new Set([...panel.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
 }
 
+// The first history of a recording takes a while, so the panel does not wait for it.
+async function showHistory(view) {
+  const { lines } = await get("history", { pod: view.pod });
+  if (current().pod !== view.pod) return;
+  histories = lines;
+  placeHistory();
+}
+
+let histories = [], historyOf = "";
+
+function placeHistory() {
+  find("history")?.replaceChildren(...historyPart({ lines: histories }, clock));
+}
+
 async function showPanel(view, { focus }) {
   const panel = find("panel");
   const isWhatIf = view.what && !view.pod && !view.node;
+  if (view.pod) {
+    if (view.pod !== historyOf) histories = [];
+    historyOf = view.pod;
+    showHistory(view).catch((failure) => console.info(`no history: ${failure.message}`));
+  }
   const path = isWhatIf ? "what-if" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
   const answer = isWhatIf ? answered : await get(path, view.node && !view.pod ? changes() : {});
   const now = current();
@@ -124,6 +158,7 @@ async function showPanel(view, { focus }) {
   const show = isWhatIf ? whatIfPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
   const parts = show(answer, change, Object.keys(cluster.taints));
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
+  if (view.pod) placeHistory();
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
     if (focused) panel.focus({ preventScroll: true });
@@ -171,6 +206,8 @@ addEventListener("popstate", () => update());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legend);
 legend();
 await update({ force: true });
+if (cluster && cluster.at !== null) timeBar = new TimeBar(find("time"), await get("timeline"), () => updating);
+document.body.dataset.started = "yes";
 // Files have version 0, and do not change.
 if (cluster?.version) {
   let newest = cluster.version, refreshing = false;

@@ -74,6 +74,7 @@ export function podPanel(pod, open, taints) {
     ...scores(pod.scores, node, pod.picked),
     ...rejections(pod.rejections, node),
     ...preemption(pod.preemption, node),
+    element("div", { id: "history" }),
     ...labels(pod.labels),
     podForms(pod, taints),
   ];
@@ -124,4 +125,11 @@ function preemption({ message, nominated, count: total, candidates }, node) {
     table(["node", "victims"], candidates.map((each) => [
       element("span", {}, node(each.node), each.node === nominated ? " (nominated)" : ""),
       [...each.victims, each.harm].filter(Boolean).join(", ")]))];
+}
+
+// `clock` makes a text of the seconds of a line.
+export function historyPart({ lines }, clock) {
+  if (!lines.length) return [];
+  const found = table(["time", "", "details"], lines.map(({ at, what, text }) => [clock(at), what, text]));
+  return [element("h3", {}, "History"), found];
 }
