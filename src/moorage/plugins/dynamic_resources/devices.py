@@ -108,13 +108,12 @@ class PodDevices:
     most_steps: float
     _requests: dict[tuple[str, ...], ExtendedRequest] = field(default_factory=dict)
     _plans: dict[tuple[str, ...], AllocationPlan] = field(default_factory=dict)
+    # The claims that the pod names and that need devices.
+    unallocated: list[Claim] = field(init=False)
 
-    @cached_property
-    def unallocated(self) -> list[Claim]:
-        """The claims that the pod names and that need devices."""
-        return [claim for claim in self.claims if not is_allocated(claim)]
+    def __post_init__(self) -> None:
+        self.unallocated = [claim for claim in self.claims if not is_allocated(claim)]
 
-    @cached_property
     def signature(self) -> Hashable:
         """Equal while verdicts differ only because of nodes and the usage of devices."""
         plan = self.plan_for(()) if self.unallocated else None

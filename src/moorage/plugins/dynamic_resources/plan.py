@@ -128,6 +128,7 @@ class RequestPlan:
     capacity: capacity.Requests
     features: Features
     _verdicts: dict[DeviceModel, bool | Failure] = field(default_factory=dict)
+    _consumed: dict[DeviceModel, dict[str, capacity.Quantity]] = field(default_factory=dict)
     _selectable: dict[NodeShape, Selectable] = field(default_factory=dict)
 
     @property
@@ -138,6 +139,16 @@ class RequestPlan:
     @property
     def takes_all(self) -> bool:
         return self.spec.allocation_mode == mp.ALL_DEVICES
+
+    def consumed(self, model: DeviceModel) -> dict[str, capacity.Quantity]:
+        """What the request consumes of a shared device, as allocations show it."""
+        found = self._consumed.get(model)
+        if found is None:
+            found = self._consumed[model] = {
+                name: mp.quantity.canonical(capacity.consumed(each, self.capacity.get(name)))
+                for name, each in model.device.capacity.items()
+            }
+        return found
 
     def selectable(self, shape: NodeShape) -> Selectable:
         """Which devices of a node shape the request can use."""

@@ -118,13 +118,7 @@ class DynamicResources:
     def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
         if pod.spec.resource_claims:
             return None
-        # Most pods request native resources only, whose names have no slash.
-        for name, _ in state.template.usage.requested:
-            if "/" in name:
-                break
-        else:
-            return mp.ALWAYS
-        resources = extended.requested(pod)
+        resources = _extended_resources(state, pod)
         if not resources:
             return mp.ALWAYS
         serving = state.table.device_resources.classes
@@ -136,7 +130,7 @@ class DynamicResources:
             own = claims.look_up(cluster, pod)
         except ClaimLookupError as error:
             return mp.unresolvable(str(error))
-        resources = extended.requested(pod)
+        resources = _extended_resources(state, pod)
         special = None
         if any(name in state.table.device_resources.classes for name in resources):
             special = cluster.derived(SpecialClaims).of(pod) or extended.in_memory_claim(pod)
@@ -177,7 +171,7 @@ class DynamicResources:
         self, state: mp.CycleState, pod: mp.Pod, since: Since | None
     ) -> tuple[Since, mp.RowArray | None]:
         devices = state[DEVICES]
-        index, signature = devices.index, devices.signature
+        index, signature = devices.index, devices.signature()
         if since is not None and since[::2] == (signature, index.wide_version):
             rows = since.rows.changed()
             since.rows.commit()
@@ -300,6 +294,15 @@ class DynamicResources:
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return advice.explain(rejection)
+
+
+def _extended_resources(state: mp.CycleState, pod: mp.Pod) -> tuple[str, ...]:
+    """The resources that a pod requests and that devices might serve, sorted."""
+    for name, _ in state.template.usage.requested:
+        if "/" in name:
+            return extended.requested(pod)
+    # Most pods request native resources only, whose names have no slash.
+    return ()
 
 
 def _devices(state: mp.CycleState) -> PodDevices | None:

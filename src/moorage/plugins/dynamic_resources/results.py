@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from moorage import plugin as mp
-from moorage.plugins.dynamic_resources import capacity
 from moorage.plugins.dynamic_resources.allocator import Chosen
-from moorage.plugins.dynamic_resources.plan import ClaimPlan
+from moorage.plugins.dynamic_resources.plan import ClaimPlan, RequestPlan
 from moorage.plugins.dynamic_resources.pools import DeviceView, PoolKey, PoolView
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
@@ -54,11 +53,7 @@ def _result(
         return result
     # Random in Kubernetes; derived from the claim here, so that a simulation can be repeated.
     share = uuid.uuid5(_SHARES, f"{claim.uid}/{position}/{'/'.join(pool)}/{device.name}")
-    requested = chosen.request.capacity
-    consumed: dict[str, mp.quantity.Quantity] = {
-        name: mp.quantity.canonical(capacity.consumed(each, requested.get(name)))
-        for name, each in model.capacity.items()
-    }
+    consumed = chosen.request.consumed(device.model)
     return structs.replace(result, share_id=str(share), consumed_capacity=consumed)
 
 
@@ -100,6 +95,8 @@ def _config(
 ) -> tuple[mp.DeviceAllocationConfiguration, ...]:
     """The configuration of the classes that were used, then that of the claim."""
     used = list(dict.fromkeys(each.request for each in chosen))
+    if not plan.spec.config and not any(_has_config(request) for request in used):
+        return ()
     found = []
     for name in dict.fromkeys(request.spec.device_class_name for request in used):
         same = [request for request in used if request.spec.device_class_name == name]
@@ -115,6 +112,10 @@ def _config(
         named = [r for r in used if r.request in own.requests or r.name in own.requests]
         found += [_entry(FROM_CLAIM, own.requests, own.opaque) for _ in named]
     return tuple(found)
+
+
+def _has_config(request: RequestPlan) -> bool:
+    return request.device_class is not None and bool(request.device_class.spec.config)
 
 
 def _entry(
