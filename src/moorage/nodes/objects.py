@@ -62,8 +62,8 @@ class Objects:
 
     def get(self, kind: type[T], key: str) -> T | None:
         """One object by `namespace/name`, or by name if it is cluster-scoped."""
-        found = self._objects.get(kind, {}).get(key)
-        return found if isinstance(found, kind) else None
+        objects = self._objects.get(kind)
+        return None if objects is None else objects.get(key)  # type: ignore[return-value]  # keyed by kind
 
     def latest(self, kind: type[T], key: str) -> T | None:
         """One object as it will be once what was decided is done, or else as it is."""

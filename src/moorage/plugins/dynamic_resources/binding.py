@@ -14,7 +14,7 @@ from enum import IntEnum
 from msgspec import structs
 
 from moorage import plugin as mp
-from moorage.plugins.dynamic_resources import conditions
+from moorage.plugins.dynamic_resources import conditions, extended
 from moorage.plugins.dynamic_resources.claims import Claim, is_allocated
 from moorage.plugins.dynamic_resources.extended import ExtendedRequest
 
@@ -63,10 +63,14 @@ class DeviceBinding:
     step: Step = Step.CREATE
     # Of the wait for binding conditions, while it lasts.
     began_at: float | None = None
+    special: ClaimBinding | None = None
 
-    @property
-    def special(self) -> ClaimBinding | None:
-        return next((each for each in self.claims if each.is_special), None)
+    def add(self, claim: Claim, allocation: mp.AllocationResult) -> None:
+        """Add a claim that has to be allocated."""
+        each = ClaimBinding(claim, allocation, is_special=extended.is_in_memory(claim))
+        self.claims.append(each)
+        if each.is_special:
+            self.special = each
 
 
 def hold(cluster: mp.Cluster, binding: DeviceBinding, pod: mp.Pod) -> None:
@@ -82,9 +86,10 @@ def go_on(
 ) -> PreBindResult:
     """The next step of pre_bind, after the requests of the step before succeeded."""
     cluster = state.cluster
-    _take_in_special(state, binding)
-    _take_in(cluster, binding, state)
     special = binding.special
+    if state.written:
+        _take_in_special(state, binding)
+        _take_in(cluster, binding, state)
     if binding.step is Step.CREATE:
         binding.step = Step.RESERVE
         if special is not None:

@@ -50,7 +50,12 @@ def _is_late(claim: mp.ResourceClaim, timeout_seconds: float, now: float) -> boo
 
 def has_conditions(claim: mp.ResourceClaim) -> bool:
     """Whether any device of a claim has binding conditions."""
-    return bool(_with_conditions(claim))
+    allocation = claim.status.allocation
+    if allocation is not None:
+        for each in allocation.devices.results:
+            if each.binding_conditions:
+                return True
+    return False
 
 
 def _with_conditions(claim: mp.ResourceClaim) -> list[Result]:

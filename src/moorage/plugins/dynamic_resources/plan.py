@@ -128,7 +128,7 @@ class RequestPlan:
     capacity: capacity.Requests
     features: Features
     _verdicts: dict[DeviceModel, bool | Failure] = field(default_factory=dict)
-    _consumed: dict[DeviceModel, dict[str, capacity.Quantity]] = field(default_factory=dict)
+    _consumed: dict[DeviceModel, dict[str, mp.quantity.Quantity]] = field(default_factory=dict)
     _selectable: dict[NodeShape, Selectable] = field(default_factory=dict)
 
     @property
@@ -140,7 +140,7 @@ class RequestPlan:
     def takes_all(self) -> bool:
         return self.spec.allocation_mode == mp.ALL_DEVICES
 
-    def consumed(self, model: DeviceModel) -> dict[str, capacity.Quantity]:
+    def consumed(self, model: DeviceModel) -> dict[str, mp.quantity.Quantity]:
         """What the request consumes of a shared device, as allocations show it."""
         found = self._consumed.get(model)
         if found is None:

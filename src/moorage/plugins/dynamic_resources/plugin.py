@@ -254,14 +254,13 @@ class DynamicResources:
         plan = DeviceBinding([])
         if (served := devices.served(there)) and devices.has_special(served):
             plan.request = devices.request_for(served)
+        found: set[str] = set()
         for claim, allocation in devices.allocations(there):
             # A pod may name one claim twice: the devices of the first are the ones that count.
-            if all(each.claim.key != claim.key for each in plan.claims):
-                special = extended.is_in_memory(claim)
-                plan.claims.append(ClaimBinding(claim, allocation, is_special=special))
-        if len({each.claim.key for each in plan.claims}) < len(
-            {claim.key for claim in devices.unallocated}
-        ):
+            if claim.key not in found:
+                found.add(claim.key)
+                plan.add(claim, allocation)
+        if not found.issuperset(claim.key for claim in devices.unallocated):
             raise mp.PluginFailure("claim allocation not found for node")
         plan.claims += [ClaimBinding(each.claim, None) for each in devices.allocated]
         state[BINDING] = plan
