@@ -63,18 +63,7 @@ class Checker:
         self.formats = 0  # calls of `format` around the current node
         # Elements of list and map literals, their type and that of the first element.
         self.literals: list[tuple[Node, Type, Type]] = []
-        self._rules: dict[type, Callable[[Any], Type]] = {
-            syntax.Literal: self._literal,
-            syntax.Ident: self._ident,
-            syntax.Select: self._select,
-            syntax.Index: self._index,
-            syntax.Call: self._call,
-            syntax.Logical: self._logical,
-            syntax.Conditional: self._conditional,
-            syntax.ListLiteral: self._list,
-            syntax.MapLiteral: self._map,
-            syntax.Comprehension: self._comprehension,
-        }
+        self._rules: dict[type, Callable[[Any], Type]] = syntax.rules_of(self)
 
     def check(self, node: Node) -> Type:
         """The type of a node; raises CelCompileError."""

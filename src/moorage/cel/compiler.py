@@ -42,18 +42,7 @@ class Compiler:
     def __init__(self) -> None:
         self.cost = 0  # of the current straight piece of code
         self.loops = 0  # that the current code is inside of
-        self._rules: dict[type, Callable[[Any], Code]] = {
-            syntax.Literal: self._literal,
-            syntax.Ident: self._ident,
-            syntax.Select: self._select,
-            syntax.Index: self._index,
-            syntax.Call: self._call,
-            syntax.Logical: self._logical,
-            syntax.Conditional: self._conditional,
-            syntax.ListLiteral: self._list,
-            syntax.MapLiteral: self._map,
-            syntax.Comprehension: self._comprehension,
-        }
+        self._rules: dict[type, Callable[[Any], Code]] = syntax.rules_of(self)
 
     def emit(self, node: Node) -> Code:
         """The closure of a node; its fixed cost is added to `self.cost`."""

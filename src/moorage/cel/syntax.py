@@ -1,5 +1,6 @@
 """The syntax tree of CEL and its parser. Macros become nodes of their own here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -111,6 +112,25 @@ class Comprehension(Node):
     where: Node | None
     body: Node
     slots: list[int] = field(default_factory=list)
+
+
+_METHODS = {
+    Literal: "_literal",
+    Ident: "_ident",
+    Select: "_select",
+    Index: "_index",
+    Call: "_call",
+    Logical: "_logical",
+    Conditional: "_conditional",
+    ListLiteral: "_list",
+    MapLiteral: "_map",
+    Comprehension: "_comprehension",
+}
+
+
+def rules_of(visitor: object) -> dict[type, Callable[[Any], Any]]:
+    """The method of a visitor for each type of node: `_literal` for a Literal, and so on."""
+    return {kind: getattr(visitor, method) for kind, method in _METHODS.items()}
 
 
 _N = TypeVar("_N", bound=Node)

@@ -1,20 +1,7 @@
 """Which devices are allocated; the numbers are those of the cases in the specification."""
 
 import pytest
-from tests.device_builders import (
-    DRIVER,
-    allocated,
-    claim,
-    device,
-    device_class,
-    devices,
-    first_available,
-    node,
-    pod,
-    request,
-    resource_slice,
-    result,
-)
+from tests import device_builders as make
 
 from moorage import explain
 
@@ -23,7 +10,7 @@ NO = "cannot allocate all claims"
 
 def decide(*objects, claims=("c",)):
     """What the scheduler says about a pod with claims on node n1."""
-    cluster = [node("n1"), device_class(), pod("p", *claims), *objects]
+    cluster = [make.node("n1"), make.device_class(), make.pod("p", *claims), *objects]
     return explain(cluster, "default/p").to_dict()
 
 
@@ -40,14 +27,14 @@ def chosen(*objects, claims=("c",)):
 
 def test_49_pools_by_name_and_those_with_binding_conditions_last():
     slices = [
-        resource_slice(name, devices(1, **extra), pool=name, nodeName="n1")
+        make.resource_slice(name, make.devices(1, **extra), pool=name, nodeName="n1")
         for name, extra in (
             ("pool-3", {}),
             ("pool-2", {}),
             ("pool-1", {"bindingConditions": []}),
         )
     ]
-    assert chosen(*slices, claim("c", request(count=3))) == [
+    assert chosen(*slices, make.claim("c", make.request(count=3))) == [
         ("r", "pool-2/gpu-0"),
         ("r", "pool-3/gpu-0"),
         ("r", "pool-1/gpu-0"),
@@ -55,22 +42,22 @@ def test_49_pools_by_name_and_those_with_binding_conditions_last():
 
 
 def test_slices_by_name_and_devices_in_their_order():
-    b = resource_slice("b", [device("x")], pool="n1", count=2)
-    a = resource_slice("a", [device("z"), device("y")], pool="n1", count=2)
-    found = chosen(b, a, claim("c", request(count=3)))
+    b = make.resource_slice("b", [make.device("x")], pool="n1", count=2)
+    a = make.resource_slice("a", [make.device("z"), make.device("y")], pool="n1", count=2)
+    found = chosen(b, a, make.claim("c", make.request(count=3)))
     assert [each for _, each in found] == ["n1/z", "n1/y", "n1/x"]
 
 
-SIZES = [device("large", {"memory": "80Gi"}), device("small", {"memory": "40Gi"})]
-LARGE = f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("40Gi"))'
+SIZES = [make.device("large", {"memory": "80Gi"}), make.device("small", {"memory": "40Gi"})]
+LARGE = f'device.capacity["{make.DRIVER}"].memory.isGreaterThan(quantity("40Gi"))'
 
 
 @pytest.mark.parametrize("claims", [("c",), ("first", "second")])
 def test_50_backtracks_across_requests_and_claims(claims):
-    slices = resource_slice("n1", SIZES)
-    both = [request("any"), request("large", LARGE)]
-    objects = [claim(name, each) for name, each in zip(("first", "second"), both, strict=True)]
-    found = chosen(slices, claim("c", *both), *objects, claims=claims)
+    slices = make.resource_slice("n1", SIZES)
+    both = [make.request("any"), make.request("large", LARGE)]
+    objects = [make.claim(name, each) for name, each in zip(("first", "second"), both, strict=True)]
+    found = chosen(slices, make.claim("c", *both), *objects, claims=claims)
     assert found == [("any", "n1/small"), ("large", "n1/large")]
 
 
@@ -86,41 +73,45 @@ def test_50_backtracks_across_requests_and_claims(claims):
     ],
 )
 def test_all_devices(fields, found):
-    other = allocated("other", result("gpu-1"))
-    wanted = claim("c", request(allocationMode="All", **fields))
-    assert chosen(resource_slice("n1", devices(2)), other, wanted) == found
+    other = make.allocated("other", make.result("gpu-1"))
+    wanted = make.claim("c", make.request(allocationMode="All", **fields))
+    assert chosen(make.resource_slice("n1", make.devices(2)), other, wanted) == found
 
 
 def test_52_admin_access_to_a_device_that_another_claim_of_the_pod_has():
-    slices = resource_slice("n1", devices(2))
-    admin = claim("admin", request("a", adminAccess=True), request("b", adminAccess=True))
-    found = chosen(slices, claim("c"), admin, claims=("c", "admin"))
+    slices = make.resource_slice("n1", make.devices(2))
+    admin = make.claim(
+        "admin", make.request("a", adminAccess=True), make.request("b", adminAccess=True)
+    )
+    found = chosen(slices, make.claim("c"), admin, claims=("c", "admin"))
     assert [each for _, each in found] == ["n1/gpu-0", "n1/gpu-0", "n1/gpu-1"]
 
 
 def test_an_admin_claim_blocks_a_later_normal_one():
-    admin = claim("admin", request(adminAccess=True))
-    found = chosen(resource_slice("n1", devices(1)), claim("c"), admin, claims=("admin", "c"))
+    admin = make.claim("admin", make.request(adminAccess=True))
+    found = chosen(
+        make.resource_slice("n1", make.devices(1)), make.claim("c"), admin, claims=("admin", "c")
+    )
     assert found == NO
 
 
-ALL = request(allocationMode="All")
+ALL = make.request(allocationMode="All")
 
 
 @pytest.mark.parametrize(
     ("slices", "wanted", "found"),
     [
-        pytest.param([("n1", {"count": 2})], request(), NO, id="53: a slice is missing"),
+        pytest.param([("n1", {"count": 2})], make.request(), NO, id="53: a slice is missing"),
         pytest.param(
             [("n1", {"count": 2})],
             ALL,
-            f"claim default/c, request r: asks for all devices, but resource pool {DRIVER}/n1 "
+            f"claim default/c, request r: asks for all devices, but resource pool {make.DRIVER}/n1 "
             "is currently being updated",
             id="53: all of an incomplete pool",
         ),
         pytest.param(
             [("a", {"pool": "n1", "count": 2}), ("b", {"pool": "n1", "count": 2})],
-            request(),
+            make.request(),
             "invalid resource pools were encountered",
             id="54: a device name twice",
         ),
@@ -130,7 +121,7 @@ ALL = request(allocationMode="All")
                 ("b", {"pool": "n1", "count": 2}),
                 ("c", {"pool": "other", "nodeName": "n1"}),
             ],
-            request(),
+            make.request(),
             [("r", "other/gpu-0")],
             id="54: another pool is valid",
         ),
@@ -139,7 +130,7 @@ ALL = request(allocationMode="All")
                 ("a", {"pool": "x", "count": 2, "nodeName": "n1"}),
                 ("b", {"pool": "x", "generation": 2, "nodeName": "n2"}),
             ],
-            request(),
+            make.request(),
             NO,
             id="55: an incomplete old generation",
         ),
@@ -148,62 +139,67 @@ ALL = request(allocationMode="All")
                 ("a", {"pool": "x", "nodeName": "n1"}),
                 ("b", {"pool": "x", "generation": 2, "nodeName": "n2"}),
             ],
-            request(),
+            make.request(),
             [("r", "x/gpu-0")],
             id="55: a complete old generation",
         ),
     ],
 )
 def test_pools(slices, wanted, found):
-    made = [resource_slice(name, devices(1), **fields) for name, fields in slices]
-    assert chosen(*made, claim("c", wanted)) == found
+    made = [make.resource_slice(name, make.devices(1), **fields) for name, fields in slices]
+    assert chosen(*made, make.claim("c", wanted)) == found
 
 
 def test_56_no_more_devices_than_a_claim_can_hold():
-    found = chosen(resource_slice("n1", devices(40)), claim("c", request(count=33)))
+    found = chosen(
+        make.resource_slice("n1", make.devices(40)), make.claim("c", make.request(count=33))
+    )
     assert found == "claim default/c: number of requested devices 33 exceeds the claim limit of 32"
 
 
 def test_56_alternatives_that_together_are_few_enough():
     either = [
-        first_available(name, request("many", count=32), request("few", count=16))
+        make.first_available(name, make.request("many", count=32), make.request("few", count=16))
         for name in ("a", "b")
     ]
-    found = chosen(resource_slice("n1", devices(48)), claim("c", *either))
+    found = chosen(make.resource_slice("n1", make.devices(48)), make.claim("c", *either))
     assert [name for name, _ in found] == ["a/few"] * 16 + ["b/few"] * 16
 
 
-NUMA = [device(f"gpu-{i}", attributes={"numa": numa}) for i, numa in enumerate((0, 1, 1))]
-MATCH = f"{DRIVER}/numa"
+NUMA = [make.device(f"gpu-{i}", attributes={"numa": numa}) for i, numa in enumerate((0, 1, 1))]
+MATCH = f"{make.DRIVER}/numa"
 
 
 def test_matching_attributes():
-    both = claim("c", request(count=2), constraints=[{"matchAttribute": MATCH}])
-    found = chosen(resource_slice("n1", NUMA), both)
+    both = make.claim("c", make.request(count=2), constraints=[{"matchAttribute": MATCH}])
+    found = chosen(make.resource_slice("n1", NUMA), both)
     assert [each for _, each in found] == ["n1/gpu-1", "n1/gpu-2"]
 
 
 def test_57_a_constraint_on_one_alternative():
-    either = first_available("either", request("a", count=3), request("b", count=2))
+    either = make.first_available("either", make.request("a", count=3), make.request("b", count=2))
     constraint = {"matchAttribute": MATCH, "requests": ["either/a"]}
-    found = chosen(resource_slice("n1", NUMA), claim("c", either, constraints=[constraint]))
+    found = chosen(
+        make.resource_slice("n1", NUMA), make.claim("c", either, constraints=[constraint])
+    )
     assert found == [("either/b", "n1/gpu-0"), ("either/b", "n1/gpu-1")]
 
 
 def test_58_all_devices_with_a_constraint_that_they_violate():
     found = chosen(
-        resource_slice("n1", NUMA), claim("c", ALL, constraints=[{"matchAttribute": MATCH}])
+        make.resource_slice("n1", NUMA),
+        make.claim("c", ALL, constraints=[{"matchAttribute": MATCH}]),
     )
     assert found == (
-        f"claim default/c, request r: cannot add device {DRIVER}/n1/gpu-1 because a claim "
+        f"claim default/c, request r: cannot add device {make.DRIVER}/n1/gpu-1 because a claim "
         "constraint would not be satisfied"
     )
 
 
 def test_distinct_attributes_compare_with_the_device_before():
-    values = [device(f"gpu-{i}", attributes={"numa": n}) for i, n in enumerate((0, 0, 1, 0))]
-    three = claim("c", request(count=3), constraints=[{"distinctAttribute": MATCH}])
-    found = chosen(resource_slice("n1", values), three)
+    values = [make.device(f"gpu-{i}", attributes={"numa": n}) for i, n in enumerate((0, 0, 1, 0))]
+    three = make.claim("c", make.request(count=3), constraints=[{"distinctAttribute": MATCH}])
+    found = chosen(make.resource_slice("n1", values), three)
     assert [each for _, each in found] == ["n1/gpu-0", "n1/gpu-2", "n1/gpu-3"]
 
 
@@ -221,8 +217,8 @@ A, B = ({"key": key, "effect": "NoSchedule"} for key in "ab")
 )
 def test_taints(taints, tolerated, fits):
     tolerations = [{"key": key, "operator": "Exists"} for key in tolerated]
-    wanted = claim("c", request(tolerations=tolerations))
-    found = decide(resource_slice("n1", devices(1, taints=taints)), wanted)
+    wanted = make.claim("c", make.request(tolerations=tolerations))
+    found = decide(make.resource_slice("n1", make.devices(1, taints=taints)), wanted)
     assert (found["feasible"] == ["n1"]) == fits
     if fits and tolerated:
         [entry] = found["allocations"]["n1"]
@@ -231,12 +227,14 @@ def test_taints(taints, tolerated, fits):
 
 def partition(name, gib):
     used = [{"counterSet": "gpu", "counters": {"memory": {"value": f"{gib}Gi"}}}]
-    return device(name, attributes={"size": gib}, consumesCounters=used)
+    return make.device(name, attributes={"size": gib}, consumesCounters=used)
 
 
 def counters(gib, **fields):
     sets = [{"name": "gpu", "counters": {"memory": {"value": f"{gib}Gi"}}}]
-    return resource_slice("counters", [], pool="n1", count=2, nodeName="n1", sharedCounters=sets)
+    return make.resource_slice(
+        "counters", [], pool="n1", count=2, nodeName="n1", sharedCounters=sets
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,10 +246,10 @@ def counters(gib, **fields):
 )
 def test_counters(taken, found):
     parts = [partition("big", 16), partition("small", 4), partition("other", 4)]
-    slices = [counters(18), resource_slice("devices", parts, pool="n1", count=2)]
-    four = f'device.attributes["{DRIVER}"].size == 4'
-    other = allocated("other", result(taken))
-    assert chosen(*slices, other, claim("c", request("r", four))) == found
+    slices = [counters(18), make.resource_slice("devices", parts, pool="n1", count=2)]
+    four = f'device.attributes["{make.DRIVER}"].size == 4'
+    other = make.allocated("other", make.result(taken))
+    assert chosen(*slices, other, make.claim("c", make.request("r", four))) == found
 
 
 def consumed(*objects, claims):
@@ -261,11 +259,15 @@ def consumed(*objects, claims):
 
 def shared_device(**policy):
     memory = {"value": "8Gi", **({"requestPolicy": policy} if policy else {})}
-    return resource_slice("n1", [device("v", {"memory": memory}, allowMultipleAllocations=True)])
+    return make.resource_slice(
+        "n1", [make.device("v", {"memory": memory}, allowMultipleAllocations=True)]
+    )
 
 
 def part(name, amount=None):
-    return claim(name, request(capacity={"requests": {"memory": amount}} if amount else None))
+    return make.claim(
+        name, make.request(capacity={"requests": {"memory": amount}} if amount else None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +310,7 @@ def test_capacity_policies(policy, amount, taken):
 
 
 def test_a_capacity_that_the_device_lacks():
-    wanted = claim("c", request(capacity={"requests": {f"{DRIVER}/memory": "1Gi"}}))
+    wanted = make.claim("c", make.request(capacity={"requests": {f"{make.DRIVER}/memory": "1Gi"}}))
     assert chosen(shared_device(), wanted) == NO
 
 
@@ -318,13 +320,15 @@ FABRIC = {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}
 
 @pytest.mark.parametrize("local", [True, False])
 def test_63_where_the_claim_can_be_used(local):
-    fabric = resource_slice("fabric", devices(1), driver="net", pool="f", nodeSelector=FABRIC)
-    here = resource_slice("n1", devices(1))
-    requests = [request("net", 'device.driver == "net"')]
+    fabric = make.resource_slice(
+        "fabric", make.devices(1), driver="net", pool="f", nodeSelector=FABRIC
+    )
+    here = make.resource_slice("n1", make.devices(1))
+    requests = [make.request("net", 'device.driver == "net"')]
     if local:
-        requests.append(request("gpu", f'device.driver == "{DRIVER}"'))
-    cluster = [node("n1", zone="x"), device_class(), pod("p", "c"), fabric, here]
-    found = explain([*cluster, claim("c", *requests)], "default/p").to_dict()
+        requests.append(make.request("gpu", f'device.driver == "{make.DRIVER}"'))
+    cluster = [make.node("n1", zone="x"), make.device_class(), make.pod("p", "c"), fabric, here]
+    found = explain([*cluster, make.claim("c", *requests)], "default/p").to_dict()
     [entry] = found["allocations"]["n1"]
     [term] = entry["nodeSelector"]["nodeSelectorTerms"]
     name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
@@ -333,16 +337,18 @@ def test_63_where_the_claim_can_be_used(local):
 
 def test_configuration_of_classes_comes_before_that_of_the_claim():
     def opaque(mode):
-        return {"opaque": {"driver": DRIVER, "parameters": {"mode": mode}}}
+        return {"opaque": {"driver": make.DRIVER, "parameters": {"mode": mode}}}
 
-    classes = device_class("fast", config=[opaque("class")])
-    wanted = claim(
+    classes = make.device_class("fast", config=[opaque("class")])
+    wanted = make.claim(
         "c",
-        request("a", device_class="fast"),
-        request("b"),
+        make.request("a", device_class="fast"),
+        make.request("b"),
         config=[{"requests": ["b"], **opaque("one")}, opaque("all")],
     )
-    [entry] = decide(classes, resource_slice("n1", devices(2)), wanted)["allocations"]["n1"]
+    [entry] = decide(classes, make.resource_slice("n1", make.devices(2)), wanted)["allocations"][
+        "n1"
+    ]
     found = [
         (each["source"], each.get("requests"), each["opaque"]["parameters"]["mode"])
         for each in entry["config"]
@@ -355,14 +361,20 @@ def test_configuration_of_classes_comes_before_that_of_the_claim():
 
 
 def test_a_search_without_end_is_an_error():
-    different = [device(f"gpu-{i}", attributes={"numa": i}) for i in range(24)]
-    wanted = claim("c", request(count=12), constraints=[{"matchAttribute": MATCH}])
+    different = [make.device(f"gpu-{i}", attributes={"numa": i}) for i in range(24)]
+    wanted = make.claim("c", make.request(count=12), constraints=[{"matchAttribute": MATCH}])
     tight = {"name": "DynamicResources", "args": {"filterTimeout": "1ms"}}
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [tight]}],
     }
-    objects = [node("n1"), device_class(), pod("p", "c"), wanted, resource_slice("n1", different)]
+    objects = [
+        make.node("n1"),
+        make.device_class(),
+        make.pod("p", "c"),
+        wanted,
+        make.resource_slice("n1", different),
+    ]
     found = explain(objects, "default/p", config).to_dict()
     assert found["error"].endswith("node n1: timed out trying to allocate devices")

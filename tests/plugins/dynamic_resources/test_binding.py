@@ -2,16 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.device_builders import (
-    claim,
-    device,
-    device_class,
-    devices,
-    node,
-    pod,
-    request,
-    resource_slice,
-)
+from tests import device_builders as make
 
 from moorage.api import defaults, manifests, resource_claims
 from moorage.api.devices import AllocatedDeviceStatus, ResourceClaim
@@ -49,7 +40,9 @@ class Run:
         self.claims = {}
         self.pending = []
         self.events = []
-        made = defaults.complete(manifests.from_dicts([node("n1"), device_class(), *objects]))
+        made = defaults.complete(
+            manifests.from_dicts([make.node("n1"), make.device_class(), *objects])
+        )
         for obj in made:
             if isinstance(obj, ResourceClaim):
                 obj = self.claims[obj.key] = self.newer(obj)
@@ -123,13 +116,13 @@ class Run:
         return self.scheduler.journal.last(Erred, uid).message
 
 
-ONE = resource_slice("n1", devices(1))
-TWO = resource_slice("n1", devices(2))
+ONE = make.resource_slice("n1", make.devices(1))
+TWO = make.resource_slice("n1", make.devices(2))
 
 
 def pair():
     """Two pods with a claim each."""
-    return [claim("a"), claim("b"), pod("pa", "a"), pod("pb", "b")]
+    return [make.claim("a"), make.claim("b"), make.pod("pa", "a"), make.pod("pb", "b")]
 
 
 def test_devices_in_flight_are_taken():
@@ -185,7 +178,7 @@ def test_a_failed_write_is_released_before_the_device_is_free(outcome, performed
 
 
 def test_a_shared_claim_is_reserved_for_both_pods():
-    run = Run(ONE, claim("c"), pod("p1", "c"), pod("p2", "c")).schedule()
+    run = Run(ONE, make.claim("c"), make.pod("p1", "c"), make.pod("p2", "c")).schedule()
     run.answer(seen=True)
     run.answer()
     run.advance(20)
@@ -196,10 +189,10 @@ def test_a_shared_claim_is_reserved_for_both_pods():
 
 
 def test_45_a_claim_that_was_deallocated_meanwhile():
-    run = Run(ONE, claim("c"), pod("p1", "c")).schedule()
+    run = Run(ONE, make.claim("c"), make.pod("p1", "c")).schedule()
     run.answer(seen=True)
     run.answer()
-    other = defaults.complete(manifests.from_dicts([pod("p2", "c")]))[0]
+    other = defaults.complete(manifests.from_dicts([make.pod("p2", "c")]))[0]
     run.take(run.scheduler.observe(Added(other), run.now))
     run.schedule()
     [effect] = run.pending
@@ -212,7 +205,7 @@ def test_45_a_claim_that_was_deallocated_meanwhile():
 
 # Binding conditions
 
-WAITS = resource_slice("n1", [device("f", bindingConditions=["Ready"])])
+WAITS = make.resource_slice("n1", [make.device("f", bindingConditions=["Ready"])])
 
 
 def reported(run, **condition):
@@ -226,7 +219,7 @@ def reported(run, **condition):
 
 
 def test_the_pod_is_bound_when_the_device_is_ready():
-    run = Run(WAITS, claim("c"), pod("p", "c")).schedule()
+    run = Run(WAITS, make.claim("c"), make.pod("p", "c")).schedule()
     run.answer(seen=True)
     assert (run.requests, run.events) == ([], ["BindingConditionsPending"])
     reported(run, type="Ready", status="False")
@@ -236,7 +229,7 @@ def test_the_pod_is_bound_when_the_device_is_ready():
 
 
 def test_a_device_that_does_not_become_ready_in_time():
-    run = Run(WAITS, claim("c"), pod("p", "c")).schedule()
+    run = Run(WAITS, make.claim("c"), make.pod("p", "c")).schedule()
     run.answer(seen=True)
     run.advance(600)
     assert "device binding timeout: context deadline exceeded" in run.failure("uid-p")
@@ -244,8 +237,8 @@ def test_a_device_that_does_not_become_ready_in_time():
 
 
 def test_a_device_that_failed():
-    failing = device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
-    run = Run(resource_slice("n1", [failing]), claim("c"), pod("p", "c")).schedule()
+    failing = make.device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    run = Run(make.resource_slice("n1", [failing]), make.claim("c"), make.pod("p", "c")).schedule()
     run.answer(seen=True)
     reported(run, type="Broken", status="True", reason="Fire", message="it burns")
     assert run.failure("uid-p").endswith(
@@ -255,11 +248,11 @@ def test_a_device_that_failed():
 
 # Extended resources
 
-SERVING = device_class("gpu", extendedResourceName="example.com/gpu")
+SERVING = make.device_class("gpu", extendedResourceName="example.com/gpu")
 
 
 def special():
-    wanted = [pod(name, requests={"example.com/gpu": "1"}) for name in ("pa", "pb")]
+    wanted = [make.pod(name, requests={"example.com/gpu": "1"}) for name in ("pa", "pb")]
     return Run(ONE, SERVING | {"metadata": {"name": "served"}}, *wanted).schedule()
 
 
@@ -292,13 +285,13 @@ def test_a_special_claim_is_deleted_if_the_pod_cannot_be_bound():
 def left_over(**meta):
     """A special claim of a pod whose scheduler was killed."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "pa", "uid": "uid-pa", "controller": True}
-    made = claim("old")
+    made = make.claim("old")
     made["metadata"] |= {
         "annotations": {resource_claims.EXTENDED_RESOURCE_CLAIM: "true"},
         "ownerReferences": [owner],
         **meta,
     }
-    wanted = pod("pa", requests={"example.com/gpu": "1"})
+    wanted = make.pod("pa", requests={"example.com/gpu": "1"})
     return Run(ONE, SERVING | {"metadata": {"name": "served"}}, made, wanted).schedule()
 
 
@@ -326,20 +319,24 @@ def test_a_special_claim_that_is_left_over(meta, requests):
 
 
 def test_a_claim_named_twice_is_written_once():
-    run = Run(TWO, claim("c"), pod("p", "c", "c")).schedule()
+    run = Run(TWO, make.claim("c"), make.pod("p", "c", "c")).schedule()
     run.answer()
     assert (run.devices_of("default/c"), run.requests) == (["gpu-0"], ["BindPod"])
 
 
 def test_a_claim_in_flight_rejects_another_pod():
-    run = Run(TWO, claim("c", request(count=2)), pod("p1", "c"), pod("p2", "c")).schedule()
+    run = Run(
+        TWO, make.claim("c", make.request(count=2)), make.pod("p1", "c"), make.pod("p2", "c")
+    ).schedule()
     last = run.scheduler.journal.story("uid-p2")
     assert any("is in the process of being allocated" in str(fact) for fact in last)
 
 
 @pytest.mark.parametrize("watch_first", [True, False])
 def test_a_pod_that_shares_a_claim_is_woken_when_its_allocation_is_written(watch_first):
-    run = Run(TWO, claim("c", request(count=2)), pod("p1", "c"), pod("p2", "c")).schedule()
+    run = Run(
+        TWO, make.claim("c", make.request(count=2)), make.pod("p1", "c"), make.pod("p2", "c")
+    ).schedule()
     [effect] = run.pending
     written = run.claims["default/c"] = run.write(effect.request)
     response = Done(claim=written)
@@ -376,8 +373,8 @@ def measured(run):
     ],
 )
 def test_a_wait_for_binding_conditions_is_measured(end, status):
-    waits = device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
-    run = Run(resource_slice("n1", [waits]), claim("c"), pod("p", "c")).schedule()
+    waits = make.device("f", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    run = Run(make.resource_slice("n1", [waits]), make.claim("c"), make.pod("p", "c")).schedule()
     run.answer(seen=True)
     run.advance(600 if end is None else 3)
     if end == "deleted":

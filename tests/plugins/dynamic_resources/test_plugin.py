@@ -1,20 +1,7 @@
 """Statuses, scores, post_filter and hints; the numbers are those of the specification's cases."""
 
 import pytest
-from tests.device_builders import (
-    DRIVER,
-    allocated,
-    claim,
-    device,
-    device_class,
-    devices,
-    first_available,
-    node,
-    pod,
-    request,
-    resource_slice,
-    result,
-)
+from tests import device_builders as make
 
 from moorage import explain
 from moorage.api import defaults, manifests
@@ -29,19 +16,19 @@ NOT_HERE = "resourceclaim not available on the node"
 
 
 def decide(*objects, config=None):
-    cluster = [node("n1"), node("n2"), device_class(), *objects]
+    cluster = [make.node("n1"), make.node("n2"), make.device_class(), *objects]
     return explain(cluster, "default/p", config).to_dict()
 
 
 def owned(name, uid):
-    made = claim(name)
+    made = make.claim(name)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
     made["metadata"]["ownerReferences"] = [owner]
     return made
 
 
 def going(name):
-    made = claim(name)
+    made = make.claim(name)
     made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return made
 
@@ -50,22 +37,22 @@ def going(name):
     ("subject", "claims", "text"),
     [
         pytest.param(
-            pod("p", resourceClaims=TEMPLATE),
+            make.pod("p", resourceClaims=TEMPLATE),
             [],
             'pod "default/p": ResourceClaim not created yet',
             id="36: not generated",
         ),
         pytest.param(
-            pod("p", "c"), [], 'could not find ResourceClaim "default/c"', id="no such claim"
+            make.pod("p", "c"), [], 'could not find ResourceClaim "default/c"', id="no such claim"
         ),
         pytest.param(
-            pod("p", "c"),
+            make.pod("p", "c"),
             [going("c")],
             'resourceclaim "c" is being deleted',
             id="36: being deleted",
         ),
         pytest.param(
-            pod("p", resourceClaims=TEMPLATE) | {"status": GENERATED},
+            make.pod("p", resourceClaims=TEMPLATE) | {"status": GENERATED},
             [owned("p-d", "other")],
             "ResourceClaim default/p-d was not created for Pod default/p (Pod is not owner)",
             id="36: of another pod",
@@ -79,7 +66,7 @@ def test_claims_that_keep_a_pod_out_of_the_queue(subject, claims, text):
 
 
 def test_37_a_class_that_does_not_exist():
-    found = decide(pod("p", "c"), claim("c", request(device_class="nope")))
+    found = decide(make.pod("p", "c"), make.claim("c", make.request(device_class="nope")))
     text = "request r: device class nope does not exist"
     assert found["message"] == f"0/2 nodes are available: {text}."
     assert found["postFilter"] == "no new claims to deallocate"
@@ -87,9 +74,9 @@ def test_37_a_class_that_does_not_exist():
 
 
 def test_38_an_unused_claim_on_a_node_that_does_not_fit_is_deallocated():
-    blocked = node("n1") | {"spec": {"unschedulable": True}}
-    objects = [blocked, node("n2"), device_class(), pod("p", "c")]
-    given = allocated("c", result("gpu-0"), on="n1")
+    blocked = make.node("n1") | {"spec": {"unschedulable": True}}
+    objects = [blocked, make.node("n2"), make.device_class(), make.pod("p", "c")]
+    given = make.allocated("c", make.result("gpu-0"), on="n1")
     found = explain([*objects, given], "default/p").to_dict()
     assert found["rejected"]["n2"]["reasons"] == [NOT_HERE]
     assert (found["postFilter"], found["deallocated"]) == (
@@ -103,12 +90,12 @@ def test_38_an_unused_claim_on_a_node_that_does_not_fit_is_deallocated():
 
 
 def test_40_an_error_on_one_node_fails_the_attempt():
-    missing = f'device.attributes["{DRIVER}"].missing == "x"'
+    missing = f'device.attributes["{make.DRIVER}"].missing == "x"'
     slices = [
-        resource_slice("n1", [device("a", attributes={"missing": "x"})]),
-        resource_slice("n2", [device("a")]),
+        make.resource_slice("n1", [make.device("a", attributes={"missing": "x"})]),
+        make.resource_slice("n2", [make.device("a")]),
     ]
-    found = decide(pod("p", "c"), claim("c", request("r", missing)), *slices)
+    found = decide(make.pod("p", "c"), make.claim("c", make.request("r", missing)), *slices)
     assert "claim default/c: selector #0: CEL runtime error: no such key: missing" in found["error"]
 
 
@@ -126,12 +113,12 @@ FAILED = {"type": "Broken", "status": "True"}
     ],
 )
 def test_binding_conditions_of_an_allocated_claim(conditions, at, fits):
-    bound = result("gpu-0", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
-    given = allocated("c", bound, on="n1")
+    bound = make.result("gpu-0", bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+    given = make.allocated("c", bound, on="n1")
     given["status"]["allocation"]["allocationTimestamp"] = at
-    reported = {"driver": DRIVER, "pool": "n1", "device": "gpu-0", "conditions": conditions}
+    reported = {"driver": make.DRIVER, "pool": "n1", "device": "gpu-0", "conditions": conditions}
     given["status"]["devices"] = [reported]
-    found = decide(pod("p", "c"), given)
+    found = decide(make.pod("p", "c"), given)
     assert found["feasible"] == (["n1"] if fits else [])
     assert found.get("deallocated") == (None if fits else "c")
 
@@ -139,11 +126,14 @@ def test_binding_conditions_of_an_allocated_claim(conditions, at, fits):
 def test_43_nodes_with_earlier_alternatives_score_higher():
     models = {"n1": "a", "n2": "b"}
     slices = [
-        resource_slice(name, [device("x", attributes={"model": model})])
+        make.resource_slice(name, [make.device("x", attributes={"model": model})])
         for name, model in models.items()
     ]
-    either = [request(model, f'device.attributes["{DRIVER}"].model == "{model}"') for model in "ab"]
-    found = decide(pod("p", "c"), claim("c", first_available("r", *either)), *slices)
+    either = [
+        make.request(model, f'device.attributes["{make.DRIVER}"].model == "{model}"')
+        for model in "ab"
+    ]
+    found = decide(make.pod("p", "c"), make.claim("c", make.first_available("r", *either)), *slices)
     scores = {name: by["DynamicResources"] for name, by in found["scores"].items()}
     assert scores == {"n1": 2 * 100, "n2": 2 * 87}
 
@@ -156,9 +146,9 @@ def test_43_nodes_with_earlier_alternatives_score_higher():
     ],
 )
 def test_extended_resources(allocatable, served):
-    serving = device_class("gpu", extendedResourceName="example.com/gpu")
-    objects = [node("n1", allocatable), serving, resource_slice("n1", devices(2))]
-    subject = pod("p", requests={"example.com/gpu": "2"})
+    serving = make.device_class("gpu", extendedResourceName="example.com/gpu")
+    objects = [make.node("n1", allocatable), serving, make.resource_slice("n1", make.devices(2))]
+    subject = make.pod("p", requests={"example.com/gpu": "2"})
     found = explain([*objects, subject], "default/p").to_dict()
     assert found["feasible"] == ["n1"]
     assert ("allocations" in found) == served
@@ -172,8 +162,8 @@ def test_extended_resources(allocatable, served):
 def test_47_a_special_claim_of_an_earlier_attempt_is_deleted():
     left = owned("p-extended-resources-abcde", "uid-p")
     left["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    serving = device_class("gpu", extendedResourceName="example.com/gpu")
-    objects = [node("n1"), serving, left, pod("p", requests={"example.com/gpu": "2"})]
+    serving = make.device_class("gpu", extendedResourceName="example.com/gpu")
+    objects = [make.node("n1"), serving, left, make.pod("p", requests={"example.com/gpu": "2"})]
     found = explain(objects, "default/p").to_dict()
     assert found["rejected"]["n1"]["reasons"] == ["cannot schedule extended resource claim"]
     assert (found["postFilter"], found["deleted"]) == (
@@ -186,14 +176,14 @@ def test_48_init_containers_use_devices_of_later_ones():
     def container(name, amount, **fields):
         return {"name": name, "resources": {"requests": {"example.com/gpu": str(amount)}}, **fields}
 
-    serving = device_class("gpu", extendedResourceName="example.com/gpu")
+    serving = make.device_class("gpu", extendedResourceName="example.com/gpu")
     first = [
         container("i0", 1),
         container("sidecar", 1, restartPolicy="Always"),
         container("i2", 2),
     ]
-    subject = pod("p", initContainers=first)
-    objects = [node("n1"), serving, resource_slice("n1", devices(4)), subject]
+    subject = make.pod("p", initContainers=first)
+    objects = [make.node("n1"), serving, make.resource_slice("n1", make.devices(4)), subject]
     [entry] = explain(objects, "default/p").to_dict()["allocations"]["n1"]
     counts = {each["name"]: each["exactly"]["count"] for each in entry["requests"]}
     assert counts == {"container-1-request-0": 1, "container-2-request-0": 2}
@@ -217,7 +207,7 @@ class Waiting:
 
     def __init__(self, *objects):
         self.scheduler = Scheduler()
-        self.observe(node("n1"), device_class(), *objects)
+        self.observe(make.node("n1"), make.device_class(), *objects)
         assert not self.scheduler.schedule_one(0.0) or self.queue == "unschedulable"
 
     def observe(self, *objects, kind=Added):
@@ -230,24 +220,28 @@ class Waiting:
 
 
 def other(name="other", **fields):
-    return allocated(name, result("gpu-0"), on="n1") | fields
+    return make.allocated(name, make.result("gpu-0"), on="n1") | fields
 
 
 def test_44_a_device_that_another_claim_gives_back_wakes_the_pod():
-    run = Waiting(resource_slice("n1", devices(1)), other(), claim("c"), pod("p", "c"))
+    run = Waiting(
+        make.resource_slice("n1", make.devices(1)), other(), make.claim("c"), make.pod("p", "c")
+    )
     assert run.queue == "unschedulable"
     finalizer = other()
     finalizer["metadata"]["finalizers"] = ["x"]
     run.observe(finalizer, kind=Updated)
     assert run.queue == "unschedulable"
-    run.observe(claim("other"), kind=Updated)
+    run.observe(make.claim("other"), kind=Updated)
     assert run.queue == "backoff"
 
 
 def test_the_deletion_of_an_allocated_claim_wakes_the_pod():
-    run = Waiting(resource_slice("n1", devices(1)), other(), claim("c"), pod("p", "c"))
-    run.observe(claim("third"))
-    run.observe(claim("third"), kind=Deleted)
+    run = Waiting(
+        make.resource_slice("n1", make.devices(1)), other(), make.claim("c"), make.pod("p", "c")
+    )
+    run.observe(make.claim("third"))
+    run.observe(make.claim("third"), kind=Deleted)
     assert run.queue == "unschedulable"
     run.observe(other(), kind=Deleted)
     assert run.queue == "backoff"
@@ -256,11 +250,11 @@ def test_the_deletion_of_an_allocated_claim_wakes_the_pod():
 @pytest.mark.parametrize("late", ["claim", "class", "slice"])
 def test_objects_that_come_later_wake_the_pod(late):
     objects = {
-        "claim": claim("c", request(device_class="late")),
-        "class": device_class("late"),
-        "slice": resource_slice("n1", devices(1)),
+        "claim": make.claim("c", make.request(device_class="late")),
+        "class": make.device_class("late"),
+        "slice": make.resource_slice("n1", make.devices(1)),
     }
-    run = Waiting(*(each for name, each in objects.items() if name != late), pod("p", "c"))
+    run = Waiting(*(each for name, each in objects.items() if name != late), make.pod("p", "c"))
     assert run.queue in ("unschedulable", "gated")
     run.observe(objects[late])
     assert run.queue in ("backoff", "active")
