@@ -716,3 +716,23 @@ def test_whatever_a_file_says_gives_objects_or_one_line(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("any") / "a.yaml"
     path.write_text(text, encoding="utf-8", errors="replace")
     assert len(complaint(manifests.load, [path]).splitlines()) <= 1
+
+
+def test_a_folder_of_kustomize_is_to_be_rendered_first(tmp_path):
+    patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n"
+    (tmp_path / "overlay").mkdir()
+    (tmp_path / "overlay" / "patch.yaml").write_text(patch)
+
+    def problems():
+        with pytest.raises(ManifestError) as raised:
+            manifests.load([tmp_path], "strict")
+        return raised.value.problems
+
+    without = problems()
+    (tmp_path / "overlay" / "kustomization.yaml").write_text("patches: [{path: patch.yaml}]\n")
+    *same, hint = problems()
+    assert same == without
+    assert hint == (
+        f"{tmp_path}/overlay: has a kustomization.yaml, so some files may be patches; render it "
+        f"first: kubectl kustomize {tmp_path}/overlay | moorage ... -f -"
+    )

@@ -23,6 +23,8 @@ from moorage.api.manifests.reading import (
 from moorage.api.meta import KubeObject
 from moorage.errors import ManifestError
 
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
 _STATED = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -90,6 +92,7 @@ def documents(
 def _read_all(
     reader: DocumentReader, paths: Iterable[str | Path], fetch: parsing.Fetch | None
 ) -> None:
+    paths = list(paths)
     with _garbage_collector_disabled():
         for path in paths:
             try:
@@ -98,7 +101,22 @@ def _read_all(
             except ManifestError as error:
                 reader.problems += error.problems
     if reader.problems:
-        raise ManifestError(*reader.problems)
+        raise ManifestError(*reader.problems, *_render_first(paths, reader.problems))
+
+
+def _render_first(paths: Iterable[str | Path], problems: Iterable[str]) -> Iterator[str]:
+    """What to do about folders of kustomize, whose patches are not whole objects."""
+    for path in map(Path, paths):
+        files = (
+            (each for name in KUSTOMIZATIONS for each in path.rglob(name)) if path.is_dir() else ()
+        )
+        outermost = min(files, key=lambda each: (len(each.parts), each), default=None)
+        if outermost is not None and any(each.startswith(f"{path}/") for each in problems):
+            folder = outermost.parent
+            yield (
+                f"{folder}: has a {outermost.name}, so some files may be patches; render it first: "
+                f"kubectl kustomize {folder} | moorage ... -f -"
+            )
 
 
 @contextmanager
