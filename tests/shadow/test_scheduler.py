@@ -243,6 +243,52 @@ def test_metrics():
     assert 'moorage_shadow_decision_duration_seconds_count{scheduler="other"} 2.0' in text
 
 
+# Bindings that overtake each other
+
+
+def test_a_pod_that_was_decided_later_and_bound_earlier():
+    shadow = make()
+    nodes(shadow, "4", "4")
+    shadow.observe(Updated(bound(pod("first", cpu="500m"), "n1", version="1")), NOW)
+    for name in ("p", "q"):  # Decided in this order: p on n0, which is empty, then q beside it.
+        shadow.observe(Added(pod(name)), NOW)
+    shadow.observe(Updated(bound(pod("q"), "n0", version="6")), NOW + 0.1)
+    shadow.observe(Updated(bound(pod("p"), "n0", version="7")), NOW + 0.15)
+    assert ("worse", "time") in shadow.tally.counts
+    assert placed(shadow.mirror) == {"first": "n1", "p": "n0", "q": "n0"}
+    check_same(shadow)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [
+        pytest.param(0.1, "time", id="at about the same time"),
+        pytest.param(0.3, "configuration", id="too late"),
+    ],
+)
+def test_a_pod_that_was_decided_earlier_and_bound_later(seconds, reason):
+    shadow = make()
+    nodes(shadow, "8", "7")
+    for name, cpu in (("p", "4"), ("q", "1")):  # Decided in this order: p on n0, then q on n1.
+        shadow.observe(Added(pod(name, cpu=cpu)), NOW)
+    shadow.observe(Updated(bound(pod("q"), "n1", version="6")), NOW + 1)
+    assert shadow.tally.total == 0, "it is not known yet why n1 was better"
+    assert shadow.deadline == pytest.approx(NOW + 1.2)
+    shadow.observe(Updated(bound(pod("p", cpu="4"), "n0", version="7")), NOW + 1 + seconds)
+    assert shadow.tally.counts["worse", reason] == 1
+    check_same(shadow)
+
+
+def test_a_comparison_is_not_held_for_ever():
+    shadow = make()
+    nodes(shadow, "8", "7")
+    for name in ("p", "q"):
+        shadow.observe(Added(pod(name)), NOW)
+    shadow.observe(Updated(bound(pod("q"), "n1", version="6")), NOW + 1)
+    shadow.advance(NOW + 1.25)
+    assert shadow.tally.counts == {("worse", "configuration"): 1}
+
+
 # The configuration
 
 

@@ -41,7 +41,8 @@ async def _record(connection: "Connection", file: str, seconds: float | None) ->
     import signal
     from datetime import UTC, datetime
 
-    from moorage.api.kinds import KINDS
+    from moorage.api import config
+    from moorage.live import kinds, start
     from moorage.live.client import Client
     from moorage.planning.recording import RecordingFile
     from moorage.recording.recorder import ClusterRecorder
@@ -51,7 +52,9 @@ async def _record(connection: "Connection", file: str, seconds: float | None) ->
         started_at = datetime.now(UTC)  # noqa: TID251 a recording says when it was made
         out = RecordingFile(file, started_at.isoformat(timespec="seconds"))
         try:
-            recorder = ClusterRecorder(client, KINDS.values(), out)
+            # As a shadow, so that the same role is enough.
+            read = kinds.watched(start.plugins(config.load(None)))
+            recorder = ClusterRecorder(client, [kind for kind, _ in read], out)
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, recorder.stop)

@@ -281,6 +281,7 @@ def run(
         )
         code = start.run(work)
         if isinstance(scheduler, ShadowScheduler):
+            scheduler.settle()
             shadow.finish(scheduler.tally)
         outer.exit(code)
     finally:

@@ -164,7 +164,13 @@ def _line(tally: "ShadowTally") -> str:
         for side in SIDES
         if (times := tally.times(side)) is not None
     ]
-    parts = [f"compared {tally.total:,}: {verdicts}", f"pending {tally.pending().total:,}", *times]
+    agreed = f"agreed {tally.agreed:,}"
+    parts = [
+        f"compared {tally.total:,}: {verdicts}",
+        agreed,
+        f"pending {tally.pending().total:,}",
+        *times,
+    ]
     return "; ".join(parts)
 
 
@@ -182,7 +188,10 @@ def _figures(tally: "ShadowTally") -> Any:
     for side in SIDES:
         if (found := tally.times(side)) is not None:
             times.add_row(side, *map(_milliseconds, found))
-    head = f"{tally.total:,} pods compared, {tally.pending().total:,} pending"
+    head = (
+        f"{tally.total:,} pods compared, {tally.pending().total:,} pending. At the binding, the "
+        f"other's node was Moorage's or one of its best for {tally.agreed:,}{_share(tally)}."
+    )
     return Group(head, "", kinds, "", times)
 
 
@@ -211,6 +220,10 @@ def _summary(page: "ConsolePage", tally: "ShadowTally") -> None:
         page.put(table)
         if message := found[-1].message:
             page.note(message)
+
+
+def _share(tally: "ShadowTally") -> str:
+    return f" ({100 * tally.agreed / tally.total:.1f} %)" if tally.total else ""
 
 
 def _milliseconds(seconds: float) -> str:

@@ -20,6 +20,7 @@ MEANINGS = {
 def render(tally: ShadowTally) -> str:
     """The report as one HTML document."""
     tiles = [(f"{tally.total:,}", "pods compared")]
+    tiles += [(f"{tally.agreed:,}", "ours, or one of our best, at the binding")]
     tiles += [(f"{tally.of_verdict(verdict):,}", verdict) for verdict in VERDICTS]
     tiles += [(f"{tally.pending().total:,}", "pending at the end")]
     note = (

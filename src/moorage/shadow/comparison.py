@@ -18,7 +18,7 @@ The reason says why the nodes differ:
 
 A total changes with time. The test for `time` compares the most favourable moment of the other's
 node with the least favourable moment of the best node: if these overlap, there was a state between
-the two decisions in which the other's node may have been the best.
+the two decisions in which the other's node may have been the best. `reordering` has a second test.
 """
 
 from collections.abc import Mapping
@@ -59,6 +59,12 @@ class PodComparison(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     other_seconds: float | None = None
     # Whether the binding was observed before we decided; then we decided at the binding.
     is_late: bool = False
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether we could choose the other's node in the cluster as it was at the binding."""
+        best = self.best_total
+        return self.verdict == SAME or (best is not None and self.other_total == best)
 
     @property
     def deciding_plugin(self) -> str:

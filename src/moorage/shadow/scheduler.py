@@ -11,6 +11,7 @@ Requests of a binding cycle stay open until then, and fail. All other requests c
 preemption of victims waits, as always, until the victims are observed to leave.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -29,7 +30,8 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import ConfigError
 from moorage.live.timed import TimedScheduler
 from moorage.metrics.meter import Meter
-from moorage.shadow.comparison import SAME, PodComparison, differences, judge
+from moorage.shadow.comparison import SAME, TIME, WORSE, PodComparison, differences, judge
+from moorage.shadow.reordering import MOST_BETTER, Reordering
 from moorage.shadow.tally import PendingCounts, ShadowTally
 from moorage.shadow.totals import NodeTotals
 
@@ -77,6 +79,7 @@ class ShadowScheduler(TimedScheduler):
         self._open: dict[str, list[Ticket]] = {}
         self._changes = 0
         self._kept_bytes = 0
+        self._reordering = Reordering()
 
     # The verbs return no effects.
 
@@ -109,8 +112,22 @@ class ShadowScheduler(TimedScheduler):
         return []
 
     def advance(self, now: float) -> list[Effect]:
+        self.settle(now)
         self._absorb(super().advance(now), now)
         return []
+
+    @property
+    def deadline(self) -> float | None:
+        """When advance will have something to do."""
+        moments = (super().deadline, self._reordering.deadline)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def settle(self, now: float = math.inf) -> None:
+        """Count the comparisons that were held long enough; all of them, without a time."""
+        for held in self._reordering.expired(now):
+            better = self._better_nodes(held.pod, [held.pod], held.at)
+            explained = better is not None and not better
+            self.tally.add(_because_of_time(held.found) if explained else held.found)
 
     def _absorb(self, effects: list[Effect], now: float) -> None:
         """Record what would have been sent, and complete what no observation completes."""
@@ -168,13 +185,44 @@ class ShadowScheduler(TimedScheduler):
             self._drop(pod.uid)
         elif pod.node_name:
             if known is not None:
-                self.tally.add(self._compared(pod, known, now))
+                self._bound(pod, known, now)
                 self._drop(pod.uid)
             self._changes += 1
         elif known is not None:
             known.is_rejected = _is_rejected(pod)
         elif pod.spec.scheduler_name in self.profiles:
             self._pods[pod.uid] = ShadowedPod(now, _is_new(pod, now))
+
+    def _bound(self, pod: Pod, known: ShadowedPod, now: float) -> None:
+        self.settle(now)
+        for explained in self._reordering.bound(pod, known.seen_at, now):
+            self.tally.add(_because_of_time(explained))
+        found = self._compared(pod, known, now)
+        if found.verdict != WORSE or found.reason == TIME or found.other_total is None:
+            self.tally.add(found)
+            return
+        recent = [each for each in self._reordering.recent(now) if each.uid != pod.uid]
+        beside = [each for each in recent if each.node_name == pod.node_name]
+        better = self._better_nodes(pod, beside, now)
+        if better and recent and self._better_nodes(pod, recent, now) == set():
+            better = set()
+        if better is not None and not better:
+            self.tally.add(_because_of_time(found))
+        elif better is not None and len(self._pods) > 1:  # Others may have been decided before.
+            self._reordering.hold(pod, found, better, now)
+        else:
+            self.tally.add(found)
+
+    def _better_nodes(self, pod: Pod, without: list[Pod], now: float) -> set[str] | None:
+        """The nodes that are better than a pod's, without some other pods; None for very many."""
+        cache = self.mirror.cache
+        cached = [found for each in without if (found := cache.remove(each.uid)) is not None]
+        totals = NodeTotals(self._decide_again(pod, now))
+        its = totals.of(pod.node_name)
+        better = None if its is None else totals.better_than(its, MOST_BETTER)
+        for each in cached:
+            cache.add(each.pod)
+        return better
 
     def _drop(self, uid: str) -> None:
         """Follow a pod no longer."""
@@ -284,6 +332,10 @@ def _unsampled(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
     return structs.replace(
         configuration, percentage_of_nodes_to_score=None, profiles=tuple(profiles)
     )
+
+
+def _because_of_time(found: PodComparison) -> PodComparison:
+    return structs.replace(found, reason=TIME)
 
 
 def _pending(pod: Pod) -> Pod:

@@ -35,6 +35,8 @@ class ShadowTally:
     def __init__(self, pending: Callable[[], PendingCounts]) -> None:
         self.pending = pending
         self.counts: Counter[tuple[str, str]] = Counter()
+        # Pods whose node is ours, or one of the best in the cluster as it was at the binding.
+        self.agreed = 0
         self.late = 0
         self.gone = 0
         # How often each plugin was the one that favoured our node, if the other's was worse.
@@ -53,6 +55,7 @@ class ShadowTally:
         """Count a comparison."""
         kind = (found.verdict, found.reason)
         self.counts[kind] += 1
+        self.agreed += found.is_agreed
         self.late += found.is_late
         if found.verdict == WORSE and (plugin := found.deciding_plugin):
             self.plugins[plugin] += 1
@@ -91,6 +94,7 @@ class ShadowTally:
         """All figures as plain data."""
         return {
             "compared": self.total,
+            "agreed": self.agreed,
             "verdicts": {verdict: self.of_verdict(verdict) for verdict in VERDICTS},
             "reasons": [
                 {"verdict": verdict, "reason": reason, "pods": count}
@@ -122,6 +126,12 @@ class ShadowTally:
         )
         yield pods.family()
         yield self._durations.family()
+        agreed = tallies.Counter(
+            "moorage_shadow_agreed_pods_total",
+            "Pods whose node is ours, or one of our best in the cluster as it was at the binding.",
+            counts={(): float(self.agreed)},
+        )
+        yield agreed.family()
         late = tallies.Counter(
             "moorage_shadow_late_decisions_total",
             "Pods whose binding was observed before we had decided.",

@@ -37,6 +37,14 @@ class NodeTotals:
         total = int(self._totals[row])
         return total if total >= 0 else None
 
+    def better_than(self, total: int, most: int) -> set[str] | None:
+        """The nodes with a higher total; None if there are more than `most`."""
+        if self._totals is None or self._decision is None:
+            return set()
+        rows = np.flatnonzero(self._totals > total)
+        names = self._decision.state.table.names
+        return None if len(rows) > most else {names[row] for row in rows.tolist()}
+
     def scores(self, node: str) -> dict[str, int]:
         """A feasible node's weighted score per plugin; nothing if the totals were copied."""
         if self._decision is None or self._decision.scored is None or self.of(node) is None:
