@@ -84,8 +84,8 @@ def test_preemption(cluster):
     cluster.create_pod("high", cpu="7", priority=1000, priorityClassName="urgent")
     until(lambda: cluster.bound().get("high") == "large")
     cluster.check_room()
-    reasons = {each["reason"] for each in cluster.events()}
-    assert {"Preempted", "Scheduled"} <= reasons
+    # Events are written after bindings.
+    until(lambda: {"Preempted", "Scheduled"} <= {each["reason"] for each in cluster.events()})
     assert scheduler.stop() == 0
 
 
