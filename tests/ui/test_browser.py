@@ -78,7 +78,14 @@ def test_the_panel_of_a_pod(show, runs, count):
         assert f"1 node: {group.reason} ({group.plugin})" in text
     for name, total, *_ in cells(browser, "scores"):
         assert total == str(expected.totals[name.removesuffix(" (selected)")])
-    browser = show(count, "#pod=default/big-1")
+    other = next(name for name in expected.feasible if name != expected.picked)
+    browser.find_element(By.ID, "compare").send_keys(other, Keys.ENTER)
+    wait(browser, lambda: browser.find_elements(By.ID, "compared"))
+    plugin, ours, theirs, _ = cells(browser, "compared")[0]
+    assert int(ours) == expected.scores[expected.picked][plugin]
+    assert int(theirs) == expected.scores[other][plugin]
+    browser = show(count, "#pod=default/big-1&compare=node-5")
+    assert "node-5 was rejected: Insufficient cpu (NodeResourcesFit)" in panel(browser)
     assert run.explain(find_pod(run.objects, "big-1")).message in panel(browser)
 
 

@@ -110,6 +110,24 @@ def test_a_pod_as_explain_has_it(snapshot, name):
     assert found["funnel"] == [step._asdict() for step in expected.funnel]
 
 
+def test_a_node_compared_with_the_selected_one(snapshot):
+    expected = explain(cluster(20), "fits")
+    other = next(name for name in expected.feasible if name != expected.picked)
+    found = documents.pod(snapshot, "default/fits", other)["compared"]
+    assert (found["selected"], found["total"]) == (
+        expected.totals[expected.picked],
+        expected.totals[other],
+    )
+    assert {row["plugin"]: row["node"] for row in found["scores"]} == expected.scores[other]
+    rejected = documents.pod(snapshot, "default/fits", "node-1")["compared"]
+    assert (rejected["reason"], rejected["plugin"]) == (
+        "node(s) were unschedulable",
+        "NodeUnschedulable",
+    )
+    with pytest.raises(InputError, match="there is no node 'x'"):
+        documents.pod(snapshot, "default/fits", "x")
+
+
 def test_the_funnel_ends_with_the_feasible_nodes():
     explained = explain(cluster(20), "fits")
     assert [tuple(step) for step in explained.funnel] == [

@@ -138,8 +138,8 @@ def pending(snapshot: ClusterSnapshot) -> Plain:
     }
 
 
-def pod(snapshot: ClusterSnapshot, key: str) -> Plain:
-    """A pod with its explanation."""
+def pod(snapshot: ClusterSnapshot, key: str, compare: str = "") -> Plain:
+    """A pod with its explanation, and a node compared with the selected one."""
     explained = snapshot.explain(key)
     found = explained.pod
     return {
@@ -172,6 +172,7 @@ def pod(snapshot: ClusterSnapshot, key: str) -> Plain:
         ],
         "scores": _scores(explained),
         "preemption": _preemption(explained),
+        "compared": _compared(snapshot, explained, compare) if compare else None,
     }
 
 
@@ -186,6 +187,23 @@ def _scores(explained: Explanation) -> Plain:
             {"node": name, "total": explained.totals[name], "scores": explained.scores[name]}
             for name in shown
         ],
+    }
+
+
+def _compared(snapshot: ClusterSnapshot, explained: Explanation, name: str) -> Plain:
+    """Why a node was rejected, or its scores next to those of the selected node."""
+    snapshot.node(name)  # Raises InputError for an unknown node.
+    if (status := explained.rejected.get(name)) is not None:
+        return {"node": name, "reason": status.message, "plugin": status.plugin, "scores": []}
+    ours, theirs = explained.scores.get(explained.picked, {}), explained.scores.get(name, {})
+    rows = [{"plugin": each, "selected": ours[each], "node": theirs.get(each, 0)} for each in ours]
+    return {
+        "node": name,
+        "reason": "",
+        "plugin": "",
+        "total": explained.totals.get(name),
+        "selected": explained.totals.get(explained.picked),
+        "scores": sorted(rows, key=lambda row: row["node"] - row["selected"]),
     }
 
 

@@ -238,7 +238,8 @@ class _Routes:
 
     async def pod(self, request: web.Request) -> web.Response:
         match = request.match_info
-        return await self._answer(request, "pod", key=f"{match['namespace']}/{match['name']}")
+        key = f"{match['namespace']}/{match['name']}"
+        return await self._answer(request, "pod", key=key, compare=request.query.get("compare", ""))
 
     async def what_if(self, request: web.Request) -> web.Response:
         query = request.query

@@ -62,7 +62,7 @@ async function updateOnce({ force: isForced = false }) {
     if (is("by", "group", "what")) await showMap(view, group);
     if (is("q", "by", "group", "what")) await search(view.q);
     if (is("node", "by", "group", "what")) map.select(view.node);
-    if (is("node", "pod", "what")) await showPanel(view, { focus: !force && before.by !== undefined });
+    if (is("node", "pod", "what", "compare")) await showPanel(view, { focus: !force && before.by !== undefined });
     timeBar?.show();
     document.body.dataset.ready = "yes";
   } catch (failure) {
@@ -146,9 +146,9 @@ async function showPanel(view, { focus }) {
     showHistory(view).catch((failure) => console.info(`no history: ${failure.message}`));
   }
   const path = isWhatIf ? "what-if" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
-  const answer = isWhatIf ? answered : await get(path, view.node && !view.pod ? changes() : {});
+  const answer = isWhatIf ? answered : await get(path, view.pod ? { compare: view.compare } : view.node ? changes() : {});
   const now = current();
-  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || !answer) return;
+  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || now.compare !== view.compare || !answer) return;
   // A panel that would look the same stays, with what is open, scrolled to or focused in it.
   const content = JSON.stringify([path, { ...answer, version: 0 }]);
   if (content === panelContent) return;
@@ -164,7 +164,7 @@ async function showPanel(view, { focus }) {
     if (focused) panel.focus({ preventScroll: true });
   }
   panel.scrollTop = same ? top : 0;
-  if (focus && (view.pod || view.node || view.what)) panel.focus({ preventScroll: innerWidth > 760 });
+  if (focus && !view.compare && (view.pod || view.node || view.what)) panel.focus({ preventScroll: innerWidth > 760 });
 }
 
 function legend() {

@@ -60,7 +60,7 @@ function close(open) {
 }
 
 export function podPanel(pod, open, taints) {
-  const node = (name) => link(name, () => open({ node: name, pod: "" }));
+  const node = (name) => link(name, () => open({ node: name, pod: "", compare: "" }));
   return [
     close(open),
     element("h2", {}, pod.pod),
@@ -72,6 +72,7 @@ export function podPanel(pod, open, taints) {
     pod.advice.length ? element("h3", {}, "Details") : null,
     element("ul", { class: "lines" }, pod.advice.map((line) => element("li", {}, line))),
     ...scores(pod.scores, node, pod.picked),
+    ...comparison(pod, open),
     ...rejections(pod.rejections, node),
     ...preemption(pod.preemption, node),
     element("div", { id: "history" }),
@@ -110,6 +111,32 @@ function scores({ plugins, equal, nodes }, node, picked) {
   return [element("h3", {}, "Scores of the best nodes"), found,
     same ? element("p", { class: "quiet" }, `The same for all: ${same}`) : null];
 }
+
+// Any node compared with the selected one; the name is typed, there may be thousands.
+function comparison({ picked, compared, nodes }, open) {
+  if (!nodes) return [];
+  const input = element("input", { id: "compare", value: compared?.node ?? "", autocomplete: "off", spellcheck: false,
+    "aria-label": "Name of a node", placeholder: "name of a node" });
+  const form = element("form", { class: "form", onsubmit: (event) => {
+    event.preventDefault();
+    open({ compare: input.value.trim() });
+  } }, element("button", {}, picked ? `Compare with ${picked}` : "Why not this node?"), input);
+  if (!compared) return [form];
+  if (compared.reason) {
+    return [form, element("p", { id: "compared" }, `${compared.node} was rejected: ${compared.reason}`,
+      compared.plugin ? ` (${compared.plugin})` : "")];
+  }
+  const most = Math.max(1, ...compared.scores.flatMap((row) => [row.selected, row.node]));
+  const scored = (points, name, plugin) => element("div", {}, String(points), bar([points / most], `${name}: ${plugin} ${points}`));
+  const found = table(["plugin", picked, compared.node, "difference"], [
+    ...compared.scores.map((row) => [row.plugin, scored(row.selected, picked, row.plugin),
+      scored(row.node, compared.node, row.plugin), signed(row.node - row.selected)]),
+    ["total", String(compared.selected ?? ""), String(compared.total ?? ""), signed((compared.total ?? 0) - (compared.selected ?? 0))]]);
+  found.id = "compared";
+  return [form, found];
+}
+
+const signed = (number) => (number > 0 ? `+${number}` : String(number));
 
 function rejections(groups, node) {
   if (!groups.length) return [];
