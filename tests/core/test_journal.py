@@ -37,6 +37,15 @@ def test_with_a_limit_only_the_latest_are_kept():
     assert [fact.at for fact in journal] == [3.0, 4.0]
 
 
+def test_the_facts_since_one_of_them():
+    journal, facts = Journal(limit=3), [queued("a", at=float(number)) for number in range(4)]
+    assert journal.since(None) == []
+    for fact in facts:
+        journal.add(fact)
+    assert journal.since(facts[2]) == facts[3:]
+    assert journal.since(facts[0]) == facts[1:]  # Which is not kept any more.
+
+
 def test_lines_are_json_with_the_kind_of_fact():
     journal = Journal()
     journal.add(

@@ -6,6 +6,7 @@ made from it, and an InvariantError prints the history of its pod.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -163,6 +164,12 @@ class Journal:
 
     def __len__(self) -> int:
         return len(self._facts)
+
+    def since(self, last: Fact | None) -> list[Fact]:
+        """The facts after one of them; all that are kept, if that one is not."""
+        found = list(takewhile(lambda fact: fact is not last, reversed(self._facts)))
+        found.reverse()
+        return found
 
     def story(self, uid: str) -> list[Fact]:
         """All facts about one pod, oldest first."""

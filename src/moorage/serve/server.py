@@ -54,14 +54,15 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
     api = open_api(options.data_dir)
     access = options.access
     plain = configurations.to_dict(options.configuration) if options.configuration else None
-    app = make_app(api, AppSettings(token=access.token, configuration=plain))
+    chosen = scheduler(options)
+    app = make_app(api, AppSettings(token=access.token, configuration=plain, scheduler=chosen))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
         _add_initial_objects(api, options)
-        control_plane = ControlPlane(api, scheduler(options), stopwatch=time.perf_counter)
+        control_plane = ControlPlane(api, chosen, stopwatch=time.perf_counter)
         await api.store.wait_until_durable()
         port = await _listen(runner, access)
         url = access.url(port)

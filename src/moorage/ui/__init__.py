@@ -5,6 +5,7 @@ queries     which nodes a search text matches
 documents   the answers of the API as plain data
 what_if     what changes of the cluster would do
 timeline    Timeline: the cluster of a recording at any time
+activity    Activity: what the scheduler did in the last minutes
 history     the facts about a pod as lines
 worker      a process that keeps a snapshot and answers requests
 server      routes for an HTTP application

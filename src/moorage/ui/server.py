@@ -4,10 +4,11 @@
 """
 
 import asyncio
+import contextlib
 import math
 import multiprocessing
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +17,8 @@ import msgspec
 from aiohttp import web
 
 from moorage.api.config import Source
-from moorage.ui import worker
+from moorage.ui import history, worker
+from moorage.ui.activity import Activity
 from moorage.ui.snapshot import ClusterSnapshot
 from moorage.ui.timeline import Timeline
 from moorage.ui.worker import Bodies, Refused
@@ -37,6 +39,7 @@ AGE_PER_BUILD_SECOND = 20.0
 # How often a stream of events looks for a new version, and sends something in any case.
 EVENT_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
+ACTIVITY_SECONDS = 1.0
 
 # Parameters that are not changes of a what-if.
 OTHER_PARAMETERS = ("resource", "group", "at")
@@ -57,6 +60,8 @@ HEADERS = {
 class SnapshotSource(Protocol):
     """What the API asks."""
 
+    activity: Activity | None
+
     async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
         """The answer as JSON, of a recording at a time; raises Refused."""
         ...
@@ -70,6 +75,8 @@ class SnapshotSource(Protocol):
 
 class FixedSource:
     """A snapshot of files; a thread answers one question after another."""
+
+    activity: Activity | None = None
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
@@ -89,6 +96,8 @@ class FixedSource:
 
 class RecordedSource:
     """A recording; a thread answers one question after another."""
+
+    activity: Activity | None = None
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -125,10 +134,12 @@ class ChangingSource:
     def __init__(
         self,
         version: Callable[[], int],
-        read: Callable[[], StoredObjects],
+        read: Callable[[], Awaitable[StoredObjects]],
         config: Source,
         title: str,
+        activity: Activity | None = None,
     ) -> None:
+        self.activity = activity
         self._version = version
         self._read = read
         self._config = config
@@ -139,11 +150,22 @@ class ChangingSource:
         self._next_at = 0.0
 
     async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
+        if self.activity is not None:
+            if question == "activity":
+                return msgspec.json.encode(self.activity.document())
+            if question == "history":
+                return await self._history(self.activity, **arguments)
         async with self._loading:
             if self._is_old():
                 await self._load()
         body: bytes = await self._call(worker.answer, question, arguments)
         return body
+
+    async def _history(self, activity: Activity, key: str) -> bytes:
+        """The facts about a pod; the snapshot knows its UID."""
+        uid = await self._call(worker.uid_of, key)
+        facts = activity.facts(uid) if uid else []
+        return msgspec.json.encode({"lines": history.lines(facts)})
 
     def available(self) -> int:
         return self._version() if self._is_old() else self._loaded_version
@@ -154,8 +176,9 @@ class ChangingSource:
         return self._version() != self._loaded_version and time.monotonic() >= self._next_at
 
     async def _load(self) -> None:
+        await self._call(worker.wait_until_started)
         began = time.monotonic()
-        found = self._read()
+        found = await self._read()
         await self._call(worker.load, found.bodies, self._config, self._title, found.version)
         self._loaded_version = found.version
         ended = time.monotonic()
@@ -188,14 +211,27 @@ def mount(app: web.Application, source: SnapshotSource) -> None:
     add("/ui/api/events", routes.events)
     add("/ui/api/timeline", routes.timeline)
     add("/ui/api/history", routes.history)
+    add("/ui/api/activity", routes.activity)
     add("/ui/api/pending", routes.pending)
     add("/ui/api/pods", routes.pods)
     add("/ui/api/pods/{namespace:[^/]+}/{name:.+}", routes.pod)
 
-    async def close(_app: web.Application) -> None:
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        reading = asyncio.create_task(_read_activity(source))
+        yield
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reading
         source.close()
 
-    app.on_cleanup.append(close)
+    app.cleanup_ctx.append(run)
+
+
+async def _read_activity(source: SnapshotSource) -> None:
+    activity = source.activity
+    while activity is not None:
+        activity.read(time.time())  # noqa: TID251 a shell may know the time
+        await asyncio.sleep(ACTIVITY_SECONDS)
 
 
 def is_public(path: str) -> bool:
@@ -269,6 +305,9 @@ class _Routes:
 
     async def timeline(self, request: web.Request) -> web.Response:
         return await self._answer(request, "timeline")
+
+    async def activity(self, request: web.Request) -> web.Response:
+        return await self._answer(request, "activity")
 
     async def history(self, request: web.Request) -> web.Response:
         return await self._answer(request, "history", key=request.query.get("pod", ""))

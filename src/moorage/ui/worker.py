@@ -32,6 +32,7 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "what_if": what_if.try_out,
     # What only some sources have.
     "timeline": lambda snapshot: {},
+    "activity": lambda snapshot: {},
     "history": lambda snapshot, key: {"lines": []},
 }
 
@@ -45,6 +46,10 @@ class Refused(Exception):
 def begin() -> None:
     """Ctrl-C reaches all processes of a terminal; only the main process handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def wait_until_started() -> None:
+    """Return when the process runs; to import everything takes seconds."""
 
 
 def load(bodies: Bodies, config: Source, title: str, version: int) -> None:
@@ -62,6 +67,12 @@ def decode(kind: str, body: bytes) -> KubeObject | None:
     except msgspec.ValidationError:
         return None
     return found
+
+
+def uid_of(key: str) -> str:
+    """The UID of a pod; empty if it is unknown."""
+    pod = None if _snapshot is None else _snapshot.pods.get(key)
+    return "" if pod is None else pod.uid
 
 
 def answer(question: str, arguments: dict[str, Any]) -> bytes:

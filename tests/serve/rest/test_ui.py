@@ -2,6 +2,8 @@
 
 import http.client
 
+from moorage.core.journal import Bound
+from moorage.core.scheduler import Scheduler
 from moorage.serve.rest.app import AppSettings
 from moorage.ui import server as ui_server
 
@@ -25,6 +27,20 @@ def test_snapshots_follow_the_store(server, make_pod, monkeypatch):
     assert server.get("/ui/api/pods/default/other").json == {
         "error": "there is no pod 'default/other'"
     }
+
+
+def test_activity_and_history_of_the_scheduler(serve, make_pod):
+    scheduler = Scheduler()
+    scheduler.journal.add(Bound(at=1.0, pod="default/other", uid="other", node="node-1"))
+    server = serve(settings=AppSettings(scheduler=scheduler))
+    assert sum(server.get("/ui/api/activity").json["bound"]) == 1
+    made = server.post("/api/v1/namespaces/default/pods", make_pod("web", priority=None)).json
+    uid = made["metadata"]["uid"]
+    scheduler.journal.add(Bound(at=2.0, pod="default/web", uid=uid, node="node-1"))
+    server.get("/ui/api/cluster")
+    lines = server.get("/ui/api/history?pod=default/web").json["lines"]
+    assert lines == [{"at": 2.0, "what": "bound", "text": "node-1"}]
+    assert server.get("/ui/api/history?pod=default/x").json == {"lines": []}
 
 
 def test_events_have_the_version_of_the_next_answer(server):

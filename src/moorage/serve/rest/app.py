@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage import terminal
+from moorage.core.scheduler import Scheduler
 from moorage.serve import ui
 from moorage.serve.api_server import ApiServer
 from moorage.serve.resources import PODS, ResourcePath
@@ -38,11 +39,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """The bearer token, if one is required, the size limit of requests, and the configuration."""
+    """The bearer token, if one is required, the size limit of requests, and the scheduler."""
 
     token: str = ""
     # Of the scheduler that runs in this process, as plain data, for `/configz`.
     configuration: dict[str, Any] | None = None
+    scheduler: Scheduler | None = None
     request_limit: int = 3 * 1024 * 1024
 
 
@@ -57,7 +59,7 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
             _check_token(settings.token) if settings.token else _check_host,
         ],
     )
-    ui_server.mount(app, ui.source(api, settings.configuration))
+    ui_server.mount(app, ui.source(api, settings.configuration, settings.scheduler))
     router = RequestRouter(api, settings.configuration)
     app.router.add_route("*", "/{path:.*}", router.handle)
 

@@ -1,5 +1,6 @@
 // The page: reads the view from the URL, asks the API, and shows the answers.
 
+import { activityPart, timeOfDay } from "./activity.js";
 import { common, follow, get, podPath } from "./api.js";
 import { element } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
@@ -134,7 +135,19 @@ async function showHistory(view) {
 let histories = [], historyOf = "";
 
 function placeHistory() {
-  find("history")?.replaceChildren(...historyPart({ lines: histories }, clock));
+  find("history")?.replaceChildren(...historyPart({ lines: histories }, cluster.at === null ? timeOfDay : clock));
+}
+
+let activityShown = [];
+
+// Below the pending pods, and read again every two seconds while it can be seen.
+async function showActivity() {
+  const { pod, node, what } = current();
+  if (pod || node || what || document.hidden) return;
+  const activity = await get("activity");
+  const place = find("activity");
+  activityShown = activityPart(activity, change).filter(Boolean);
+  place?.replaceChildren(...activityShown);
 }
 
 async function showPanel(view, { focus }) {
@@ -159,6 +172,7 @@ async function showPanel(view, { focus }) {
   const parts = show(answer, change, Object.keys(cluster.taints));
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
   if (view.pod) placeHistory();
+  if (!view.pod && !view.node && !view.what) panel.append(element("div", { id: "activity" }, activityShown));
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
     if (focused) panel.focus({ preventScroll: true });
@@ -218,5 +232,7 @@ if (cluster?.version) {
     refreshing = false;
   };
   document.addEventListener("visibilitychange", refresh);
+  setInterval(() => showActivity().catch((failure) => console.info(failure.message)), 2000);
+  await showActivity();
   follow((version) => { newest = version; refresh(); });
 }
