@@ -48,6 +48,11 @@ def here(tmp_path, monkeypatch):
             ["-f", "nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no such file"
         ),
         pytest.param(
+            ["--annotate-results", "--no-scheduler"],
+            "--annotate-results: needs the scheduler; omit --no-scheduler",
+            id="results of no scheduler",
+        ),
+        pytest.param(
             ["--config", "nowhere.yaml"], "nowhere.yaml: no such file", id="no such configuration"
         ),
         pytest.param(

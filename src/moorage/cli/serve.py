@@ -64,6 +64,12 @@ DEFAULT_PORT = 6440
     is_flag=True,
     help="Do not run a scheduler, so that `moorage run` or kube-scheduler can schedule the pods.",
 )
+@click.option(
+    "--annotate-results",
+    is_flag=True,
+    help="Write the results of each plugin to the annotations of pods, as kube-scheduler-simulator "
+    "does.",
+)
 def serve(
     node_count: int | None,
     paths: tuple[str, ...],
@@ -78,6 +84,7 @@ def serve(
     *,
     is_check: bool,
     no_scheduler: bool,
+    annotate_results: bool,
 ) -> None:
     """Serve a Kubernetes-style API with controllers, simulated kubelets and the scheduler.
 
@@ -92,6 +99,8 @@ def serve(
     if is_check:
         _check(data_dir)
         return
+    if annotate_results and no_scheduler:
+        raise InputError("--annotate-results: needs the scheduler; omit --no-scheduler")
     found = inputs.documents(paths)
     configuration = None if no_scheduler else configurations.load(config_file)
     folder = None if data_dir is None else Path(data_dir)
@@ -102,6 +111,7 @@ def serve(
         found=found,
         configuration=configuration,
         data_dir=folder,
+        annotate_results=annotate_results,
         kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
     )
     asyncio.run(server.serve(options, say=click.echo))

@@ -24,6 +24,7 @@ from moorage.serve.api_server import ApiServer
 from moorage.serve.controllers.loop import ControllerLoop
 from moorage.serve.local_client import LocalClient
 from moorage.serve.resources import BUILT_IN, Resource
+from moorage.serve.result_annotations import AnnotatingScheduler
 from moorage.serve.status_errors import StatusError
 from moorage.serve.store import ADDED, DELETED, Change
 
@@ -117,6 +118,8 @@ class SchedulerLoop:
         self._stopwatch = stopwatch
         self._changes: deque[Change] = deque()
         self._outcomes: deque[tuple[Ticket, Outcome]] = deque()
+        if isinstance(scheduler, AnnotatingScheduler):
+            scheduler.annotate = client.annotate
 
     def start(self) -> None:
         """Pass the objects of the store to the scheduler."""

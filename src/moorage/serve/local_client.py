@@ -39,7 +39,7 @@ from moorage.serve.resources import (
     RESOURCE_CLAIMS,
     Resource,
 )
-from moorage.serve.status_errors import NotFoundError
+from moorage.serve.status_errors import NotFoundError, StatusError
 from moorage.serve.store import key_of
 from moorage.serve.verbs.binding import Binding, BindingTarget
 from moorage.serve.verbs.delete import DeleteOptions, Preconditions
@@ -103,6 +103,17 @@ class LocalClient:
             case _:
                 assert_never(request)
         return Done()
+
+    def annotate(self, pod: Pod, annotations: dict[str, str]) -> None:
+        """Set annotations of a pod; no write if it has them, or is gone."""
+        stored = self._api.store.find(PODS, pod.namespace, pod.name)
+        if stored is None or objects.uid(stored) != pod.uid:
+            return
+        before = stored["metadata"].get("annotations") or {}
+        if not annotations.items() <= before.items():
+            changed = objects.with_metadata(stored, annotations={**before, **annotations})
+            with contextlib.suppress(StatusError):  # Results are no reason not to schedule.
+                self._api.replace(PODS, changed)
 
     def _change_claim(self, request: ClaimRequest) -> ResourceClaim | None:
         """Create, change or delete a device claim; the claim as it is afterwards."""

@@ -27,6 +27,7 @@ from moorage.serve.control_plane import ControlPlane, steady_clock
 from moorage.serve.initial_objects import SourceObject
 from moorage.serve.resources import NODES
 from moorage.serve.rest.app import AppSettings, make_app
+from moorage.serve.result_annotations import AnnotatingScheduler
 from moorage.serve.sqlite import SqliteJournal
 from moorage.serve.store import Store
 
@@ -47,6 +48,7 @@ class ServeOptions:
     found: list[SourceObject] = field(default_factory=list)
     configuration: SchedulerConfiguration | None = None  # None: no scheduler runs
     data_dir: Path | None = None
+    annotate_results: bool = False
 
 
 async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
@@ -97,7 +99,10 @@ def scheduler(options: ServeOptions) -> Scheduler | None:
     """The scheduler of the options, if one runs in this process."""
     if options.configuration is None:
         return None
-    return Scheduler(options.configuration, journal=Journal(limit=MAX_FACTS))
+    journal = Journal(limit=MAX_FACTS)
+    if options.annotate_results:
+        return AnnotatingScheduler(options.configuration, journal)
+    return Scheduler(options.configuration, journal=journal)
 
 
 async def _listen(runner: web.AppRunner, access: ServerAccess) -> int:
