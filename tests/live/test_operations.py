@@ -93,7 +93,7 @@ def test_endpoints_and_dump_of_a_running_scheduler(world):
     for i in range(3):
         world.create_node(f"node-{i}")
     port = free_port()
-    flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", "--trust-loopback")
+    flags = (f"--secure-port={port}", "--bind-address=127.0.0.1", "--trust-loopback", "--ui")
     scheduler = world.run(*flags)
     until(lambda: ask(port, "/readyz") == "ok")
     world.create_pod("a")
@@ -106,6 +106,12 @@ def test_endpoints_and_dump_of_a_running_scheduler(world):
     (waiting,) = json.loads(ask(port, "/debug/queue"))["unschedulable"]
     assert waiting["pod"] == "default/huge"
     assert json.loads(ask(port, "/debug/cache"))["differences"] == []
+    assert "<title>Moorage</title>" in ask(port, "/ui")
+    cluster = json.loads(ask(port, "/ui/api/cluster"))
+    assert (cluster["nodes"], cluster["pods"], cluster["pending"]) == (3, 1, 1)
+    assert "Insufficient cpu" in ask(port, "/ui/api/pods/default/huge")
+    assert "rejected" in ask(port, "/ui/api/history?pod=default/huge")
+    until(lambda: sum(json.loads(ask(port, "/ui/api/activity"))["bound"]) == 1)
     scheduler.signal(signal.SIGUSR2)
     until(lambda: scheduler.said("cache comparison done mismatches=0"))
     assert scheduler.stop() == 0

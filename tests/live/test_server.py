@@ -359,6 +359,10 @@ REMOTE = "10.1.2.3"
         pytest.param(REMOTE, "", "/metrics", 401, id="metrics are not"),
         pytest.param("127.0.0.1", "", "/metrics", 200, id="from this machine"),
         pytest.param("::1", "", "/metrics/slis", 200, id="from this machine by IPv6"),
+        pytest.param("127.0.0.1", "", "/ui/api/pods/a/b", 200, id="the web UI"),
+        pytest.param(REMOTE, "", "/ui/api/pods/a/b", 401, id="the web UI from elsewhere"),
+        pytest.param(REMOTE, "Bearer from-file", "/ui/api/cluster", 200, id="the web UI, a token"),
+        pytest.param(REMOTE, "Bearer scraper", "/ui/api/cluster", 403, id="no permission for it"),
         pytest.param("127.0.0.1", "", "/configz", 401, id="not the configuration"),
         pytest.param("127.0.0.1", "", "/debug/queue", 401, id="not the queue"),
         pytest.param("127.0.0.1", "Bearer from-file", "/configz", 200, id="with a token"),
@@ -397,6 +401,21 @@ def test_reviews_are_cached():
     codes, reviews = asyncio.run(_with_reviews(ask))
     assert codes == [200, 200, 200]
     assert reviews == 4
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [("127.0.0.1:1", 404), ("localhost", 404), ("[::1]:2", 404), ("evil.org", 403)],
+)
+def test_the_web_ui_has_no_other_names(host, code):
+    async def ask():
+        async with (
+            serving(*make_live()) as session,
+            session.get("/ui/api/cluster", headers={"Host": host}) as answer,
+        ):
+            return answer.status
+
+    assert asyncio.run(ask()) == code
 
 
 def test_loopback_may_not_reset_metrics_unless_it_is_trusted():

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -84,6 +85,7 @@ class ServingOptions:
     always: str
     token_file: str
     trust_loopback: bool
+    ui: bool
 
     def companion(
         self, configuration: Any, meter: Any, *, reviews: bool = True
@@ -97,6 +99,8 @@ class ServingOptions:
 
         # Mistakes in these options show before the first request to the cluster.
         context = None
+        if self.ui and not self.secure_port:
+            raise click.UsageError("--ui requires --secure-port.")
         if self.secure_port and not self.serve_http:
             context = tls.server_context(self.tls_cert_file, self.tls_private_key_file)
         Authorizer(None, token_file=self.token_file)
@@ -110,6 +114,14 @@ class ServingOptions:
                 yield
                 return
             paths = [path.strip() for path in self.always.split(",") if path.strip()]
+            extend = None
+            if self.ui:
+                from moorage.ui import live as live_ui
+                from moorage.ui import server as ui_server
+
+                paths += ui_server.PUBLIC_PATHS
+                source = live_ui.source(live, configuration)
+                extend = partial(ui_server.mount, source=source)
             client = live.client.with_own_bucket(is_limited=False) if reviews else None
             authorizer = Authorizer(
                 client,
@@ -117,7 +129,7 @@ class ServingOptions:
                 token_file=self.token_file,
                 trust_loopback=self.trust_loopback,
             )
-            secure = server.SecureServer(live, meter, configuration, authorizer)
+            secure = server.SecureServer(live, meter, configuration, authorizer, extend=extend)
             async with secure.listening(self.bind_address, self.secure_port, context):
                 yield
 
@@ -174,6 +186,11 @@ serving_options = options.bundled(
         "--trust-loopback",
         is_flag=True,
         help="Give clients on the loopback address access to all paths, without a token.",
+    ),
+    click.option(
+        "--ui",
+        is_flag=True,
+        help="Serve the web UI at /ui, with the access rules of /metrics. It changes nothing.",
     ),
 )
 

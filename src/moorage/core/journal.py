@@ -167,7 +167,8 @@ class Journal:
 
     def since(self, last: Fact | None) -> list[Fact]:
         """The facts after one of them; all that are kept, if that one is not."""
-        found = list(takewhile(lambda fact: fact is not last, reversed(self._facts)))
+        facts = list(self._facts)  # In one step, because a cycle may run in another thread.
+        found = list(takewhile(lambda fact: fact is not last, reversed(facts)))
         found.reverse()
         return found
 

@@ -5,8 +5,11 @@ that the cluster authenticates (TokenReview) and authorizes for the path (Subjec
 in kube-scheduler. Reviews are cached for ten seconds, negative ones too, and each client address
 may cause few of them per second: invented tokens must not load the API server.
 
-A client on the loopback address needs no token to read metrics. It may be another pod with
-hostNetwork, or a proxy in a sidecar, so it gets everything else only with `trust_loopback`.
+All paths of the web UI with data count as /ui/api.
+
+A client on the loopback address needs no token to read metrics and the web UI. It may be another
+pod with hostNetwork, or a proxy in a sidecar, so it gets everything else only with
+`trust_loopback`.
 """
 
 import hmac
@@ -31,7 +34,9 @@ MAX_REVIEWS = 1000
 REVIEWS_PER_SECOND = 5.0
 REVIEW_BURST = 10
 MAX_ADDRESSES = 1000
-LOOPBACK_PATHS = ("/metrics", "/metrics/slis")
+LOOPBACK_PATHS = ("/metrics", "/metrics/slis", "/ui/api")
+
+UI_API = "/ui/api"
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -66,6 +71,7 @@ class Authorizer:
 
     async def code(self, peer: str, authorization: str, method: str, path: str) -> int:
         """200 for a request that is allowed, else 401, 403 or 429."""
+        path = _counted_as(path)
         if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
             return OK
         if _is_loopback(peer) and (
@@ -143,6 +149,10 @@ async def _post(client: Client, path: str, version: str, kind: str, **spec: Any)
     response = await client.request("POST", path, body, repeatable=True)
     status = msgspec.json.decode(response, type=dict[str, Any]).get("status")
     return status if isinstance(status, dict) else {}
+
+
+def _counted_as(path: str) -> str:
+    return UI_API if path.startswith(f"{UI_API}/") else path
 
 
 def _is_loopback(peer: str) -> bool:

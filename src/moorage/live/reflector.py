@@ -128,6 +128,10 @@ class Reflector:
         """The known objects by namespace and name."""
         return self._known.keys()
 
+    def objects(self) -> list[KubeObject]:
+        """The known objects."""
+        return list(self._known.values())
+
     def __len__(self) -> int:
         return len(self._known)
 

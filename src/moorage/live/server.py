@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import ipaddress
 import os
 import signal
 import ssl
@@ -50,7 +51,11 @@ class SecureServer:
         configuration: config.SchedulerConfiguration,
         authorizer: Authorizer,
         health: Health | None = None,
+        *,
+        extend: Callable[[web.Application], None] | None = None,
     ) -> None:
+        """`extend` adds routes, such as those of the web UI."""
+        self._extend = extend
         self._live = live
         self._meter = meter
         self._configuration = configuration
@@ -85,11 +90,16 @@ class SecureServer:
         application.router.add_get("/configz", self._configz)
         application.router.add_get("/debug/queue", self._queue)
         application.router.add_get("/debug/cache", self._cache)
+        if self._extend is not None:
+            self._extend(application)
         return application
 
     @web.middleware
     async def _authorize(self, request: web.Request, handler: Handle) -> web.StreamResponse:
         authorization = request.headers.get("Authorization", "")
+        if request.path.startswith("/ui/") and not authorization and not _has_address(request.host):
+            # A web site can resolve its name to this address (DNS rebinding).
+            return web.Response(status=403, text="without a token only addresses are served\n")
         code = await self._authorizer.code(
             request.remote or "", authorization, request.method, request.path
         )
@@ -178,6 +188,16 @@ def _health_response(response: HealthResponse) -> web.Response:
     return web.Response(
         status=response.code, text=response.text, headers={"X-Content-Type-Options": "nosniff"}
     )
+
+
+def _has_address(host: str) -> bool:
+    """Whether the name of a request is an address or localhost."""
+    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return name == "localhost"
+    return True
 
 
 def _json(value: Any) -> web.Response:

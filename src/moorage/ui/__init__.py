@@ -9,5 +9,6 @@ activity    Activity: what the scheduler did in the last minutes
 history     the facts about a pod as lines
 worker      a process that keeps a snapshot and answers requests
 server      routes for an HTTP application
+live        the objects of a live cluster, for `moorage run --ui`
 static/     the page: HTML, CSS and scripts
 """

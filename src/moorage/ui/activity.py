@@ -76,7 +76,7 @@ class Activity:
 
     def facts(self, uid: str) -> list[Fact]:
         """The facts about a pod that the journal still has."""
-        return self._journal.story(uid)
+        return [fact for fact in self._journal.since(None) if fact.uid == uid]
 
     def document(self) -> dict[str, Any]:
         """The seconds as columns, oldest first, and the latest decisions, newest first."""

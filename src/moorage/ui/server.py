@@ -234,9 +234,15 @@ async def _read_activity(source: SnapshotSource) -> None:
         await asyncio.sleep(ACTIVITY_SECONDS)
 
 
+# The page itself, which has no data of the cluster.
+PUBLIC_PATHS = ("/ui", "/ui/", "/ui/static/*")
+
+
 def is_public(path: str) -> bool:
-    """Whether a path is part of the page itself, which has no data of the cluster."""
-    return path in ("/ui", "/ui/") or path.startswith("/ui/static/")
+    """Whether a path is part of the page itself."""
+    return any(
+        path.startswith(each[:-1]) if each.endswith("*") else path == each for each in PUBLIC_PATHS
+    )
 
 
 class _Routes:
