@@ -10,7 +10,7 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same properties tables roles soak bench load docs pictures
+.PHONY: help demo test browser kubectl check fmt parity sim storms same histories properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py \
 	  tests/simulation/test_preemption_storms.py tests/plugins/default_preemption/test_twins.py
+
+histories: .venv/.ready ## Check concurrent clients of serve, and its data after power cuts: make histories SEEDS=200
+	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/serve/rest/test_histories.py tests/serve/test_power_cuts.py
 
 same: .venv/.ready ## Compare decisions with another commit's on random simulations: make same BASE=COMMIT SEEDS=200
 	$(BIN)/python tools/same_decisions.py --base $(BASE) --seeds $(SEEDS)
