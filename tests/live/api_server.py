@@ -194,8 +194,10 @@ class Api:
                 return await self.answer(request, plural, namespace, *steps[1:])
         raise Refused(404, "NotFound", f"the server could not find {path}")
 
-    async def answer(self, request, plural, namespace, name="", part=""):
+    async def answer(self, request, plural, namespace, name="", part="", *rest):
         store, method, key = self.store, request.method, (namespace, name)
+        if part == "proxy":
+            return self.proxy(namespace, name, rest)
         if method == "GET" and not name:
             parameters = dict(parse_qsl(request.query_string, keep_blank_values=True))
             if parameters.get("watch") in ("true", "1"):
@@ -227,6 +229,15 @@ class Api:
                 raise Refused(409, "Conflict", "the UID in the precondition differs")
             return web.json_response(store.delete(plural, key))
         raise Refused(405, "MethodNotAllowed", method)
+
+    def proxy(self, namespace, name, path):
+        """What the process in a pod answers: its annotation of that name."""
+        _, pod, port = name.split(":")
+        annotations = self.store.get("pods", (namespace, pod))["metadata"].get("annotations", {})
+        answer = annotations.get(f"{port}/{path[0]}")
+        if answer is None:
+            raise Refused(401, "Unauthorized", "Unauthorized")
+        return web.Response(text=answer, content_type="application/json")
 
     def list(self, plural, namespace, parameters):
         kind, *_ = KINDS[plural]

@@ -41,6 +41,106 @@ def test_explain_reads_a_live_cluster_without_changing_it(cluster):
     assert cluster.events() == []
 
 
+PACKING = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+            "pluginConfig": [
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {
+                        "scoringStrategy": {
+                            "type": "MostAllocated",
+                            "resources": [{"name": "cpu", "weight": 1}],
+                        }
+                    },
+                }
+            ],
+        }
+    ],
+}
+
+
+def create_scheduler(cluster, configuration, **labels):
+    """A pod of a scheduler, with what its port answers; None if it needs authorization."""
+    answer = {"10259/configz": json.dumps({"componentconfig": configuration})}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "scheduler",
+            "labels": labels,
+            "annotations": {} if configuration is None else answer,
+        },
+        "spec": {"nodeName": "large", "containers": [{"name": "main", "image": "scheduler"}]},
+    }
+    cluster.call("POST", "/api/v1/namespaces/kube-system/pods", pod)
+
+
+@pytest.mark.parametrize(
+    ("label", "configuration", "scheduler_name", "expected", "picked"),
+    [
+        pytest.param(
+            {"component": "kube-scheduler"},
+            PACKING,
+            "default-scheduler",
+            "/configz of pod kube-system/scheduler",
+            "small",
+            id="kube-scheduler",
+        ),
+        pytest.param(
+            {"app.kubernetes.io/name": "moorage"},
+            PACKING,
+            "default-scheduler",
+            "/configz of pod kube-system/scheduler",
+            "small",
+            id="moorage run",
+        ),
+        pytest.param(
+            {"component": "kube-scheduler"},
+            PACKING,
+            "another",
+            "kube-scheduler's defaults (--config names another)",
+            None,
+            id="pod of another scheduler",
+        ),
+        pytest.param(
+            {"component": "kube-scheduler"},
+            None,
+            "default-scheduler",
+            "kube-scheduler's defaults (--config names another)",
+            "large",
+            id="not allowed",
+        ),
+    ],
+)
+def test_the_configuration_of_the_scheduler_is_read(
+    cluster, label, configuration, scheduler_name, expected, picked
+):
+    create_scheduler(cluster, configuration, **label)
+    cluster.create_pod("p", cpu="500m", schedulerName=scheduler_name)
+    result = moorage("explain", "p", "--kubeconfig", cluster.kubeconfig(), "-o", "json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["configuration"] == expected
+    assert found.get("picked") == picked
+
+
+def test_code_that_a_pod_names_is_not_run(cluster, tmp_path):
+    code = tmp_path / "evil.py"
+    code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil:\n    name = 'Evil'\n")
+    plugins = {"multiPoint": {"enabled": [{"name": f"{code}:Evil"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    create_scheduler(cluster, PACKING | {"profiles": [profile]}, component="kube-scheduler")
+    result = moorage("explain", "fits", "--kubeconfig", cluster.kubeconfig(), "-o", "json")
+    assert json.loads(result.stdout)["picked"] == "large"
+    assert "names Python code" in result.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("name", ["dump.json", "dump.yaml"])
 def test_snapshot_is_read_back(cluster, tmp_path, name):
     file = tmp_path / name

@@ -10,7 +10,7 @@ from moorage.cli.progress import StatusLine
 from moorage.errors import ConfigError
 
 if TYPE_CHECKING:
-    from moorage.api.config import Source
+    from moorage.api.config import SchedulerConfiguration, Source
     from moorage.api.manifests import Manifest
     from moorage.api.pod import Pod
     from moorage.explaining.dry_run import DryRun
@@ -52,7 +52,8 @@ def explain(
 
     The cluster is read from files (-f), or from a live cluster (--kubeconfig, else $KUBECONFIG).
     For a live cluster, the condition and the Event that its own scheduler recorded are shown as
-    well, and without --config the configuration of `moorage serve` is read from /configz.
+    well. Without --config, the configuration is read from /configz of `moorage serve`, or of the
+    scheduler's pod, if that allows it.
     """
     from moorage.explaining import selecting
     from moorage.explaining.dry_run import DryRun
@@ -60,9 +61,10 @@ def explain(
     if pod is not None and selector is not None:
         raise click.UsageError("Name a POD or a selector (-l), not both.")
     manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
-    config, assumed = _configuration(config_file, live)
-    run = DryRun(manifest.everything, config)
+    run = DryRun(manifest.everything)
     pods = selecting.select(run.objects, pod, namespace=namespace, labels=selector)
+    config, assumed = _configuration(config_file, live, pods, run.pods)
+    run = run.with_config(config)
     if len(pods) == 1:
         _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)
     else:
@@ -70,20 +72,33 @@ def explain(
 
 
 def _configuration(
-    config_file: str | None, live: "inputs.LiveCluster | None"
+    config_file: str | None,
+    live: "inputs.LiveCluster | None",
+    selected: "list[Pod]",
+    pods: "list[Pod]",
 ) -> "tuple[Source, str]":
     """The configuration to explain with, and what to say about it."""
     if config_file is not None:
         return config_file, config_file
-    if live is not None and (served := live.configuration()) is not None:
+    names = {pod.spec.scheduler_name for pod in selected}
+    if live is not None and (found := live.configuration(names, pods)) is not None:
         from moorage.api import config
 
         try:
-            return config.load(served), f"{live.server}/configz"
+            loaded = config.load(found.plain)
+            if found.by_pod and (code := _python_plugins(loaded)):
+                raise ConfigError([f"names Python code ({', '.join(code)}), which is not loaded"])
+            return loaded, found.source
         except ConfigError as error:  # It names plugins that are not installed here.
             problem = terminal.visible(str(error))
-            click.echo(f"moorage: warning: {live.server}/configz: {problem}", err=True)
+            click.echo(f"moorage: warning: {found.source}: {problem}", err=True)
     return None, "kube-scheduler's defaults (--config names another)"
+
+
+def _python_plugins(configuration: "SchedulerConfiguration") -> list[str]:
+    """The plugins that a configuration names as `module:Class` or `file.py:Class`."""
+    names = {name for profile in configuration.profiles for name in profile.plugins.names()}
+    return sorted(name for name in names if ":" in name)
 
 
 def _explain_one(

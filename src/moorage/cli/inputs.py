@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -140,6 +140,21 @@ def _makes_pods(obj: "KubeObject") -> bool:
     return isinstance(obj, CronJob) or isinstance(template, PodTemplateSpec)
 
 
+# How many pods of schedulers are asked for their configuration.
+MOST_SCHEDULERS = 5
+
+
+class FoundConfiguration(NamedTuple):
+    """A scheduler's configuration as plain data, and where it was read.
+
+    A pod can be made by anyone who may create pods, so what it says must not run code here.
+    """
+
+    plain: dict[str, Any]
+    source: str
+    by_pod: bool
+
+
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
     """A cluster that more is read from than its objects."""
@@ -150,12 +165,28 @@ class LiveCluster:
     def server(self) -> str:
         return self.connection.server
 
-    def configuration(self) -> dict[str, Any] | None:
-        """The scheduler's configuration, if the API server has it: `moorage serve` does."""
+    def configuration(self, names: set[str], pods: "Iterable[Pod]") -> "FoundConfiguration | None":
+        """The configuration of the scheduler of these names.
+
+        `moorage serve` has it at /configz. Of a scheduler that runs as one of the pods, it is read
+        through the API server, if that scheduler needs no authorization for /configz.
+        """
+        if (served := self._configz("/configz")) is not None:
+            return FoundConfiguration(served, f"{self.server}/configz", by_pod=False)
+        schedulers = [pod for pod in pods if pod.node_name and _is_scheduler(pod)]
+        for pod in schedulers[:MOST_SCHEDULERS]:
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/https:{pod.name}:10259/proxy/configz"
+            found = self._configz(path)
+            if found is not None and names <= _scheduler_names(found):
+                return FoundConfiguration(found, f"/configz of pod {pod.key}", by_pod=True)
+        return None
+
+    def _configz(self, path: str) -> dict[str, Any] | None:
         from moorage.live import listing
 
-        found = listing.read_document(self.connection, "/configz") or {}
-        config = found.get("componentconfig")
+        config = (listing.read_document(self.connection, path, tries=1) or {}).get(
+            "componentconfig"
+        )
         is_known = isinstance(config, dict) and config.get("kind") == "KubeSchedulerConfiguration"
         return config if is_known else None
 
@@ -174,6 +205,20 @@ class LiveCluster:
             if isinstance(each, dict)
             and (each.get("involvedObject") or {}).get("uid") in (None, "", pod.uid)
         ]
+
+
+def _scheduler_names(config: dict[str, Any]) -> set[str]:
+    profiles = config.get("profiles")
+    found = profiles if isinstance(profiles, list) else []
+    return {str(each.get("schedulerName")) for each in found if isinstance(each, dict)}
+
+
+def _is_scheduler(pod: "Pod") -> bool:
+    """Whether a pod has the labels of `deploy/base`, or of kube-scheduler with kubeadm."""
+    labels = pod.labels
+    return labels.get("app.kubernetes.io/name") == "moorage" or (
+        labels.get("component") == "kube-scheduler"
+    )
 
 
 def files_or_cluster(

@@ -5,6 +5,7 @@ the rejected nodes. It does not predict what a change would do: a node that reje
 reason may have another reason after that.
 """
 
+import copy
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -72,6 +73,12 @@ class DryRun:
         run.objects = objects
         run._scheduler = scheduler
         return run
+
+    def with_config(self, config: Source) -> "DryRun":
+        """The same cluster with another configuration."""
+        other = copy.copy(self)
+        other._config, other._scheduler = load_config(config), None
+        return other
 
     @property
     def pods(self) -> list[Pod]:

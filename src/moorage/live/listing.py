@@ -11,7 +11,7 @@ from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 from moorage.live import api_errors, kinds, logs, paths, wire
 from moorage.live.api_errors import ApiError, ApiStatusError
-from moorage.live.client import Client
+from moorage.live.client import TRIES, Client
 from moorage.live.connection import Connection
 from moorage.live.logs import Logger
 
@@ -57,13 +57,16 @@ async def _read_cluster(connection: Connection) -> ClusterObjects:
     return ClusterObjects(objects, unserved)
 
 
-def read_document(connection: Connection, path: str) -> dict[str, Any] | None:
+def read_document(
+    connection: Connection, path: str, *, tries: int = TRIES
+) -> dict[str, Any] | None:
     """A JSON document of the API server; None if it does not serve it, or not to us."""
 
     async def read() -> dict[str, Any] | None:
         async with Client(connection, user_agent="reader") as client:
             try:
-                found = msgspec.json.decode(await client.get(path, seconds=LIST_SECONDS))
+                body = await client.get(path, seconds=LIST_SECONDS, tries=tries)
+                found = msgspec.json.decode(body)
             except (ApiError, msgspec.MsgspecError):
                 return None
         return found if isinstance(found, dict) else None

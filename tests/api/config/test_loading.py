@@ -475,3 +475,12 @@ def test_junk_is_refused(tmp_path_factory, content):
     path.write_bytes(content)
     with pytest.raises(ConfigError):
         config.load(path)
+
+
+def test_what_configz_returns_is_a_configuration(tmp_path):
+    plain = config.to_dict(config.load(None))
+    file = tmp_path / "configz.json"
+    file.write_text(json.dumps({"componentconfig": plain}))
+    assert config.to_dict(config.load(file)) == config.to_dict(config.load(plain)) == plain
+    with pytest.raises(ConfigError, match="'Kind' is missing"):
+        config.load({"componentconfig": plain, "other": 1})

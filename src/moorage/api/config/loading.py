@@ -31,11 +31,16 @@ HEADER = {"apiVersion": API_VERSION, "kind": KIND}
 ARGS_KINDS = [struct.__name__ for struct in ARGS.values()]
 
 
+# The only key of what /configz of a scheduler returns.
+CONFIGZ = "componentconfig"
+
+
 def load(source: Source = None, *, base_dir: Path | None = None) -> SchedulerConfiguration:
     """A complete configuration; None gives the defaults, a loaded one is returned unchanged.
 
-    `base_dir` is the folder for relative paths of plugins, by default that of the file. One
-    ConfigError reports all errors.
+    The source may also be what /configz of kube-scheduler or `moorage run` returns. `base_dir` is
+    the folder for relative paths of plugins, by default that of the file. One ConfigError reports
+    all errors.
     """
     match source:
         case SchedulerConfiguration():
@@ -77,6 +82,8 @@ def _plain(source: Any) -> Any:
 
 
 def _build(plain: Any, base_dir: Path) -> SchedulerConfiguration:
+    if isinstance(plain, dict) and plain.keys() == {CONFIGZ}:
+        plain = plain[CONFIGZ]
     _check_header(plain)
     members = {name: value for name, value in plain.items() if name not in HEADER}
     reader = wire.Reader()
