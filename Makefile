@@ -23,7 +23,7 @@ demo: .venv/.installed ## Schedule the pods of a small example cluster, then exp
 test: .venv/.ready kubectl browser ## Run every test, as CI does
 	env -u PYTHONHASHSEED -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal -r s
 
-browser: ## Install Chromium for the tests that look at HTML, if it is missing and can be (root, apt-get)
+browser: ## Install Chromium for the tests of HTML pages, if it is missing (needs root and apt-get)
 	@sh tests/install.sh "chromium chromedriver" chromium chromium-driver fonts-dejavu-core
 
 check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
@@ -32,7 +32,7 @@ check: .venv/.ready ## Lint, formatting, types and import contracts, in seconds
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fmt: .venv/.ready ## Format the code and mend what ruff can mend by itself
+fmt: .venv/.ready ## Format the code and apply the automatic fixes of ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -52,24 +52,24 @@ histories: .venv/.ready ## Check concurrent clients of serve, and its data after
 same: .venv/.ready ## Compare decisions with another commit's on random simulations: make same BASE=COMMIT SEEDS=200
 	$(BIN)/python tools/same_decisions.py --base $(BASE) --seeds $(SEEDS)
 
-properties: .venv/.ready ## Try many examples of what holds for every cluster: make properties EXAMPLES=1000
+properties: .venv/.ready ## Run the property tests with many examples: make properties EXAMPLES=1000
 	MOORAGE_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/properties tests/api tests/planning tests/serve/rest
 
-tables: .venv/.ready ## Draw the tables of states and transitions into docs/architecture.md
+tables: .venv/.ready ## Write the tables of states and transitions into docs/architecture.md
 	UPDATE_DOCS=1 $(BIN)/pytest -q tests/core/test_transitions.py
 
-roles: .venv/.ready ## Write down what the deployed scheduler has to be allowed
+roles: .venv/.ready ## Write the RBAC roles of the deployed scheduler
 	$(BIN)/moorage config rbac --config deploy/base/config.yaml > deploy/base/roles.yaml
 	$(BIN)/moorage config rbac --config deploy/shadow/config.yaml --shadow --name moorage-shadow > deploy/shadow/roles.yaml
 
-soak: .venv/.ready ## Let a live scheduler meet a churning cluster, and default leases: make soak MINUTES=30
+soak: .venv/.ready ## Run a live scheduler on a cluster with constant changes, and with default leases: make soak MINUTES=30
 	MOORAGE_LONG=1 $(BIN)/pytest tests/live/test_replicas.py tests/live/test_devices.py
 	$(BIN)/python tests/live/soak.py churn --minutes $(MINUTES)
 
 bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints" BASE=COMMIT; all shapes, no comparison without
 	$(BIN)/moorage bench $(if $(BASE),--compare $(BASE)) $(SHAPES)
 
-load: .venv/.ready ## Burden `moorage serve` with 1,000 nodes and 5,000 pods over HTTP
+load: .venv/.ready ## Create 1,000 nodes and 5,000 pods in `moorage serve` over HTTP
 	MOORAGE_LOAD=full $(BIN)/pytest -s tests/serve/live/test_load.py
 
 docs: .venv/.docs-ready browser ## Build the documentation into site/, and open every page in Chromium
@@ -79,7 +79,7 @@ docs: .venv/.docs-ready browser ## Build the documentation into site/, and open 
 pictures: .venv/.ready browser ## Make the pictures of the documentation from the real program
 	$(BIN)/python tools/pictures.py
 
-kubectl: ## Install kubectl for the tests of `moorage serve`, likewise
+kubectl: ## Install kubectl for the tests of `moorage serve`, in the same way
 	@sh tests/install.sh kubectl kubernetes-client
 
 # The stamps: the virtual environment has Moorage, and what pyproject.toml lists for developers.

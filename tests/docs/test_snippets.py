@@ -105,9 +105,15 @@ def test_console(block, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
+    before = visible_files()
     for command in commands_of(block):
         if command.line.startswith("moorage "):
             check(command)
+    assert visible_files() == before, "a command leaves files in the repository"
+
+
+def visible_files() -> set[str]:
+    return {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
 
 
 def check(command: Command) -> None:

@@ -262,14 +262,14 @@ def scenario(
     metavar="CPUS",
     default="64",
     show_default=True,
-    help="The CPU of the largest machine of a Google trace, whose amounts are shares of it.",
+    help="CPUs of the largest machine of a Google trace. Its amounts are fractions of that machine.",
 )
 @click.option(
     "--largest-memory",
     metavar="BYTES",
     default="256Gi",
     show_default=True,
-    help="The memory of the largest machine.",
+    help="Memory of the largest machine of a Google trace.",
 )
 @options.configuration
 @options.seed
