@@ -262,7 +262,7 @@ def scenario(
     metavar="CPUS",
     default="64",
     show_default=True,
-    help="CPUs of the largest machine of a Google trace. Its amounts are fractions of that machine.",
+    help="CPUs of the largest machine of a Google trace. Amounts are fractions of that machine.",
 )
 @click.option(
     "--largest-memory",
