@@ -8,7 +8,6 @@ import pytest
 from aiohttp import web
 from tests.ui.builders import HOSTILE, cluster, hostile_cluster, record
 
-from moorage.explaining.dry_run import DryRun
 from moorage.planning import recording
 from moorage.ui import server
 from moorage.ui.snapshot import ClusterSnapshot
@@ -57,12 +56,6 @@ class Page:
 def snapshots():
     """Snapshots by their number of nodes, made once."""
     return {count: ClusterSnapshot(cluster(count), title=HOSTILE) for count in (20, 5000)}
-
-
-@pytest.fixture(scope="session")
-def runs(snapshots):
-    """The same clusters for `explain`, each with a scheduler of its own."""
-    return {count: DryRun(each.run.objects) for count, each in snapshots.items()}
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,20 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 from tests.ui.builders import HOSTILE
 
-from moorage.explaining.dry_run import find_pod
 from moorage.ui import documents, what_if
+
+CHANGE_VIEW = """
+delete document.body.dataset.ready;
+history.pushState(null, "", arguments[0]);
+dispatchEvent(new Event("hashchange"));
+"""
+OPEN_ALL = """
+for (const each of document.querySelectorAll("#panel details")) each.open = true;
+"""
+CELLS = """
+const rows = document.querySelectorAll(`#${arguments[0]} tbody tr`);
+return [...rows].map((row) => [...row.cells].map((cell) => cell.innerText));
+"""
 
 
 @pytest.fixture
@@ -24,8 +36,11 @@ def show(chromium, pages):
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        chromium.get("about:blank")
-        chromium.get(f"{pages[count].url}/ui{view}")
+        url = f"{pages[count].url}/ui"
+        if chromium.current_url.partition("#")[0] == url:  # Only the view changes.
+            chromium.execute_script(CHANGE_VIEW, view or "#")
+        else:
+            chromium.get(f"{url}{view}")
         wait(chromium, lambda: "ready" in dataset(chromium))
         return chromium
 
@@ -46,8 +61,7 @@ def panel(browser):
 
 
 def cells(browser, table):
-    rows = browser.find_elements(By.CSS_SELECTOR, f"#{table} tbody tr")
-    return [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
+    return browser.execute_script(CELLS, table)
 
 
 @pytest.mark.parametrize("count", [20, 5000])
@@ -65,10 +79,9 @@ def test_the_first_view(show, snapshots, count):
 
 
 @pytest.mark.parametrize("count", [20, 5000])
-def test_the_panel_of_a_pod(show, runs, count):
+def test_the_panel_of_a_pod(show, snapshots, count):
     browser = show(count, "#pod=default/fits")
-    run = runs[count]
-    expected = run.explain(find_pod(run.objects, "fits"))
+    expected = snapshots[count].explain("default/fits")
     text = panel(browser)
     assert cells(browser, "funnel") == [
         ["all nodes", f"{count:,}", "0", ""],
@@ -86,7 +99,7 @@ def test_the_panel_of_a_pod(show, runs, count):
     assert int(theirs) == expected.scores[other][plugin]
     browser = show(count, "#pod=default/big-1&compare=node-5")
     assert "node-5 was rejected: Insufficient cpu (NodeResourcesFit)" in panel(browser)
-    assert run.explain(find_pod(run.objects, "big-1")).message in panel(browser)
+    assert snapshots[count].explain("default/big-1").message in panel(browser)
 
 
 def test_the_panel_of_a_node(show):
@@ -107,8 +120,7 @@ def test_the_panel_of_a_node(show):
 )
 def test_markup_in_names_is_text(show, view, times):
     browser = show("hostile", f"#{urllib.parse.urlencode(view)}")
-    for each in browser.find_elements(By.CSS_SELECTOR, "#panel details"):
-        browser.execute_script("arguments[0].open = true", each)
+    browser.execute_script(OPEN_ALL)
     assert panel(browser).count(HOSTILE) >= times
     assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
     assert browser.find_element(By.ID, "title").text == HOSTILE
@@ -209,12 +221,12 @@ def test_with_the_keyboard_alone(show):
     wait(browser, lambda: "This node is cordoned." in panel(browser))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_on_a_phone(show, dark):
-    browser = show(20, "#pod=default/big-0", 390, dark=dark)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
+def test_on_a_phone(show):
+    for dark, colour in ((False, "rgb(255, 255, 255)"), (True, "rgb(20, 24, 28)")):
+        browser = show(20, "#pod=default/big-0", 390, dark=dark)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert ground == colour
 
 
 def test_nothing_is_requested_from_elsewhere(show, pages):

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from moorage.api import requests, texts
 from moorage.api.pod import Pod
 from moorage.errors import InputError
@@ -233,7 +235,9 @@ def _requested(info: NodeInfo, resource: str) -> int:
 
 
 def _total(snapshot: ClusterSnapshot, resource: str) -> Plain:
-    return total(list(snapshot.infos()), resource)
+    table = snapshot.table.slice(np.array(snapshot.rows, dtype=np.intp))
+    requested = table.pod_count if resource == "pods" else table.requested(resource)
+    return _figures(resource, int(table.allocatable(resource).sum()), int(requested.sum()))
 
 
 def total(infos: Sequence[NodeInfo], resource: str) -> Plain:

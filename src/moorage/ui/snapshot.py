@@ -58,6 +58,8 @@ class ClusterSnapshot:
         self.at: float | None = None
         # How commands read the same cluster; empty if they cannot.
         self.options = tuple(options)
+        # Answers as JSON, by question and arguments.
+        self.answers: dict[tuple[str, ...], bytes] = {}
         self._tried: WhatIf | None = None
 
     @property

@@ -36,6 +36,9 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "history": lambda snapshot, key: {"lines": []},
 }
 
+KEPT = ("cluster", "nodes", "pending")
+MOST_KEPT = 20
+
 _snapshot: ClusterSnapshot | None = None
 
 
@@ -95,7 +98,14 @@ def answer_at(timeline: Timeline, question: str, arguments: dict[str, Any], at: 
 
 def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, Any]) -> bytes:
     """The answer as JSON; raises Refused."""
+    # What every view asks for is made once per snapshot.
+    key = (question, *arguments.values()) if question in KEPT else None
+    if key is not None and key in snapshot.answers:
+        return snapshot.answers[key]
     try:
-        return msgspec.json.encode(ANSWERS[question](snapshot, **arguments))
+        body = msgspec.json.encode(ANSWERS[question](snapshot, **arguments))
     except MoorageError as error:
         raise Refused(str(error)) from None
+    if key is not None and len(snapshot.answers) < MOST_KEPT:
+        snapshot.answers[key] = body
+    return body

@@ -1,7 +1,7 @@
 // The cluster map: a tile per node on a canvas. Colour is requested against allocatable; marks tell
 // the state, so that it can be seen without colours.
 
-import { count } from "./dom.js";
+import { count, element } from "./dom.js";
 
 export const CORDONED = 1, TAINTED = 2, NOT_READY = 4;
 const LEVELS = 6;
@@ -16,6 +16,9 @@ export class ClusterMap {
     this.selected = -1;
     this.cursor = -1;
     this.tiles = [];
+    // Frames around the selected node and the one under the keyboard, so that the map is not drawn again.
+    this.frames = ["selected", "cursor"].map((name) => element("div", { class: `frame ${name}`, hidden: true }));
+    canvas.after(...this.frames);
     canvas.addEventListener("click", (event) => {
       const found = this.at(event.offsetX, event.offsetY);
       if (found >= 0) { this.cursor = found; onOpen(found); }
@@ -23,8 +26,8 @@ export class ClusterMap {
     canvas.addEventListener("pointermove", (event) => onPoint(this.at(event.offsetX, event.offsetY), event));
     canvas.addEventListener("pointerleave", (event) => onPoint(-1, event));
     canvas.addEventListener("keydown", (event) => this.key(event, onOpen));
-    canvas.addEventListener("focus", () => this.draw());
-    canvas.addEventListener("blur", () => this.draw());
+    canvas.addEventListener("focus", () => this.placeFrames());
+    canvas.addEventListener("blur", () => this.placeFrames());
     new ResizeObserver(() => this.layOut()).observe(canvas.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
@@ -55,7 +58,7 @@ export class ClusterMap {
   select(name) {
     this.selected = this.nodes ? this.nodes.names.indexOf(name) : -1;
     if (this.selected >= 0) this.cursor = this.selected;
-    this.draw();
+    this.placeFrames();
   }
 
   share(position) {
@@ -121,8 +124,19 @@ export class ClusterMap {
     });
     context.globalAlpha = 1;
     this.drawDifferences(colours);
-    if (this.selected >= 0) this.outline(this.selected, colours.focus, 3);
-    if (this.cursor >= 0 && document.activeElement === canvas) this.outline(this.cursor, colours.ink, 2);
+    this.placeFrames();
+  }
+
+  placeFrames() {
+    const { canvas, size } = this, hasFocus = document.activeElement === canvas;
+    [this.selected, hasFocus ? this.cursor : -1].forEach((position, index) => {
+      const frame = this.frames[index], tile = this.tiles[position];
+      frame.hidden = !tile;
+      if (!tile) return;
+      frame.style.left = `${canvas.offsetLeft + tile[0] - 2}px`;
+      frame.style.top = `${canvas.offsetTop + tile[1] - 2}px`;
+      frame.style.width = frame.style.height = `${size + 2}px`;
+    });
   }
 
   // A removed node is empty with a thick cross, a new one has a double frame; +3 -1 are pods.
@@ -170,13 +184,6 @@ export class ClusterMap {
     context.fillText(text, x + side / 2, y + side / 2 + 1, wide - 2);
   }
 
-  outline(position, colour, width) {
-    const [x, y] = this.tiles[position];
-    this.context.strokeStyle = colour;
-    this.context.lineWidth = width;
-    this.context.strokeRect(x, y, this.size - 1, this.size - 1);
-  }
-
   at(x, y) {
     if (!this.nodes) return -1;
     return this.tiles.findIndex(([left, top]) =>
@@ -198,7 +205,7 @@ export class ClusterMap {
     } else return;
     event.preventDefault();
     this.cursor = this.order[Math.max(0, Math.min(last, index))];
-    this.draw();
+    this.placeFrames();
     this.reveal();
     this.canvas.dispatchEvent(new CustomEvent("cursor", { detail: this.cursor }));
   }
