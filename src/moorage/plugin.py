@@ -69,6 +69,7 @@ from moorage.api.pod import (
     TopologySpreadConstraint,
     Volume,
 )
+from moorage.api.pod_groups import PodGroup, group_key
 from moorage.api.policy import Namespace, PodDisruptionBudget
 from moorage.api.server_requests import (
     BindPod,
@@ -112,7 +113,7 @@ from moorage.framework.points import (
     RowArray,
 )
 from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
-from moorage.framework.state import CycleState, StateKey
+from moorage.framework.state import IN_POD_GROUP_CYCLE, CycleState, StateKey
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -157,6 +158,7 @@ __all__ = [
     "BEST",
     "EXACT_COUNT",
     "FEW_ROWS",
+    "IN_POD_GROUP_CYCLE",
     "KINDS",
     "MAX_DEVICES",
     "MAX_SUBREQUESTS",
@@ -248,6 +250,7 @@ __all__ = [
     "PodAffinityTerm",
     "PodDisruptionBudget",
     "PodExtendedResourceClaimStatus",
+    "PodGroup",
     "PodRef",
     "PodTemplate",
     "PodTerms",
@@ -299,6 +302,7 @@ __all__ = [
     "device_resources",
     "feature_gates",
     "few_rows_in",
+    "group_key",
     "node_terms",
     "only_nodes",
     "pending",

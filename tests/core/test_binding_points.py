@@ -7,7 +7,16 @@ from tests.saying import make
 from moorage.api.server_requests import BindPod, DeletePod, PodRef
 from moorage.core import binding_points
 from moorage.errors import PluginFailure
-from moorage.framework.status import SKIP, SUCCESS, Code, error, pending, unschedulable, wait
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    pending,
+    unschedulable,
+    wait,
+)
 from moorage.testing import make_pod, make_state
 
 POD = make_pod("p")
@@ -88,17 +97,21 @@ def test_unreserve_runs_all_plugins_in_reverse_order_despite_errors():
     assert errors == ["""running Unreserve plugin "B": called sys.exit('stuck') (saying.py:9)"""]
 
 
+WAITING = Status(Code.WAIT, (binding_points.ASKED_TO_WAIT,))
+WAITING_FOR_X = Status(Code.WAIT, ("x", binding_points.ASKED_TO_WAIT))
+
+
 @pytest.mark.parametrize(
     ("results", "status", "waits"),
     [
         pytest.param([SUCCESS, SUCCESS], SUCCESS, {}, id="all plugins allow"),
-        pytest.param([wait(3), wait(7)], SUCCESS, {"A": 3, "B": 7}, id="both plugins wait"),
-        pytest.param([wait(3), SUCCESS], SUCCESS, {"A": 3}, id="one plugin waits"),
+        pytest.param([wait(3), wait(7)], WAITING, {"A": 3, "B": 7}, id="both plugins wait"),
+        pytest.param([wait(3, "x"), SUCCESS], WAITING_FOR_X, {"A": 3}, id="one plugin waits"),
         pytest.param([wait(3), NO], NO.by("B"), {}, id="a rejection ends all waiting"),
         pytest.param(
-            [wait(9999), SUCCESS], SUCCESS, {"A": 900}, id="the timeout is at most 15 minutes"
+            [wait(9999), SUCCESS], WAITING, {"A": 900}, id="the timeout is at most 15 minutes"
         ),
-        pytest.param([wait(0), SUCCESS], SUCCESS, {"A": 0}, id="a timeout of zero"),
+        pytest.param([wait(0), SUCCESS], WAITING, {"A": 0}, id="a timeout of zero"),
         pytest.param(
             [PluginFailure("disk"), wait(1)],
             error('running Permit plugin "A": disk', "A"),

@@ -46,6 +46,18 @@ class PatchPodStatus(PodRequest, frozen=True):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
+class PatchPodGroupStatus(PodRequest, frozen=True):
+    """Set a condition of the PodGroup of a pod."""
+
+    name: str
+    uid: str
+    condition: Condition
+
+    @property
+    def key(self) -> str:
+        return f"{self.pod.namespace}/{self.name}"
+
+
 class EmitEvent(PodRequest, frozen=True):
     """Write an Event; its outcome is ignored."""
 
@@ -169,6 +181,7 @@ ClaimRequest = (
 Request = (
     BindPod
     | PatchPodStatus
+    | PatchPodGroupStatus
     | EmitEvent
     | DeletePod
     | LookUpPod

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from moorage.api import resource_claims
+from moorage.api import config, resource_claims
 from moorage.api.claims import BIND_COMPLETED
 from moorage.api.config import SchedulerConfiguration
 from moorage.api.devices import ResourceClaim
@@ -185,6 +185,9 @@ def prepare(
     workload: Workload, configuration: SchedulerConfiguration | None = None
 ) -> InstantCluster:
     """A scheduler with the initial pods placed and the others in its queue."""
+    configuration = configuration or config.load(None)
+    gates = {**configuration.feature_gates, **workload.gates}
+    configuration = replace(configuration, feature_gates=gates)
     scheduler = Scheduler(configuration, journal=Journal(limit=FACTS_KEPT))
     for obj in (*workload.others, *workload.nodes, *workload.initial):
         scheduler.observe(Added(obj), NOW)

@@ -36,6 +36,8 @@ class Workload:
     # Other changes: one of these after every `churn_every` decisions.
     churn: list[Observation] = field(default_factory=list)
     churn_every: int = 1
+    # Feature gates that the scheduler needs.
+    gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 # Of (nodes, initial, pods).

@@ -85,10 +85,15 @@ def bench(
 def _chosen(names: tuple[str, ...]) -> "list[Shape]":
     from moorage.bench.shapes import SHAPES
 
-    for name in names:
-        if name not in SHAPES:
+    chosen: dict[str, Shape] = {}
+    for name in names or SHAPES:
+        # `gang` stands for `gang-8`, `gang-64` and so on.
+        family = {key: each for key, each in SHAPES.items() if key.startswith(f"{name}-")}
+        found = {name: SHAPES[name]} if name in SHAPES else family
+        if not found:
             raise InputError(f'no shape "{name}"; there is {", ".join(SHAPES)}')
-    return [SHAPES[name] for name in names or SHAPES]
+        chosen |= found
+    return [*chosen.values()]
 
 
 def _list() -> None:

@@ -16,6 +16,7 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
+ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 @measured("Reserve")
@@ -43,17 +44,19 @@ def unreserve(
 def permit(
     profile: Profile, state: CycleState, pod: Pod, node: NodeName
 ) -> tuple[Status, dict[str, float]]:
-    """The first rejection or SUCCESS, and how long the plugins want to wait, by name."""
+    """The first rejection, WAIT or SUCCESS; and how long the plugins want to wait, by name."""
     waits: dict[str, float] = {}
+    reasons: tuple[str, ...] = ()
     for method in profile.chain["permit"]:
         if method.name in state.idle:
             continue
         status = invoke.result_of(method, Status, state, pod, node)
         if status.code is Code.WAIT:
             waits[method.name] = min(status.wait_seconds or 0.0, LONGEST_WAIT_SECONDS)
+            reasons += status.reasons
         elif not status.is_success:
             return status, {}
-    return SUCCESS, waits
+    return Status(Code.WAIT, (*reasons, ASKED_TO_WAIT)) if waits else SUCCESS, waits
 
 
 @measured("PreBindPreFlight")

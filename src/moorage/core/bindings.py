@@ -8,7 +8,7 @@ for which a pre_bind plugin waits.
 from dataclasses import dataclass, field
 
 from moorage.api.config import durations
-from moorage.api.meta import KubeObject
+from moorage.api.meta import KubeObject, NodeName
 from moorage.api.pod import Pod
 from moorage.api.server_requests import EmitEvent, PatchPodStatus, PodRef
 from moorage.core import binding_points, updates
@@ -32,7 +32,7 @@ from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
 from moorage.framework.cluster import WaitingPod
 from moorage.framework.points import Awaiting
-from moorage.framework.status import SKIP, SUCCESS, error
+from moorage.framework.status import SKIP, SUCCESS, Status, error
 
 NO_WAITS: dict[str, float] = {}
 
@@ -120,21 +120,40 @@ class Bindings:
 
     def begin(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then go on as far as possible."""
-        pod, node = decision.pod, decision.node
-        profile, state = decision.profile, decision.state
+        binding = self.assume(entry, decision, decision.node, now)
+        if "reserve" in binding.profile.active_points(binding.state.idle):
+            status = self.reserve(binding)
+            if status is not SUCCESS:
+                binding.fail(status)
+                self._unwind(binding, now)
+                return
+        self.permit(binding, now)
+
+    def assume(
+        self, entry: QueuedPod, decision: Decision, node: NodeName, now: float
+    ) -> BindingCycle:
+        """Assume a pod on a node."""
+        pod, profile, state = decision.pod, decision.profile, decision.state
         placed = self._cache.assume(pod, node, decision.template)
         self._queue.nominator.delete(pod)
         binding = BindingCycle(entry, placed, node, decision.template, profile, state, now)
         self._cycles[entry.uid] = binding
-        status, waits, active = SUCCESS, NO_WAITS, profile.active_points(state.idle)
-        if "reserve" in active:
-            status = binding_points.reserve(profile, state, placed, node)
-        if "permit" in active and status is SUCCESS:
+        return binding
+
+    def reserve(self, binding: BindingCycle) -> Status:
+        """Reserve with all plugins."""
+        return binding_points.reserve(binding.profile, binding.state, binding.pod, binding.node)
+
+    def permit(self, binding: BindingCycle, now: float) -> None:
+        """Go on with an assumed and reserved pod as far as possible."""
+        profile, state, placed, node = binding.profile, binding.state, binding.pod, binding.node
+        waits, active = NO_WAITS, profile.active_points(state.idle)
+        if "permit" in active:
             status, waits = binding_points.permit(profile, state, placed, node)
-        if status is not SUCCESS:
-            binding.fail(status)
-            self._unwind(binding, now)
-            return
+            if status is not SUCCESS and not waits:
+                binding.fail(status)
+                self._unwind(binding, now)
+                return
         if state.to_activate:
             self._activate(binding, now)
         binding.stage = BINDING_TRANSITIONS[RESERVE, AGREE]
@@ -223,10 +242,15 @@ class Bindings:
 
     # Failure
 
-    def _unwind(self, binding: BindingCycle, now: float) -> None:
-        """Unreserve and forget the pod, and return it to the queue."""
-        pod, status = binding.pod, binding.status
-        del self._cycles[pod.uid]
+    def withdraw(self, binding: BindingCycle, now: float, *, is_reserved: bool = True) -> None:
+        """Undo assume and reserve within a scheduling cycle; the pod stays in flight."""
+        if is_reserved:
+            self._unreserve(binding, now)
+        del self._cycles[binding.pod.uid]
+        self._cache.forget(binding.pod.uid)
+
+    def _unreserve(self, binding: BindingCycle, now: float) -> None:
+        pod = binding.pod
         messages, requests = binding_points.unreserve(
             binding.profile, binding.state, pod, binding.node
         )
@@ -235,6 +259,12 @@ class Bindings:
         if binding.state.measured:
             self._record(binding, now)
         self._undoing.begin(requests)
+
+    def _unwind(self, binding: BindingCycle, now: float) -> None:
+        """Unreserve and forget the pod, and return it to the queue."""
+        pod, status = binding.pod, binding.status
+        del self._cycles[pod.uid]
+        self._unreserve(binding, now)
         forgotten = self._forget(pod.uid, status.message, now)
         # Within the scheduling cycle no other pod has seen the node's capacity reduced.
         requeues = forgotten and binding.failed_in != RESERVE

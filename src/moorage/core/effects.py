@@ -53,6 +53,7 @@ class Purpose(Enum):
     LOOK_UP = "the lookup of a pod ends"
     PREEMPTION = "a preemption continues"
     UNDO = "what a failed binding wrote is undone"
+    POD_GROUP = "the status of a pod group is patched"
     INFORM = "no part waits for it"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.core import updates
+from moorage.core import pod_groups, updates
 from moorage.core.bindings import Bindings
 from moorage.core.cache import ADDED
 from moorage.core.journal import Confirmed, Gone
@@ -45,6 +45,7 @@ class EventHandlers:
         self._queue = state.queue
         self._journal = state.journal
         self._is_ours = state.is_ours
+        self._groups = state.cluster.pod_groups
         self._bindings = bindings
         self._preemptions = preemptions
         # The last observed version of deleted pods, by UID.
@@ -133,10 +134,15 @@ class EventHandlers:
             self._unassigned_changed(old, new, now)
 
     def _pod_new(self, pod: Pod, now: float) -> None:
+        in_group = self._groups is not None and pod.spec.scheduling_group is not None
         if pod.node_name:
             self._assigned(pod.key, pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
+            if in_group and self._groups is not None:
+                self._groups.add(pod)
             self._queue.add(pod, now, self._state.prepared_template(pod))
+        if in_group:
+            pod_groups.requeue_siblings(self._cluster, self._queue, pod, now)
 
     def _assigned(self, key: str, pod: Pod, now: float) -> None:
         """A pod is observed on a node for the first time."""
@@ -167,6 +173,8 @@ class EventHandlers:
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
         del self._pods[pod.key]
+        if self._groups is not None and pod.spec.scheduling_group is not None:
+            self._groups.remove(pod)
         self._preemptions.leaves(pod.uid, now)
         self._remember_gone(pod)
         self._journal.add(Gone(at=now, pod=pod.key, uid=pod.uid))

@@ -22,6 +22,8 @@ def check(state: SchedulerState, bindings: Container[str]) -> None:
             raise InvariantError(f"pod {pod.key} is {states}\n{history}")
     _check_table(state.cluster.table, state.cache)
     _check_assumed(state.cluster, bindings)
+    if state.cluster.pod_groups is not None:
+        state.cluster.pod_groups.check(state.pods, {cached.pod.uid for cached in state.cache})
 
 
 def _states(pod: Pod, state: SchedulerState, bindings: Container[str]) -> list[str]:

@@ -130,6 +130,31 @@ class Measured(Fact, frozen=True, kw_only=True):
     value: float
 
 
+class GroupPopped(Fact, frozen=True, kw_only=True):
+    """An attempt for a pod group begins."""
+
+    group: str
+    members: int
+
+
+class GroupDecided(Fact, frozen=True, kw_only=True):
+    """All members of a pod group were tried; `placed` of them found a node."""
+
+    group: str
+    members: int
+    placed: int
+    result: str
+    message: str = ""
+
+
+class GroupEnded(Fact, frozen=True, kw_only=True):
+    """The members of a pod group are being bound, or are back in the queue."""
+
+    group: str
+    profile: str
+    result: str
+
+
 class Gone(Fact, frozen=True, kw_only=True):
     """The pod was deleted, or ended."""
 

@@ -23,6 +23,7 @@ from moorage.core.in_flight import InFlightEvent, InFlightPods
 from moorage.core.journal import Journal, Popped
 from moorage.core.nominator import Nominator
 from moorage.core.queue_states import (
+    ACTIVE,
     BACKOFF,
     FINISH,
     GATED,
@@ -131,6 +132,15 @@ class SchedulingQueue:
             waiting = [entry for entry in waiting if only(entry.pod)]
         self._move(waiting, event, old, new, now)
 
+    def move_some(
+        self, pods: Iterable[Pod], event: ClusterEvent, old: Any, new: Any, now: float
+    ) -> None:
+        """The same as move_all for an event that concerns these pods only."""
+        found = self._unschedulable.entries
+        waiting = [entry for pod in pods if (entry := found.get(pod.key)) is not None]
+        if waiting or self._in_flight.markers:
+            self._move(waiting, event, old, new, now)
+
     def nomination_ended(self, pod: Pod, node: str, now: float) -> None:
         """Requeue pods that may use a node which is not nominated for a pod any more."""
         # The pod's own status may never have shown the nomination.
@@ -149,8 +159,18 @@ class SchedulingQueue:
     def pop(self, now: float) -> QueuedPod | None:
         """Take the next pod to try, which is in flight then; None if there is none."""
         entry = self._queues.pop(now)
-        if entry is None:
+        return None if entry is None else self._popped(entry, now)
+
+    def pop_pod(self, pod: Pod, now: float) -> QueuedPod | None:
+        """Take a pod, whatever it waits for; None if it is not queued, or gated."""
+        self.activate([pod], now)
+        entry = self._queues.find(pod.key)
+        if entry is None or entry.uid != pod.uid or entry.state != ACTIVE:
             return None
+        self._queues.take(entry)
+        return self._popped(entry, now)
+
+    def _popped(self, entry: QueuedPod, now: float) -> QueuedPod:
         entry.attempts += 1
         self.scheduling_cycle += 1
         self._in_flight.add(entry)

@@ -25,6 +25,7 @@ from moorage.core.failures import Failures
 from moorage.core.journal import Decided, Journal, ScoredNode, SlowPlugin
 from moorage.core.nominator import NominatedPodsByNode
 from moorage.core.observations import Observation
+from moorage.core.pod_group_cycle import PodGroupCycle
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
@@ -80,6 +81,10 @@ class Scheduler:
         self.preemptions = Preemptions(state, self.bindings)
         self._handlers = EventHandlers(state, self.bindings, self.preemptions)
         self._confirmations = Confirmations(state, self.bindings, self._handlers, confirm_seconds)
+        self._groups: PodGroupCycle | None = None
+        if state.cluster.pod_groups is not None:
+            parts = (self.cycle, self._failures, self.bindings, self.preemptions)
+            self._groups = PodGroupCycle(state, *parts, self._record)
         self._outbox = state.outbox
         self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
         self._now = 0.0
@@ -99,7 +104,10 @@ class Scheduler:
         self._now = now
         entry = self.queue.pop(now)
         if entry is not None:
-            self._attempt(entry, now)
+            if self._groups is not None and entry.pod.spec.scheduling_group is not None:
+                self._groups.attempt(entry, now)
+            else:
+                self._attempt(entry, now)
         return self._caused(now)
 
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
@@ -116,6 +124,8 @@ class Scheduler:
                 self.preemptions.completed(name, outcome, now)
             elif purpose is Purpose.UNDO:
                 self.undoing.completed(name, outcome, now)
+            elif purpose is Purpose.POD_GROUP and self._groups is not None:
+                self._groups.conditions.completed(name, outcome)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:

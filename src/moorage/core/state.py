@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moorage.api import config
+from moorage.api.config import feature_gates
 from moorage.api.pod import Pod
 from moorage.core import profiles
 from moorage.core.cache import Cache
@@ -15,10 +16,12 @@ from moorage.core.effects import Outbox
 from moorage.core.extenders import ExtenderClient, Extenders, RunCalls, sequentially
 from moorage.core.journal import Journal
 from moorage.core.nominator import Nominator
+from moorage.core.pod_groups import GroupCache
 from moorage.core.queue import SchedulingQueue
 from moorage.framework.cluster import Cluster
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
+from moorage.nodes.pod_groups import PodGroupMembers
 from moorage.nodes.template import PodTemplate, Templates
 
 
@@ -102,6 +105,9 @@ class SchedulerState:
             max_backoff_seconds=settings.pod_max_backoff_seconds,
         )
         cache = Cache(cluster.table, templates)
+        if cluster.has_feature(feature_gates.GENERIC_WORKLOAD):
+            groups = cluster.pod_groups = PodGroupMembers()
+            cache = GroupCache(cluster.table, templates, groups)
         return cls(cluster, made, templates, cache, queue, nominator, journal, pods, extenders)
 
     def is_ours(self, pod: Pod) -> bool:

@@ -94,6 +94,11 @@ class SubQueues:
         entry.state = QUEUE_TRANSITIONS[entry.state, POP]
         return entry
 
+    def take(self, entry: QueuedPod) -> None:
+        """Remove an active pod that is tried out of turn."""
+        self._remove(entry)
+        entry.state = QUEUE_TRANSITIONS[entry.state, POP]
+
     def delete(self, uid: str) -> None:
         """Remove the pod with that UID, if it waits."""
         entry = self._by_uid.get(uid)

@@ -16,6 +16,7 @@ from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.nodes.changes import RowLog
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.objects import Objects
+from moorage.nodes.pod_groups import GroupMembers, PodGroupMembers
 from moorage.nodes.table import NodeTable
 
 D = TypeVar("D")
@@ -71,6 +72,8 @@ class Cluster(Objects):
     nomination_changes: RowLog = field(default_factory=RowLog)
     # Feature gates that the configuration sets.
     feature_gates: dict[str, bool] = field(default_factory=dict)
+    # The members of pod groups; None if the gate GenericWorkload is off.
+    pod_groups: PodGroupMembers | None = None
     _derived: dict[Any, Any] = field(default_factory=dict)
 
     def derived(self, make: Callable[["Cluster"], D]) -> D:
@@ -79,6 +82,10 @@ class Cluster(Objects):
         if found is None:
             found = self._derived[make] = make(self)
         return found
+
+    def members(self, group: str) -> GroupMembers | None:
+        """The known members of a pod group, by `namespace/name`."""
+        return None if self.pod_groups is None else self.pod_groups.get(group)
 
     def has_feature(self, gate: str) -> bool:
         """Whether a feature gate is on."""

@@ -46,6 +46,7 @@ VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
 RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
 RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
 DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+POD_GROUP = "scheduling.k8s.io/PodGroup"
 WILDCARD = "*"
 
 
@@ -96,6 +97,8 @@ class ClusterEvent(Struct, frozen=True):
     RESOURCE_SLICE_UPDATE = Usual(RESOURCE_SLICE, Action.UPDATE)
     DEVICE_CLASS_ADD = Usual(DEVICE_CLASS, Action.ADD)
     DEVICE_CLASS_UPDATE = Usual(DEVICE_CLASS, Action.UPDATE)
+    POD_GROUP_ADD = Usual(POD_GROUP, Action.ADD)
+    UNSCHEDULABLE_POD_ADD = Usual(UNSCHEDULABLE_POD, Action.ADD)
 
     resource: str
     action: Action
@@ -175,6 +178,6 @@ EVERYTHING: dict[ClusterEvent, HintFunction | None] = {
     for resource in (
         *(POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM),
         *(CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY, STORAGE_CLASS),
-        *(RESOURCE_CLAIM, DEVICE_CLASS),
+        *(RESOURCE_CLAIM, DEVICE_CLASS, POD_GROUP),
     )
 }

@@ -30,6 +30,10 @@ class StateKey(Generic[T]):
     name: str
 
 
+# Whether permit is called for a pod whose group is still being decided.
+IN_POD_GROUP_CYCLE = StateKey[bool]("core.in_pod_group_cycle")
+
+
 class Measurement(NamedTuple):
     """A value for one of the metrics in `metrics/families.py`; a counter grows by it."""
 

@@ -89,9 +89,9 @@ def pending(*reasons: str) -> Status:
     return Status(Code.PENDING, reasons)
 
 
-def wait(seconds: float) -> Status:
+def wait(seconds: float, *reasons: str) -> Status:
     """From permit: hold the pod until it is allowed, rejected, or the time is over."""
-    return Status(Code.WAIT, wait_seconds=seconds)
+    return Status(Code.WAIT, reasons, wait_seconds=seconds)
 
 
 def error(text: str, plugin: str = "") -> Status:

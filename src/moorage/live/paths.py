@@ -35,6 +35,11 @@ def claim(namespace: str, name: str) -> str:
     return namespaced("/api/v1", namespace, "persistentvolumeclaims", name)
 
 
+def pod_group(namespace: str, name: str) -> str:
+    """A pod group."""
+    return namespaced("/apis/scheduling.k8s.io/v1alpha2", namespace, "podgroups", name)
+
+
 def device_claim(namespace: str, *parts: str) -> str:
     """All device claims of a namespace, one of them, or its status."""
     return namespaced("/apis/resource.k8s.io/v1", namespace, "resourceclaims", *parts)

@@ -3,6 +3,7 @@
     request         call                                    tries   without a response
     BindPod         POST pods/NAME/binding                  one     Unknown: the core looks it up
     PatchPodStatus  PATCH pods/NAME/status                  eight   Unknown
+    PatchPodGroup.. PATCH podgroups/NAME/status             eight   Unknown
     DeletePod       DELETE pods/NAME, only this UID         eight   Unknown
     PatchVolume     PATCH persistentvolumes/NAME            one     Unknown: the attempt fails
     PatchClaim      PATCH persistentvolumeclaims/NAME       one     Unknown: the attempt fails
@@ -42,6 +43,7 @@ from moorage.api.server_requests import (
     EmitEvent,
     LookUpPod,
     PatchClaim,
+    PatchPodGroupStatus,
     PatchPodStatus,
     PatchVolume,
     PodRef,
@@ -252,6 +254,8 @@ def _log_key(request: ReleaseResourceClaim | DeleteResourceClaim) -> tuple[str, 
 
 
 def _priority(request: Request) -> Priority:
+    if isinstance(request, PatchPodGroupStatus):
+        return Priority.REPORT
     if not isinstance(request, PatchPodStatus):
         return Priority.URGENT
     if request.condition is not None and request.condition.type != POD_SCHEDULED:
@@ -331,6 +335,12 @@ def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
         case PatchPodStatus():
             # With the UID, the server refuses to patch another pod of the same name.
             body = {"metadata": {"uid": ref.uid}, "status": _status(request)}
+            options = {**repeated, "content_type": STRATEGIC_MERGE_PATCH}
+            return "PATCH", f"{path}/status", body, options
+        case PatchPodGroupStatus(condition=condition):
+            path = paths.pod_group(ref.namespace, request.name)
+            shown = {k: v for k, v in _condition(condition).items() if k != "lastProbeTime"}
+            body = {"metadata": {"uid": request.uid}, "status": {"conditions": [shown]}}
             options = {**repeated, "content_type": STRATEGIC_MERGE_PATCH}
             return "PATCH", f"{path}/status", body, options
         case DeletePod():

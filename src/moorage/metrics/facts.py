@@ -45,6 +45,8 @@ class Tracks:
         self._tallies = {tally.name: tally for tally in families}
         # By UID: pods that are pending or being bound.
         self._tracks: dict[str, Track] = {}
+        # When the attempt for a pod group began, on our clock; there is one at a time.
+        self._group_began = 0.0
         # What to do with a fact, by its type; others say nothing that is counted.
         self.takers: dict[type[Fact], Callable[[Any], None]] = {
             journal.Queued: self._queued,
@@ -58,6 +60,9 @@ class Tracks:
             journal.Confirmed: self._confirmed,
             journal.Preempting: self._preempting,
             journal.Gone: self._gone,
+            journal.GroupPopped: self._group_popped,
+            journal.GroupDecided: self._group_decided,
+            journal.GroupEnded: self._group_ended,
             journal.Measured: self._measured,
         }
 
@@ -132,6 +137,17 @@ class Tracks:
 
     def _gone(self, fact: journal.Gone) -> None:
         self._tracks.pop(fact.uid, None)
+
+    def _group_popped(self, fact: journal.GroupPopped) -> None:
+        self._group_began = self._clock()
+
+    def _group_decided(self, fact: journal.GroupDecided) -> None:
+        self._families.group_algorithm_duration.observe(self._clock() - self._group_began)
+
+    def _group_ended(self, fact: journal.GroupEnded) -> None:
+        self._families.group_attempts.add(fact.result, fact.profile)
+        spent = self._clock() - self._group_began
+        self._families.group_duration.observe(spent, fact.result, fact.profile)
 
     def _measured(self, fact: journal.Measured) -> None:
         tally = self._tallies.get(fact.metric)

@@ -105,6 +105,22 @@ class Families:
             exponential(0.1, 2, 14),
             ("profile", "driver", "status"),
         )
+        self.group_attempts = Counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "Number of attempts to schedule pod groups, by the result.",
+            ("result", "profile"),
+        )
+        self.group_duration = Histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Pod group scheduling attempt latency in seconds (scheduling algorithm + submission).",
+            ATTEMPT,
+            ("result", "profile"),
+        )
+        self.group_algorithm_duration = Histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Pod group scheduling algorithm latency in seconds.",
+            ATTEMPT,
+        )
         self.requests = Counter(
             "rest_client_requests_total",
             "Number of HTTP requests, partitioned by status code, method, and host.",

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from moorage.api import resource_claims
 from moorage.api.devices import ResourceClaim
-from moorage.api.meta import ObjectMeta
+from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.server_requests import (
     BindPod,
@@ -20,6 +20,7 @@ from moorage.api.server_requests import (
     EmitEvent,
     LookUpPod,
     PatchClaim,
+    PatchPodGroupStatus,
     PatchPodStatus,
     PatchVolume,
     ReleaseResourceClaim,
@@ -35,6 +36,7 @@ from moorage.serve.event_writer import EventWriter, NewEvent
 from moorage.serve.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIMS,
     Resource,
@@ -82,6 +84,9 @@ class LocalClient:
                 self._api.bind(ref.namespace, ref.name, binding)
             case PatchPodStatus():
                 self._patch_status(request)
+            case PatchPodGroupStatus(pod=ref):
+                group = self._object(POD_GROUPS, ref.namespace, request.name, request.uid)
+                self._api.replace(POD_GROUPS, self._with_condition(group, request.condition))
             case DeletePod(pod=ref):
                 self.delete(self._object(PODS, ref.namespace, ref.name, ref.uid), None, None)
             case EmitEvent(pod=ref):
@@ -172,14 +177,17 @@ class LocalClient:
         ref = request.pod
         pod = self._object(PODS, ref.namespace, ref.name, ref.uid)
         if request.condition is not None:
-            fields: dict[str, Any] = msgspec.to_builtins(request.condition)
-            fields.pop("lastTransitionTime", None)
-            pod = objects.with_condition(pod, self._api.store.clock(), **fields)
+            pod = self._with_condition(pod, request.condition)
         if request.nominated_node_name is not UNSET:
             pod = objects.with_status(pod, nominatedNodeName=request.nominated_node_name or None)
         if (special := request.extended_resource_claim_status) is not None:
             pod = objects.with_status(pod, extendedResourceClaimStatus=objects.plain(special))
         self._api.replace(PODS, pod)
+
+    def _with_condition(self, obj: Object, condition: Condition) -> Object:
+        fields: dict[str, Any] = msgspec.to_builtins(condition)
+        fields.pop("lastTransitionTime", None)
+        return objects.with_condition(obj, self._api.store.clock(), **fields)
 
     def _patch_storage(
         self, resource: Resource, namespace: str, request: PatchVolume | PatchClaim, **spec: Any

@@ -115,7 +115,7 @@ class FaultPlan:
                 if self._happens(faults.bind_unknown):
                     return "", LOST
                 fails = faults.bind_fails
-            case server_requests.PatchPodStatus():
+            case server_requests.PatchPodStatus() | server_requests.PatchPodGroupStatus():
                 fails = faults.patch_fails
             case server_requests.EmitEvent():
                 fails = faults.event_lost

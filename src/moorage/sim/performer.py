@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from moorage.api import resource_claims, server_requests
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
+from moorage.api.pod_groups import PodGroup
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.core.effects import Done, Failed, Outcome, Unknown
+from moorage.sim import api_rules
 from moorage.sim.clock import timestamp
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultDecision
@@ -43,6 +45,7 @@ def perform(
 ApiRequest = (
     server_requests.BindPod
     | server_requests.PatchPodStatus
+    | server_requests.PatchPodGroupStatus
     | server_requests.EmitEvent
     | server_requests.DeletePod
     | server_requests.LookUpPod
@@ -66,6 +69,10 @@ def _apply(
             if (special := request.extended_resource_claim_status) is not None:
                 status = replace(patched.status, extended_resource_claim_status=special)
                 cluster.write_status(patched, status)
+        case server_requests.PatchPodGroupStatus(condition=condition):
+            group = cluster.existing(PodGroup, request.key, request.uid)
+            conditions = api_rules.with_condition(group.status.conditions, condition, now)
+            cluster.write(replace(group, status=replace(group.status, conditions=conditions)))
         case server_requests.DeletePod(pod=ref):
             cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
             cluster.delete(Pod, ref.key, now)

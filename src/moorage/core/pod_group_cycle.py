@@ -1,0 +1,314 @@
+"""PodGroupCycle: all members of a pod group are decided, then all that fit are bound, or none.
+
+Members are tried one after the other, each assumed on its node before the next is decided. They are
+assumed in the live table: nothing else runs meanwhile, so undoing is forgetting them in reverse
+order. If permit plugins agree in the end, the bindings go on from there.
+
+    group                        member                  what happens to it
+    placed                       has a node              binding continues
+    placed                       has none                rejected with its own reasons
+    waits for preemption         has a node              rejected; the node is nominated
+    waits for preemption         has victims             they are evicted; the node is nominated
+    unschedulable                has a node, or victims  rejected for the group; no eviction
+    unschedulable                has none                rejected with its own reasons
+    error                        any                     fails with its own error, or the group's
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from moorage.api.meta import NodeName
+from moorage.api.pod_groups import group_key
+from moorage.core import binding_points
+from moorage.core.binding_cycle import BindingCycle
+from moorage.core.bindings import Bindings
+from moorage.core.cycle import Decision, SchedulingCycle
+from moorage.core.diagnosis import Diagnosis
+from moorage.core.failures import Failures
+from moorage.core.journal import GroupDecided, GroupEnded, GroupPopped
+from moorage.core.pod_group_status import PodGroupConditions
+from moorage.core.preemption import Preemptions
+from moorage.core.queued_pod import QueuedPod
+from moorage.core.state import SchedulerState
+from moorage.framework.state import IN_POD_GROUP_CYCLE
+from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+
+UNSCHEDULABLE = "pod group is unschedulable"
+WAITING = unschedulable("pod group is waiting for preemption to complete")
+
+Record = Callable[[QueuedPod, Decision, float], None]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member of a group, and what was found for it in this cycle."""
+
+    entry: QueuedPod
+    decision: Decision | None = None
+    # Why it has no node, if it was tried and has none; for one that preempts, why it has to.
+    status: Status = SUCCESS
+    diagnosis: Diagnosis | None = None
+    # While it is assumed.
+    binding: BindingCycle | None = None
+    preempts: bool = False
+    # WAIT, with the reasons of permit plugins, and their names.
+    permit: Status = SUCCESS
+    waits_for: tuple[str, ...] = ()
+    nominated_before: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        return self.status.code is Code.ERROR
+
+    @property
+    def rejectors(self) -> set[str]:
+        """The plugins that rejected it; a change that helps one of them may help the group."""
+        return set() if self.diagnosis is None else self.diagnosis.unschedulable_plugins
+
+
+@dataclass(slots=True)
+class GroupResult:
+    """What was found for a group as a whole."""
+
+    status: Status
+    waits_for_preemption: bool = False
+
+    @property
+    def label(self) -> str:
+        """The result in metrics."""
+        if self.status.is_success:
+            return "scheduled"
+        if self.waits_for_preemption:
+            return "waiting_on_preemption"
+        return "unschedulable" if self.status.is_rejected else "error"
+
+
+class PodGroupCycle:
+    """See the module."""
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        cycle: SchedulingCycle,
+        failures: Failures,
+        bindings: Bindings,
+        preemptions: Preemptions,
+        record: Record,
+    ) -> None:
+        self._state = state
+        self._cycle = cycle
+        self._failures = failures
+        self._bindings = bindings
+        self._preemptions = preemptions
+        self._record = record
+        self.conditions = PodGroupConditions(state)
+
+    def attempt(self, popped: QueuedPod, now: float) -> None:
+        """Schedule the group of a popped pod."""
+        key = group_key(popped.pod)
+        members = self._members(popped, key, now)
+        if not members:
+            return
+        journal, count = self._state.journal, len(members)
+        journal.add(GroupPopped(at=now, group=key, members=count))
+        result = self._same_scheduler(members)
+        has_one_profile = result is None
+        if result is None:
+            result = self._try_all(members, now)
+        placed = sum(member.binding is not None for member in members)
+        journal.add(
+            GroupDecided(
+                at=now,
+                group=key,
+                members=count,
+                placed=placed,
+                result=result.label,
+                message=result.status.message,
+            )
+        )
+        self._submit(members, result, now)
+        if has_one_profile:
+            self.conditions.report(key, members[0].entry.pod, result.status)
+        profile = members[0].entry.pod.spec.scheduler_name
+        journal.add(GroupEnded(at=now, group=key, profile=profile, result=result.label))
+
+    # The members
+
+    def _members(self, popped: QueuedPod, key: str, now: float) -> list[Member]:
+        """The members that can be tried, in order; all others are left in the queue."""
+        queue, known = self._state.queue, self._state.cluster.members(key)
+        entries = [popped]
+        for uid, pod in list(known.unscheduled.items()) if known is not None else ():
+            if uid != popped.uid and (entry := queue.pop_pod(pod, now)) is not None:
+                entries.append(entry)
+        entries.sort(key=_order)
+        return [Member(entry) for entry in entries if self._can_be_tried(entry)]
+
+    def _can_be_tried(self, entry: QueuedPod) -> bool:
+        pod = entry.pod
+        if pod.is_terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._state.outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
+        elif entry.uid not in self._state.cache:
+            return True
+        self._state.queue.done(entry.uid)
+        return False
+
+    def _same_scheduler(self, members: Sequence[Member]) -> GroupResult | None:
+        """An error if members have different schedulers."""
+        first = members[0].entry.pod.spec.scheduler_name
+        for member in members:
+            other = member.entry.pod.spec.scheduler_name
+            if other != first:
+                text = "all pods in a single pod group should have the same .spec.schedulerName set"
+                return GroupResult(error(f'{text}, got: "{other}" and "{first}"'))
+        return None
+
+    # Deciding
+
+    def _try_all(self, members: Sequence[Member], now: float) -> GroupResult:
+        """Try the members in order; those that have a node afterwards are assumed on it."""
+        result = GroupResult(unschedulable(UNSCHEDULABLE))
+        preempts = False
+        for member in members:
+            self._try(member, now)
+            if member.is_error:
+                text = f"failed to schedule other pod from a pod group: {member.status.message}"
+                return GroupResult(error(text))
+            if member.binding is None:
+                continue
+            preempts = preempts or member.preempts
+            if member.permit is SUCCESS:
+                result = (
+                    GroupResult(WAITING, waits_for_preemption=True)
+                    if preempts
+                    else GroupResult(SUCCESS)
+                )
+        return result
+
+    def _try(self, member: Member, now: float) -> None:
+        """Decide one member, and assume it on its node."""
+        entry = member.entry
+        pod, profile = entry.pod, self._state.profiles[entry.pod.spec.scheduler_name]
+        template = entry.template or self._state.templates.of(pod)
+        decision = member.decision = self._cycle.decide(profile, pod, template, now)
+        decision.state[IN_POD_GROUP_CYCLE] = True
+        node = decision.node
+        if node:
+            self._record(entry, decision, now)
+        else:
+            member.status, member.diagnosis = decision.status, decision.diagnosis
+            if member.is_error or not decision.nominated:
+                return
+            node, member.preempts = NodeName(decision.nominated), True
+        member.nominated_before = self._state.nominator.node_of(pod.uid) or ""
+        binding = member.binding = self._bindings.assume(entry, decision, node, now)
+        active = profile.active_points(decision.state.idle)
+        status = SUCCESS
+        # For one that preempts nothing is reserved: it is not bound in this cycle.
+        if "reserve" in active and not member.preempts:
+            status = self._bindings.reserve(binding)
+        if "permit" in active and status is SUCCESS:
+            status, waits = binding_points.permit(profile, decision.state, binding.pod, node)
+            if waits:
+                member.permit, member.waits_for = status, tuple(waits)
+                return
+        if status is not SUCCESS:
+            binding.fail(status)
+            member.status, member.diagnosis = binding.failure
+            self._withdraw(member, now)
+            member.preempts = False
+
+    def _withdraw(self, member: Member, now: float) -> None:
+        """Undo the assumption of a member."""
+        binding = member.binding
+        assert binding is not None
+        self._bindings.withdraw(binding, now, is_reserved=not member.preempts)
+        member.binding = None
+        if member.nominated_before:
+            self._state.nominator.nominate(member.entry.pod, member.nominated_before)
+
+    # What follows from it
+
+    def _submit(self, members: Sequence[Member], result: GroupResult, now: float) -> None:
+        """Bind the members, or return them to the queue."""
+        is_placed = result.status.is_success
+        hosts = {
+            member.entry.uid: member.binding.node
+            for member in members
+            if member.binding is not None
+        }
+        for member in reversed(members):
+            if member.binding is not None and not (is_placed and not member.preempts):
+                self._withdraw(member, now)
+        rejectors = set[str]().union(*(member.rejectors for member in members))
+        for member in members:
+            if member.binding is not None:
+                member.binding.state[IN_POD_GROUP_CYCLE] = False
+                self._bindings.permit(member.binding, now)
+        for member in members:
+            if member.binding is None:
+                self._fail(member, result, hosts.get(member.entry.uid, ""), rejectors, now)
+
+    def _fail(
+        self, member: Member, result: GroupResult, host: str, rejectors: set[str], now: float
+    ) -> None:
+        """Return a member to the queue; `host` is where it was assumed, if it was."""
+        decision = member.decision
+        if not (result.status.is_success or result.status.is_rejected):
+            status = member.status if member.is_error else result.status
+            self._put_back(member, status, None, "", now)
+            return
+        if decision is None:
+            self._put_back(member, result.status, Diagnosis(result.status.message), "", now)
+            return
+        if decision.post_filter is not None:
+            for request in decision.post_filter.requests:
+                self._state.outbox.add(request)
+        goes_on = result.status.is_success or result.waits_for_preemption
+        if member.preempts and goes_on:
+            self._evict(decision, now)
+        if not host or (member.preempts and goes_on):
+            self._put_back(member, member.status, member.diagnosis, decision.nominated, now)
+        elif result.waits_for_preemption:
+            # It is pulled in by the members for which it waits; an attempt without them is futile.
+            plugins = set(member.waits_for) or rejectors
+            found = Diagnosis(result.status.message, plugins)
+            self._put_back(member, result.status, found, host, now)
+        else:
+            message = ", ".join((UNSCHEDULABLE, *member.permit.reasons))
+            # A change that helps another member may also let this one make room for it.
+            found = Diagnosis(message, {*rejectors, *member.waits_for})
+            self._put_back(member, unschedulable(message), found, "", now)
+
+    def _evict(self, decision: Decision, now: float) -> None:
+        found = decision.post_filter
+        if found is not None and found.nominated and found.victims:
+            self._preemptions.begin(
+                decision.pod,
+                found.nominated,
+                found.victims,
+                found.status.plugin,
+                decision.profile,
+                now,
+            )
+
+    def _put_back(
+        self,
+        member: Member,
+        status: Status,
+        found: Diagnosis | None,
+        nominated: str | None,
+        now: float,
+    ) -> None:
+        decision = member.decision
+        rejected_by = {} if decision is None else decision.rejected_by()
+        self._failures.put_back(
+            member.entry, status, found, now, nominated=nominated, rejected_by=rejected_by
+        )
+
+
+def _order(entry: QueuedPod) -> tuple[int, float, str, str]:
+    """By priority, then by when a pod was first ready to be tried."""
+    first = entry.first_tried_at
+    return -entry.pod.priority, float("-inf") if first is None else first, entry.key, entry.uid

@@ -1,0 +1,169 @@
+"""Gangs in a simulated cluster: together or not at all, and what happens when things change."""
+
+import pickle
+
+import pytest
+from tests.group_builders import gang, group, node, pod, pods, settings
+
+from moorage import Simulation
+from moorage.api.pod import Pod
+from moorage.core.journal import GroupDecided, Popped
+from moorage.core.scheduler import Scheduler
+
+
+def start(*objects, nodes=2, config=None, **options):
+    made = [node(f"node-{i}") for i in range(nodes)]
+    return Simulation([*made, *objects], config=config or settings(), **options)
+
+
+def placed(sim, prefix=""):
+    return {
+        each.name: each.node_name
+        for each in sim.cluster.all(Pod)
+        if each.node_name and each.name.startswith(prefix)
+    }
+
+
+def attempts(sim):
+    return [fact for fact in sim.journal if isinstance(fact, GroupDecided)]
+
+
+def scheduled(sim, name):
+    conditions = sim.read("PodGroup", "default", name).get("status", {}).get("conditions", [])
+    return [each["status"] for each in conditions]
+
+
+def test_a_gang_that_fits_is_bound():
+    sim = start(*gang("g", 8))
+    sim.run()
+    assert len(placed(sim)) == 8
+    assert scheduled(sim, "g") == ["True"]
+
+
+def test_a_gang_that_does_not_fit_is_not_bound_at_all():
+    sim = start(*gang("g", 9))
+    sim.run()
+    assert placed(sim) == {}
+    assert scheduled(sim, "g") == ["False"]
+    assert not sim.evictions
+
+
+def test_row_46_members_above_the_quorum_follow_when_there_is_room():
+    sim = start(*gang("g", 9, min_count=8))
+    sim.run()
+    assert len(placed(sim)) == 8
+    sim.create([node("late")])
+    sim.run()
+    assert len(placed(sim)) == 9
+
+
+def test_row_47_of_two_gangs_one_wins_and_the_other_follows():
+    sim = start(*gang("a", 6), *gang("b", 6))
+    sim.run()
+    assert sorted(len(placed(sim, name)) for name in "ab") == [0, 6]
+    loser = "b" if placed(sim, "a") else "a"
+    for name in placed(sim):
+        sim.delete("Pod", "default", name)
+    sim.run()
+    assert len(placed(sim, loser)) == 6
+
+
+def test_pods_wait_for_their_group_and_for_the_quorum():
+    sim = start(*pods("g", 3))
+    sim.run()
+    assert placed(sim) == {}
+    sim.create([group("g", 4)])
+    sim.run()
+    assert placed(sim) == {}
+    assert attempts(sim) == []
+    sim.create([pod("g-3", "g")])
+    sim.run()
+    assert len(placed(sim)) == 4
+
+
+def test_a_basic_group_has_no_quorum():
+    sim = start(group("g"), *pods("g", 9))
+    sim.run()
+    assert len(placed(sim)) == 8
+
+
+def test_a_member_that_is_scheduling_gated_counts_for_the_quorum_but_is_not_tried():
+    gated = pod("g-2", "g", schedulingGates=[{"name": "later"}])
+    sim = start(group("g", 2), *pods("g", 1), gated)
+    sim.run()
+    assert placed(sim) == {}
+    late = sim.read("Pod", "default", "g-2")
+    del late["spec"]["schedulingGates"]
+    sim.update(late)
+    sim.run()
+    assert len(placed(sim)) == 2
+
+
+def test_a_member_that_is_deleted_while_the_gang_waits():
+    sim = start(*gang("g", 9))
+    sim.run()
+    sim.delete("Pod", "default", "g-8")
+    sim.create([node("late")])
+    sim.run()
+    assert placed(sim) == {}, "eight of nine"
+    sim.create([pod("g-9", "g")])
+    sim.run()
+    assert len(placed(sim)) == 9
+
+
+def test_without_the_gates_members_are_plain_pods():
+    sim = start(*gang("g", 9), config={**settings(), "featureGates": {}})
+    sim.run()
+    assert len(placed(sim)) == 8
+    assert scheduled(sim, "g") == []
+
+
+def test_a_gang_that_does_not_fit_is_tried_once_until_something_changes():
+    sim = start(*gang("g", 9))
+    sim.run(until=250.0)
+    assert len(attempts(sim)) == 1
+    assert len([fact for fact in sim.journal if isinstance(fact, Popped)]) == 9
+    sim.create([node("small", cpu="100m")])  # It helps no member.
+    sim.run(until=260.0)
+    assert len(attempts(sim)) == 1
+
+
+def test_a_gang_torn_by_a_crash_is_completed():
+    """Some members are bound, then the scheduler starts again: those count."""
+    torn = [each["spec"].update(nodeName="node-0") or each for each in pods("g", 2)]
+    rest = [pod(f"g-{i}", "g") for i in range(2, 8)]
+    sim = start(group("g", 8), *torn, *rest)
+    sim.run()
+    assert len(placed(sim)) == 8
+
+
+@pytest.mark.parametrize("priority", [None, 100])
+def test_pods_are_evicted_only_if_the_gang_fits_then(priority):
+    """Of 8 CPUs, 6 are taken by pods of priority 0, 2 by pods that cannot be evicted."""
+    low = [pod(f"low-{i}", nodeName=f"node-{i % 2}") for i in range(6)]
+    high = [pod(f"high-{i}", priority=1000, nodeName=f"node-{i}") for i in range(2)]
+    count = 7 if priority is None else 6
+    sim = start(*low, *high, *gang("g", count, priority=100))
+    sim.run()
+    if count == 7:
+        assert (placed(sim, "g"), len(placed(sim, "low"))) == ({}, 6)
+    else:
+        assert (len(placed(sim, "g")), len(placed(sim, "low"))) == (6, 0)
+
+
+def test_a_preempting_gang_waits_for_its_victims_and_is_bound_together():
+    low = [pod(f"low-{i}", nodeName=f"node-{i % 2}") for i in range(6)]
+    for each in low:
+        each["spec"]["terminationGracePeriodSeconds"] = 30
+    sim = start(*low, *gang("g", 5, priority=100))
+    sim.run(until=10.0)
+    assert placed(sim, "g") == {}
+    sim.run(until=60.0)
+    assert len(placed(sim, "g")) == 5
+    assert len(placed(sim, "low")) == 3, "no more are evicted than needed"
+
+
+def test_the_scheduler_pickles_with_groups():
+    sim = start(*gang("g", 9))
+    sim.run()
+    assert isinstance(pickle.loads(pickle.dumps(sim.scheduler)), Scheduler)
