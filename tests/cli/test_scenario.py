@@ -171,3 +171,15 @@ spec:
     got = run("simulate", "-f", "-", "-o", "json", stdin=f"{POOL}---{deployment}")
     assert got.exit_code == 0
     assert json.loads(got.stdout)["summary"]["placed"] == 3
+
+
+def test_the_cost_of_a_run(run, write, tmp_path):
+    prices = write("prices.yaml", {"general": 0.2})
+    report = tmp_path / "report.html"
+    question = ("simulate", "scenario", EXAMPLES / "scenarios" / "hour.yaml", "--prices", prices)
+    got = run(*question, "--report", report)
+    # Five nodes for an hour; one of them is away for ten minutes.
+    cost = "The nodes cost 0.9667 during the run. At the end they cost 1.00 per hour: general 1.00"
+    assert cost in got.stdout
+    assert "cost of the nodes during the run" in report.read_text()
+    assert json.loads(run(*question, "-o", "json").stdout)["cost"]["ofRun"] == 0.9667

@@ -9,6 +9,7 @@ import click
 from moorage.cli.options import bundled
 
 if TYPE_CHECKING:
+    from moorage.planning.cost_meter import CostMeter
     from moorage.planning.prices import ClusterCost, PriceList
     from moorage.sim.run import Simulation
 
@@ -36,14 +37,17 @@ class PriceOptions:
             raise click.UsageError("--prices and --price-label are for one run, not for a sweep")
 
 
-def cost(prices: "PriceList | None", simulation: "Simulation") -> "ClusterCost | None":
-    """What the nodes at the end of a simulation cost."""
+def cost(
+    prices: "PriceList | None", simulation: "Simulation", meter: "CostMeter | None" = None
+) -> "ClusterCost | None":
+    """What the nodes at the end of a simulation cost per hour, and what a measured run cost."""
     if prices is None:
         return None
     from moorage.api.node import Node
     from moorage.planning.prices import ClusterCost
 
-    return ClusterCost.of(simulation.cluster.all(Node), prices)
+    of_run = None if meter is None else meter.total
+    return ClusterCost.of(simulation.cluster.all(Node), prices, of_run)
 
 
 options: Callable[[F], F] = bundled(

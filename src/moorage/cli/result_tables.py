@@ -89,7 +89,12 @@ def _show_cost(page: ConsolePage, cost: ClusterCost | None) -> None:
         f"{name} {prices.text(pool.per_hour)} ({texts.count(pool.nodes, 'node')})"
         for name, pool in cost.pools.items()
     )
-    page.put(Text(f"The nodes cost {prices.text(cost.per_hour)} per hour: {pools}."))
+    if cost.of_run is None:
+        text = f"The nodes cost {prices.text(cost.per_hour)} per hour: {pools}."
+    else:
+        text = f"The nodes cost {prices.text(cost.of_run)} during the run. "
+        text += f"At the end they cost {prices.text(cost.per_hour)} per hour: {pools or 'none'}."
+    page.put(Text(text))
     if cost.unpriced:
         page.note(f"Nodes without a price: {texts.listed(cost.unpriced, page.width)}")
 

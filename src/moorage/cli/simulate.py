@@ -314,16 +314,18 @@ def _play(
     record_file: str | None = None,
 ) -> bool:
     """Run a plan to its end and print the result; whether pods are pending then."""
+    from moorage.planning.cost_meter import CostMeter
     from moorage.scenarios.play import Play
 
     objects = inputs.cluster(paths).everything if paths else []
     price_list = prices.load()
     with ProgressBar("simulating") as progress:
         playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
+        meter = None if price_list is None else CostMeter(playing.simulation, price_list)
         simulation = playing.run(progress.update)
     _record(record_file, simulation)
     result = simulation.result
-    cost = price_options.cost(price_list, simulation)
+    cost = price_options.cost(price_list, simulation, meter)
     report.write(simulation, result, cost, title=plan.name, seed=seed, config=config_file)
     if output == "table":
         from moorage.cli import result_tables

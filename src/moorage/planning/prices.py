@@ -96,9 +96,13 @@ class ClusterCost:
     pools: Mapping[str, PoolCost]
     # Nodes without a price; they are not counted.
     unpriced: tuple[str, ...]
+    # What all nodes cost during a run, those that are gone included; None if it was not measured.
+    of_run: Decimal | None = None
 
     @classmethod
-    def of(cls, nodes: Iterable[Node], prices: PriceList) -> "ClusterCost":
+    def of(
+        cls, nodes: Iterable[Node], prices: PriceList, of_run: Decimal | None = None
+    ) -> "ClusterCost":
         """The cost of nodes; refuses prices of which none applies to any node."""
         pools: dict[str, PoolCost] = {}
         unpriced = []
@@ -112,7 +116,7 @@ class ClusterCost:
             pools[pool] = PoolCost(before.nodes + 1, before.per_hour + price)
         if unpriced and not pools:
             raise InputError(f"no node has a price: {unpriced[0]} has none, nor has any other node")
-        return cls(pools, tuple(unpriced))
+        return cls(pools, tuple(unpriced), of_run)
 
     @property
     def per_hour(self) -> Decimal:
@@ -127,6 +131,7 @@ class ClusterCost:
                 for name, pool in self.pools.items()
             },
             "unpriced": list(self.unpriced),
+            **({} if self.of_run is None else {"ofRun": float(self.of_run)}),
         }
 
 

@@ -104,6 +104,8 @@ def figures(result: Result, cost: ClusterCost | None = None) -> list[tuple[str, 
             for name in _resources(result)[:3]
         ]
     if cost is not None:
+        if cost.of_run is not None:
+            found.append((prices.text(cost.of_run), "cost of the nodes during the run"))
         found.append((prices.text(cost.per_hour), "cost of the nodes per hour"))
     return found
 
