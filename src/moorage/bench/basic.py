@@ -13,7 +13,7 @@ from moorage.bench.workload import (
     REQUESTS,
     ZONE,
     ZONES,
-    Workload,
+    BenchLoad,
     node,
     nodes_of,
     pod,
@@ -32,33 +32,33 @@ HUGE = {"cpu": "64", "memory": "500Mi"}
 
 
 @shape(pods=10_000)
-def basic(nodes: int, initial: int, pods: int) -> Workload:
+def basic(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods of one template, 100m and 500Mi."""
-    return Workload(nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods))
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods))
 
 
 @shape(pods=2_000)
-def own_template(nodes: int, initial: int, pods: int) -> Workload:
+def own_template(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Every pod has requests and labels of its own; nothing is shared."""
 
     def own(i: int) -> Pod:
         requests = {"cpu": f"{50 + i % 97}m", "memory": f"{300 + i % 389}Mi"}
         return pod(f"pod-{i}", labels={"app": f"app-{i}"}, requests=requests)
 
-    return Workload(nodes_of(nodes), pods_of("initial", initial), [own(i) for i in range(pods)])
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), [own(i) for i in range(pods)])
 
 
 @shape(pods=10_000)
-def node_affinity(nodes: int, initial: int, pods: int) -> Workload:
+def node_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that require two of the three zones."""
     wanted = LabelSelectorRequirement(key=ZONE, operator="In", values=ZONES[:2])
     affinity = _required(NodeSelectorTerm(match_expressions=(wanted,)))
     made = pods_of("pod", pods, affinity=affinity)
-    return Workload(nodes_of(nodes), pods_of("initial", initial), made)
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
-def daemonset(nodes: int, initial: int, pods: int) -> Workload:
+def daemonset(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods pinned to one node each, by the name of the node."""
 
     def pinned(i: int) -> Pod:
@@ -66,7 +66,7 @@ def daemonset(nodes: int, initial: int, pods: int) -> Workload:
         here = LabelSelectorRequirement(key="metadata.name", operator="In", values=name)
         return pod(f"pod-{i}", affinity=_required(NodeSelectorTerm(match_fields=(here,))))
 
-    return Workload(nodes_of(nodes), pods_of("initial", initial), [pinned(i) for i in range(pods)])
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), [pinned(i) for i in range(pods)])
 
 
 def _required(term: NodeSelectorTerm) -> Affinity:
@@ -76,16 +76,16 @@ def _required(term: NodeSelectorTerm) -> Affinity:
 
 
 @shape(pods=5_000)
-def gpus(nodes: int, initial: int, pods: int) -> Workload:
+def gpus(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that ask for a GPU, of which every other node has eight."""
     eight: dict[str, Quantity] = {GPU: "8"}
     made = [node(f"node-{i}", i, more=None if i % 2 else eight) for i in range(nodes)]
     requests: dict[str, Quantity] = {**REQUESTS, GPU: "1"}
-    return Workload(made, pods_of("initial", initial), pods_of("pod", pods, requests=requests))
+    return BenchLoad(made, pods_of("initial", initial), pods_of("pod", pods, requests=requests))
 
 
 @shape(pods=10_000)
-def taints(nodes: int, initial: int, pods: int) -> Workload:
+def taints(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Half of the nodes are tainted; pods tolerate half of the taints."""
 
     def node_taints(i: int) -> tuple[Taint, ...]:
@@ -94,78 +94,78 @@ def taints(nodes: int, initial: int, pods: int) -> Workload:
     tolerations = (Toleration(key=DEDICATED.key, operator="Exists", effect="NoSchedule"),)
     tainted = [node(f"node-{i}", i, taints=node_taints(i)) for i in range(nodes)]
     made = pods_of("pod", pods, tolerations=tolerations)
-    return Workload(tainted, pods_of("initial", initial), made)
+    return BenchLoad(tainted, pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
-def host_ports(nodes: int, initial: int, pods: int) -> Workload:
+def host_ports(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a host port, of which a node takes one each."""
 
     made = [pod(f"pod-{i}", host_port=8000 + i * 8 // pods) for i in range(pods)]
-    return Workload(nodes_of(nodes), pods_of("initial", initial), made)
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), made)
 
 
 @shape(pods=5_000)
-def unschedulable(nodes: int, initial: int, pods: int) -> Workload:
+def unschedulable(nodes: int, initial: int, pods: int) -> BenchLoad:
     """One pod in five asks for more than any node has, and is refused."""
 
     made = [pod(f"pod-{i}", requests=REQUESTS if i % 5 else HUGE) for i in range(pods)]
     rejected = len(range(0, pods, 5))
-    return Workload(nodes_of(nodes), pods_of("initial", initial), made, unschedulable=rejected)
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), made, unschedulable=rejected)
 
 
 # Too little room, or many waiting pods
 
 
 @shape(pods=2_000)
-def preemption(nodes: int, initial: int, pods: int) -> Workload:
+def preemption(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Full nodes: lesser pods leave, each pod is promised one."""
     low = [
         pod(f"low-{i}", requests=LARGE, node_name=f"node-{i % nodes}")
         for i in range(PER_NODE * nodes)
     ]
     high = pods_of("pod", min(pods, nodes), requests=LARGER, priority=1000)
-    return Workload(nodes_of(nodes), low, high, unschedulable=len(high))
+    return BenchLoad(nodes_of(nodes), low, high, unschedulable=len(high))
 
 
-def _alone(nodes: int, initial: int, pods: int) -> Workload:
+def _alone(nodes: int, initial: int, pods: int) -> BenchLoad:
     """The baseline of the shapes below: the same pods, no waiting ones."""
-    return Workload(nodes_of(nodes), [], pods_of("pod", pods))
+    return BenchLoad(nodes_of(nodes), [], pods_of("pod", pods))
 
 
 @shape(pods=5_000, without=_alone)
-def beside_hopeless(nodes: int, initial: int, pods: int) -> Workload:
+def beside_hopeless(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods beside twice as many that fit nowhere, and rest."""
     waiting = pods_of("hopeless", 2 * pods, requests=HUGE)
-    return Workload(nodes_of(nodes), waiting, pods_of("pod", pods))
+    return BenchLoad(nodes_of(nodes), waiting, pods_of("pod", pods))
 
 
 @shape(pods=5_000, without=_alone)
-def beside_gated(nodes: int, initial: int, pods: int) -> Workload:
+def beside_gated(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods beside twice as many that wait at a gate."""
     gates = (PodSchedulingGate(name="example.com/quota"),)
     waiting = pods_of("gated", 2 * pods, scheduling_gates=gates)
-    return Workload(nodes_of(nodes), waiting, pods_of("pod", pods))
+    return BenchLoad(nodes_of(nodes), waiting, pods_of("pod", pods))
 
 
 # A cluster that changes between decisions
 
 
 @shape(pods=5_000)
-def churn(nodes: int, initial: int, pods: int) -> Workload:
+def churn(nodes: int, initial: int, pods: int) -> BenchLoad:
     """While a pod is placed, another one ends that runs already."""
     there = pods_of("initial", max(initial, pods))
     ends: list[Observation] = [Deleted(each) for each in there[:pods]]
-    return Workload(nodes_of(nodes), there, pods_of("pod", pods), churn=ends)
+    return BenchLoad(nodes_of(nodes), there, pods_of("pod", pods), churn=ends)
 
 
 @shape(pods=5_000)
-def mixed_churn(nodes: int, initial: int, pods: int) -> Workload:
+def mixed_churn(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Meanwhile nodes, Services and hopeless pods come and go."""
     every = 5
     happens = list(islice(_created_and_deleted(nodes), pods // every))
     there, wanted = pods_of("initial", initial), pods_of("pod", pods)
-    return Workload(nodes_of(nodes), there, wanted, churn=happens, churn_every=every)
+    return BenchLoad(nodes_of(nodes), there, wanted, churn=happens, churn_every=every)
 
 
 def _created_and_deleted(nodes: int) -> Iterator[Observation]:

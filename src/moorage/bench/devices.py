@@ -5,7 +5,7 @@ from typing import Any
 from moorage.api import devices
 from moorage.api.meta import KubeObject, ObjectMeta, OwnerReference
 from moorage.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus, PodStatus
-from moorage.bench.workload import NAMESPACE, Workload, nodes_of, pod, shape
+from moorage.bench.workload import NAMESPACE, BenchLoad, nodes_of, pod, shape
 
 DRIVER = "gpu.example.com"
 # Nodes have two to eight devices each; on average five.
@@ -19,19 +19,19 @@ SELECTOR = (
 
 
 @shape(pods=5_000)
-def dra(nodes: int, initial: int, pods: int) -> Workload:
+def dra(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a claim for one device each; nodes have two to eight."""
     return _claiming(nodes, initial, pods, [_claim(_request("gpu"))])
 
 
 @shape(pods=5_000)
-def dra_selector(nodes: int, initial: int, pods: int) -> Workload:
+def dra_selector(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a claim whose CEL selector accepts every other device."""
     return _claiming(nodes, initial, pods, [_claim(_request("gpu", SELECTOR))])
 
 
 @shape(pods=2_000)
-def dra_constraint(nodes: int, initial: int, pods: int) -> Workload:
+def dra_constraint(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a claim for two devices of one NUMA node."""
     same = devices.DeviceConstraint(match_attribute=f"{DRIVER}/numa")
     wanted = _claim(_request("first"), _request("second"), constraints=(same,))
@@ -39,7 +39,7 @@ def dra_constraint(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=5_000)
-def dra_capacity(nodes: int, initial: int, pods: int) -> Workload:
+def dra_capacity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a claim for a quarter of a shared device."""
     quarter = devices.CapacityRequirements(requests={"memory": "20Gi"})
     wanted = _claim(_request("gpu", capacity=quarter))
@@ -47,7 +47,7 @@ def dra_capacity(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=2_000)
-def dra_shapes(nodes: int, initial: int, pods: int) -> Workload:
+def dra_shapes(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a plain claim, a selector or a constraint."""
     same = devices.DeviceConstraint(match_attribute=f"{DRIVER}/numa")
     kinds = [
@@ -60,14 +60,14 @@ def dra_shapes(nodes: int, initial: int, pods: int) -> Workload:
 
 def _claiming(
     nodes: int, initial: int, pods: int, kinds: list[devices.DeviceClaim], **device: Any
-) -> Workload:
+) -> BenchLoad:
     """Pods with a claim each, of these kinds by turns."""
     names = [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
     others: list[KubeObject] = [_device_class()]
     others += [_slice(f"node-{i}", SIZES[i % len(SIZES)], **device) for i in range(nodes)]
     others += [_made_for(name, kinds[i % len(kinds)]) for i, name in enumerate(names)]
     made = [_pod(name, i % len(kinds)) for i, name in enumerate(names)]
-    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+    return BenchLoad(nodes_of(nodes), made[:initial], made[initial:], others=others)
 
 
 def _pod(name: str, kind: int) -> Pod:

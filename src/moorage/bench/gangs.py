@@ -10,40 +10,40 @@ from moorage.api.pod_groups import (
     PodGroupSpec,
 )
 from moorage.bench.basic import basic
-from moorage.bench.workload import NAMESPACE, Workload, nodes_of, pod, pods_of, shape
+from moorage.bench.workload import NAMESPACE, BenchLoad, nodes_of, pod, pods_of, shape
 
 GATES = {feature_gates.GENERIC_WORKLOAD: True, feature_gates.GANG_SCHEDULING: True}
 HUGE = {"cpu": "64", "memory": "500Mi"}
 
 
 @shape(pods=10_000, without=basic.make)
-def gang_8(nodes: int, initial: int, pods: int) -> Workload:
+def gang_8(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 8 pods."""
     return _gangs(nodes, initial, pods, 8)
 
 
 @shape(pods=10_000, without=basic.make)
-def gang_64(nodes: int, initial: int, pods: int) -> Workload:
+def gang_64(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 64 pods."""
     return _gangs(nodes, initial, pods, 64)
 
 
 @shape(pods=10_000, without=basic.make)
-def gang_1000(nodes: int, initial: int, pods: int) -> Workload:
+def gang_1000(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 1,000 pods."""
     return _gangs(nodes, initial, pods, 1000)
 
 
 @shape(pods=2_000)
-def gang_unschedulable(nodes: int, initial: int, pods: int) -> Workload:
+def gang_unschedulable(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 8 pods, one of which is too large for any node."""
     made = _gangs(nodes, initial, pods, 8, huge=True)
-    return Workload(
+    return BenchLoad(
         made.nodes, made.initial, made.pods, made.others, unschedulable=pods, gates=GATES
     )
 
 
-def _gangs(nodes: int, initial: int, pods: int, size: int, *, huge: bool = False) -> Workload:
+def _gangs(nodes: int, initial: int, pods: int, size: int, *, huge: bool = False) -> BenchLoad:
     groups: list[PodGroup] = []
     members: list[Pod] = []
     for first in range(0, pods, size):
@@ -58,7 +58,7 @@ def _gangs(nodes: int, initial: int, pods: int, size: int, *, huge: bool = False
             )
             for i in range(count)
         ]
-    return Workload(nodes_of(nodes), pods_of("initial", initial), members, [*groups], gates=GATES)
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), members, [*groups], gates=GATES)
 
 
 def _group(name: str, count: int) -> PodGroup:

@@ -17,7 +17,7 @@ import numpy as np
 
 from moorage.bench import timing
 from moorage.bench.timing import Clocks, Run
-from moorage.bench.workload import Shape, Workload
+from moorage.bench.workload import BenchLoad, Shape
 from moorage.version import __version__
 
 # The cluster of scheduler_perf that the numbers of pods of the shapes are meant for.
@@ -36,11 +36,11 @@ class Size:
     initial: int | None = None
     pods: int | None = None
 
-    def workload(self, shape: Shape) -> Workload:
+    def workload(self, shape: Shape) -> BenchLoad:
         """The objects of a shape in this size."""
         return shape.make(*self._counts(shape))
 
-    def without(self, shape: Shape) -> Workload | None:
+    def without(self, shape: Shape) -> BenchLoad | None:
         """The baseline of a shape in this size."""
         return None if shape.without is None else shape.without(*self._counts(shape))
 
@@ -52,7 +52,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ShapeMeasurement:
     """The runs of a shape, each with the time of the calibration loop."""
 
     shape: Shape
@@ -121,9 +121,9 @@ def measure(
     repeat: int,
     clocks: Clocks,
     on_progress: Callable[[int, int], None],
-) -> list[Measured]:
+) -> list[ShapeMeasurement]:
     """Measure shapes `repeat` times each; `on_progress(done, total)` is called after each run."""
-    measured: list[Measured] = []
+    measured: list[ShapeMeasurement] = []
     for shape in shapes:
         workload = size.workload(shape)
         without = size.without(shape)
@@ -135,11 +135,11 @@ def measure(
                 others.append(timing.measure(without, clocks))
             on_progress(len(measured) * repeat + len(runs), len(shapes) * repeat)
         counts = len(workload.nodes), len(workload.initial), len(workload.pods)
-        measured.append(Measured(shape, *counts, runs, calibrations, others))
+        measured.append(ShapeMeasurement(shape, *counts, runs, calibrations, others))
     return measured
 
 
-def to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
+def to_dict(measured: Sequence[ShapeMeasurement]) -> dict[str, Any]:
     """All figures, and the machine."""
     return {
         "machine": describe_machine(),

@@ -19,7 +19,7 @@ from moorage.api.pod import (
 )
 from moorage.api.policy import Namespace
 from moorage.api.workloads import Service, ServiceSpec
-from moorage.bench.workload import HOSTNAME, NAMESPACE, ZONE, Workload, nodes_of, pod, shape
+from moorage.bench.workload import HOSTNAME, NAMESPACE, ZONE, BenchLoad, nodes_of, pod, shape
 
 GREEN = {"color": "green"}
 GREEN_PODS = LabelSelector(match_labels=GREEN)
@@ -39,33 +39,33 @@ NEAR_IN_TEAM = PodAffinityTerm(
 
 
 @shape(pods=2_000)
-def anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
+def anti_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that refuse to share a node with their like."""
     there = [_anti_affine(i) for i in range(initial)]
-    return Workload(nodes_of(nodes), there, [_anti_affine(i * KINDS, "pod") for i in range(pods)])
+    return BenchLoad(nodes_of(nodes), there, [_anti_affine(i * KINDS, "pod") for i in range(pods)])
 
 
 @shape(pods=5_000)
-def affinity(nodes: int, initial: int, pods: int) -> Workload:
+def affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that have to be in the zone of their like."""
     return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_required(NEAR_BY_ZONE)))
 
 
 @shape(pods=5_000)
-def preferred_affinity(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that like to share a node with their like."""
     return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_preferred(NEAR_BY_HOST)))
 
 
 @shape(pods=5_000)
-def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that would rather not share a node with their like."""
     affinity = Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST))
     return _green(nodes, initial, pods, affinity=affinity)
 
 
 @shape(pods=5_000)
-def mixed(nodes: int, initial: int, pods: int) -> Workload:
+def mixed(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Plain pods beside such as have affinity of each kind."""
     kinds = (
         None,
@@ -82,27 +82,27 @@ def mixed(nodes: int, initial: int, pods: int) -> Workload:
         return pod(f"initial-{i}", labels=labels, affinity=kinds[kind])
 
     there = [one(i) for i in range(initial)]
-    return Workload(nodes_of(nodes), there, [pod(f"pod-{i}") for i in range(pods)])
+    return BenchLoad(nodes_of(nodes), there, [pod(f"pod-{i}") for i in range(pods)])
 
 
 # The same across namespaces
 
 
 @shape(pods=2_000)
-def anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
+def anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
     """The same, in 100 namespaces found by a selector."""
     wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
     return replace(wanted, initial=[_anti_affine(i) for i in range(initial)])
 
 
 @shape(pods=2_000)
-def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
     """The same, in 100 namespaces found by a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_affinity=_preferred(NEAR_IN_TEAM)))
 
 
 @shape(pods=2_000)
-def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
     """The same, in 100 namespaces found by a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_preferred(NEAR_IN_TEAM)))
 
@@ -111,19 +111,19 @@ def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=5_000)
-def zone_spread(nodes: int, initial: int, pods: int) -> Workload:
+def zone_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that have to lie evenly over the zones."""
     return _spread(nodes, initial, pods, "DoNotSchedule")
 
 
 @shape(pods=5_000)
-def preferred_spread(nodes: int, initial: int, pods: int) -> Workload:
+def preferred_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods that had better lie evenly over the zones."""
     return _spread(nodes, initial, pods, "ScheduleAnyway")
 
 
 @shape(pods=5_000)
-def default_spread(nodes: int, initial: int, pods: int) -> Workload:
+def default_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods of a Service, spread over hosts and zones by default."""
     service = Service(
         metadata=ObjectMeta(name="green", namespace=NAMESPACE, uid="service-green"),
@@ -155,14 +155,14 @@ def _preferred(term: PodAffinityTerm) -> PodAffinity:
     return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
 
 
-def _spread(nodes: int, initial: int, pods: int, otherwise: str) -> Workload:
+def _spread(nodes: int, initial: int, pods: int, otherwise: str) -> BenchLoad:
     by_zone = TopologySpreadConstraint(
         max_skew=5, topology_key=ZONE, when_unsatisfiable=otherwise, label_selector=GREEN_PODS
     )
     return _green(nodes, initial, pods, topology_spread_constraints=(by_zone,))
 
 
-def _in_team(nodes: int, initial: int, pods: int, affinity: Affinity) -> Workload:
+def _in_team(nodes: int, initial: int, pods: int, affinity: Affinity) -> BenchLoad:
     names = [f"team-{i}" for i in range(NAMESPACES)]
     namespaces: list[KubeObject] = [
         Namespace(metadata=ObjectMeta(name=name, uid=name, labels=TEAM)) for name in names
@@ -178,7 +178,7 @@ def _green(
     others: list[KubeObject] | None = None,
     in_turn: Sequence[str] = (NAMESPACE,),
     **spec: Any,
-) -> Workload:
+) -> BenchLoad:
     """A workload with pods that all match the constraints of each other."""
 
     def green(prefix: str, i: int) -> Pod:
@@ -186,4 +186,4 @@ def _green(
 
     there = [green("initial", i) for i in range(initial)]
     wanted = [green("pod", i) for i in range(pods)]
-    return Workload(nodes_of(nodes), there, wanted, others or [])
+    return BenchLoad(nodes_of(nodes), there, wanted, others or [])

@@ -31,7 +31,7 @@ from moorage.api.server_requests import (
     ReserveResourceClaim,
 )
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
-from moorage.bench.workload import Workload
+from moorage.bench.workload import BenchLoad
 from moorage.core.effects import Done, Effect, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Added, Deleted, Observation, Updated
@@ -182,7 +182,7 @@ class Run:
 
 
 def prepare(
-    workload: Workload, configuration: SchedulerConfiguration | None = None
+    workload: BenchLoad, configuration: SchedulerConfiguration | None = None
 ) -> InstantCluster:
     """A scheduler with the initial pods placed and the others in its queue."""
     configuration = configuration or config.load(None)
@@ -200,7 +200,7 @@ def prepare(
     return cluster
 
 
-def measure(workload: Workload, clocks: Clocks) -> Run:
+def measure(workload: BenchLoad, clocks: Clocks) -> Run:
     """Time one run; an error if not all pods that should fit are bound."""
     run = measure_any(workload, clocks)
     expected = len(workload.pods) - workload.unschedulable
@@ -213,7 +213,7 @@ def measure(workload: Workload, clocks: Clocks) -> Run:
 
 
 def measure_any(
-    workload: Workload, clocks: Clocks, configuration: SchedulerConfiguration | None = None
+    workload: BenchLoad, clocks: Clocks, configuration: SchedulerConfiguration | None = None
 ) -> Run:
     """Time one run, whatever its result."""
     cluster = prepare(workload, configuration)
@@ -228,7 +228,7 @@ def measure_any(
     return Run(len(workload.pods), cluster.bound, wall, cpu)
 
 
-def profile(workload: Workload, most: int = 25) -> str:
+def profile(workload: BenchLoad, most: int = 25) -> str:
     """Profile one run: the functions with the most time of their own."""
     cluster = prepare(workload)
     profiler = cProfile.Profile()

@@ -12,7 +12,7 @@ from moorage.api.meta import (
     ObjectMeta,
 )
 from moorage.api.pod import ClaimVolume, Volume
-from moorage.bench.workload import HOSTNAME, NAMESPACE, Workload, nodes_of, pod, pods_of, shape
+from moorage.bench.workload import HOSTNAME, NAMESPACE, BenchLoad, nodes_of, pod, pods_of, shape
 
 DRIVER = "ebs.csi.aws.com"
 VOLUMES_PER_NODE = 39
@@ -26,7 +26,7 @@ LOCAL_CLASS = storage.StorageClass(
 
 
 @shape(pods=5_000)
-def csi_volumes(nodes: int, initial: int, pods: int) -> Workload:
+def csi_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a bound CSI volume each; a node takes 39 of them."""
     names = _names(initial, pods)
     others: list[KubeObject] = [_csi_node(f"node-{i}") for i in range(nodes)]
@@ -35,7 +35,7 @@ def csi_volumes(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=2_000)
-def local_volumes(nodes: int, initial: int, pods: int) -> Workload:
+def local_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a claim each, bound to a disk of the chosen node."""
     names = _names(initial, pods)
     per_node = -(-len(names) // nodes)
@@ -46,10 +46,10 @@ def local_volumes(nodes: int, initial: int, pods: int) -> Workload:
 
 
 @shape(pods=10_000)
-def secrets(nodes: int, initial: int, pods: int) -> Workload:
+def secrets(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods with a secret and a config map, which no node is chosen for."""
     volumes = (Volume(name="token"), Volume(name="settings"))
-    return Workload(
+    return BenchLoad(
         nodes_of(nodes),
         pods_of("initial", initial, volumes=volumes),
         pods_of("pod", pods, volumes=volumes),
@@ -60,13 +60,13 @@ def _names(initial: int, pods: int) -> list[str]:
     return [f"initial-{i}" for i in range(initial)] + [f"pod-{i}" for i in range(pods)]
 
 
-def _claiming(names: list[str], nodes: int, initial: int, others: list[KubeObject]) -> Workload:
+def _claiming(names: list[str], nodes: int, initial: int, others: list[KubeObject]) -> BenchLoad:
     """Pods with a claim each, which has the pod's name."""
     made = []
     for name in names:
         claimed = ClaimVolume(claim_name=name)
         made.append(pod(name, volumes=(Volume(name="data", persistent_volume_claim=claimed),)))
-    return Workload(nodes_of(nodes), made[:initial], made[initial:], others=others)
+    return BenchLoad(nodes_of(nodes), made[:initial], made[initial:], others=others)
 
 
 def _meta(name: str, uid: str = "", **more: Any) -> ObjectMeta:

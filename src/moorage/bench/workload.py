@@ -23,7 +23,7 @@ REQUESTS: dict[str, Quantity] = {"cpu": "100m", "memory": "500Mi"}
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class BenchLoad:
     """A cluster, the pods that run at the start, and the pods to schedule."""
 
     nodes: list[Node]
@@ -41,7 +41,7 @@ class Workload:
 
 
 # Of (nodes, initial, pods).
-Make = Callable[[int, int, int], Workload]
+Make = Callable[[int, int, int], BenchLoad]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ None has Kubernetes' functions, DRA's environment or the cost limit, which are m
 first one ended the process for 7 to 15 of 4,000 random expressions.
 """
 
-from moorage.cel.selector import DeviceInput, Selector, Version, compile_selector
+from moorage.cel.selector import CelSelector, DeviceInput, Version, compile_selector
 from moorage.cel.values import CelCompileError, CelRuntimeError
 
 __all__ = [
     "CelCompileError",
     "CelRuntimeError",
+    "CelSelector",
     "DeviceInput",
-    "Selector",
     "Version",
     "compile_selector",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.cel import syntax
 from moorage.cel.library import strings
-from moorage.cel.syntax import Node
+from moorage.cel.syntax import SyntaxNode
 from moorage.cel.types import CLASSES, Overload, is_wildcard
 from moorage.cel.values import (
     CelCompileError,
@@ -26,7 +26,7 @@ _PARSERS = frozenset(("quantity", "semver", "ip", "cidr", "url"))
 Guards = tuple[tuple[int, type], ...]
 
 
-def _guards(overload: Overload, args: list[Node]) -> Guards:
+def _guards(overload: Overload, args: list[SyntaxNode]) -> Guards:
     """Arguments whose class is known at run time only, and the class that the overload takes."""
     classes = [CLASSES.get(param.name) for param in overload.params]
     unknown = [(index, cls) for index, cls in enumerate(classes) if is_wildcard(args[index].type)]
@@ -42,7 +42,7 @@ def _accepts(guards: Guards, values: Sequence[Any]) -> bool:
     return True
 
 
-def applied(overloads: list[Overload], args: list[Node], codes: list[Code]) -> Code:
+def applied(overloads: list[Overload], args: list[SyntaxNode], codes: list[Code]) -> Code:
     """A call that charges nothing: its cost is fixed."""
     table = [(_guards(overload, args), overload.run) for overload in overloads]
     guards, call = table[0]
@@ -63,7 +63,7 @@ def applied(overloads: list[Overload], args: list[Node], codes: list[Code]) -> C
     return run
 
 
-def measured(overloads: list[Overload], args: list[Node], codes: list[Code]) -> Code:
+def measured(overloads: list[Overload], args: list[SyntaxNode], codes: list[Code]) -> Code:
     """A call that charges a cost computed from its values, before it is made."""
     table = [(_guards(o, args), o.run, o.cost or _one) for o in overloads]
 

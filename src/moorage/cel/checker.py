@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.cel import syntax
 from moorage.cel.lexer import syntax_error
-from moorage.cel.syntax import Node
+from moorage.cel.syntax import SyntaxNode
 from moorage.cel.types import (
     ANY,
     BOOL,
@@ -19,8 +19,8 @@ from moorage.cel.types import (
     QUANTITY,
     STRING,
     UINT,
-    Bindings,
     Type,
+    TypeBindings,
     is_wildcard,
 )
 from moorage.cel.values import TypeValue, Uint
@@ -43,7 +43,7 @@ _ORDERED = frozenset(
         "string",
         "bytes",
         "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
+        "google.protobuf.CelDuration",
     )
 )
 # Values of other types may be compared with null.
@@ -57,20 +57,20 @@ class Checker:
     """Checks one expression."""
 
     def __init__(self) -> None:
-        self.bindings = Bindings()
+        self.bindings = TypeBindings()
         self.scope: dict[str, tuple[Type, int]] = {"device": (_DEVICE, DEVICE_SLOT)}
         self.frame_size = DEVICE_SLOT + 1
         self.formats = 0  # calls of `format` around the current node
         # Elements of list and map literals, their type and that of the first element.
-        self.literals: list[tuple[Node, Type, Type]] = []
+        self.literals: list[tuple[SyntaxNode, Type, Type]] = []
         self._rules: dict[type, Callable[[Any], Type]] = syntax.rules_of(self)
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: SyntaxNode) -> Type:
         """The type of a node; raises CelCompileError."""
         node.type = self._rules[type(node)](node)
         return node.type
 
-    def _substituted(self, node: Node) -> Type:
+    def _substituted(self, node: SyntaxNode) -> Type:
         return self.bindings.substitute(self.check(node))
 
     def _literal(self, node: syntax.Literal) -> Type:
@@ -140,7 +140,7 @@ class Checker:
             raise _no_overload(node, "_?_:_", [test, *branches])
         return self.bindings.substitute(result)
 
-    def _element(self, node: Node, *, optional: bool) -> Type:
+    def _element(self, node: SyntaxNode, *, optional: bool) -> Type:
         type_ = self.check(node)
         if not optional:
             return type_
@@ -149,7 +149,7 @@ class Checker:
             raise syntax_error(node.position, f"expected type 'optional_type' but found '{type_}'")
         return inner
 
-    def _joined(self, nodes: list[tuple[Node, bool]]) -> Type:
+    def _joined(self, nodes: list[tuple[SyntaxNode, bool]]) -> Type:
         """The type of the elements of a literal: theirs, or dyn if it is not one."""
         joined = self.bindings.fresh()
         types = [self._element(node, optional=optional) for node, optional in nodes]
@@ -235,7 +235,7 @@ class Checker:
         self.scope = outer
         return self._comprehension_result(node, operand, body)
 
-    def _predicate(self, node: Node) -> None:
+    def _predicate(self, node: SyntaxNode) -> None:
         type_ = self.check(node)
         if not self.bindings.assign(BOOL, type_):
             raise syntax_error(node.position, f"expected type 'bool' but found '{type_}'")
@@ -284,7 +284,7 @@ class Checker:
         return body  # bind
 
 
-def _qualified_name(node: Node | None) -> str:
+def _qualified_name(node: SyntaxNode | None) -> str:
     """`a.b.c` as text; empty for any other expression."""
     if isinstance(node, syntax.Ident):
         return node.name
@@ -294,11 +294,11 @@ def _qualified_name(node: Node | None) -> str:
     return ""
 
 
-def _undeclared(node: Node, name: str) -> Exception:
+def _undeclared(node: SyntaxNode, name: str) -> Exception:
     return syntax_error(node.position, f"undeclared reference to '{name}' (in container '')")
 
 
-def _no_overload(node: Node, function: str, types: list[Type]) -> Exception:
+def _no_overload(node: SyntaxNode, function: str, types: list[Type]) -> Exception:
     shown = ", ".join(map(str, types))
     what = f"found no matching overload for '{function}' applied to '({shown})'"
     return syntax_error(node.position, what)

@@ -14,7 +14,7 @@ from moorage.cel import syntax
 from moorage.cel.access import find, get, path, present, unwrapped
 from moorage.cel.calls import applied, folded, folded_cost, measured, ordering, validate_regex
 from moorage.cel.comprehensions import LOOPS
-from moorage.cel.syntax import Node
+from moorage.cel.syntax import SyntaxNode
 from moorage.cel.types import QUANTITY
 from moorage.cel.values import (
     NONE,
@@ -44,11 +44,11 @@ class Compiler:
         self.loops = 0  # that the current code is inside of
         self._rules: dict[type, Callable[[Any], Code]] = syntax.rules_of(self)
 
-    def emit(self, node: Node) -> Code:
+    def emit(self, node: SyntaxNode) -> Code:
         """The closure of a node; its fixed cost is added to `self.cost`."""
         return self._rules[type(node)](node)
 
-    def block(self, node: Node, extra: int = 0) -> Code:
+    def block(self, node: SyntaxNode, extra: int = 0) -> Code:
         """The closure of a node that runs conditionally or repeatedly; it charges its cost."""
         outer, self.cost = self.cost, extra
         code, cost, self.cost = self.emit(node), self.cost, outer
@@ -79,14 +79,14 @@ class Compiler:
             node.operand, self.emit(node.key), optional=node.optional
         )
 
-    def _lookup(self, container: Node, key: Code, *, optional: bool) -> Code:
+    def _lookup(self, container: SyntaxNode, key: Code, *, optional: bool) -> Code:
         operand = self.emit(container)
         self.cost += 1
         if optional:
             return lambda frame: find(operand(frame), key(frame))
         return lambda frame: get(operand(frame), key(frame))
 
-    def _path(self, node: Node) -> Code | None:
+    def _path(self, node: SyntaxNode) -> Code | None:
         """One closure for constant string keys, such as `device.attributes["d"].x`."""
         keys: list[str] = []
         while True:
@@ -201,7 +201,7 @@ class Compiler:
             return lambda frame: equal(left(frame), right(frame))
         return lambda frame: not equal(left(frame), right(frame))
 
-    def _in_constant(self, args: list[Node]) -> Code | None:
+    def _in_constant(self, args: list[SyntaxNode]) -> Code | None:
         """`x in ["a", "b"]` with a set."""
         items = constant_list(args[1])
         if not items or any(type(item) is not str for item in items):
@@ -217,7 +217,7 @@ class Compiler:
         return run
 
 
-def constant_list(node: Node) -> list[Any] | None:
+def constant_list(node: SyntaxNode) -> list[Any] | None:
     """The elements of a list literal of literals."""
     if not isinstance(node, syntax.ListLiteral):
         return None

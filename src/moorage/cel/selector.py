@@ -91,7 +91,7 @@ def _quantity(amount: Fraction | int | str) -> QuantityValue:
     return QuantityValue(-int(-nano // 1))  # A finer amount is rounded up, as in the API.
 
 
-class Selector:
+class CelSelector:
     """A compiled expression."""
 
     def __init__(self, expression: str) -> None:
@@ -121,11 +121,11 @@ class Selector:
             f" unsupported native conversion from {kind} to 'bool'"
         )
 
-    def __reduce__(self) -> tuple[Callable[[str], "Selector"], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str], "CelSelector"], tuple[str]]:
         return compile_selector, (self.expression,)  # Closures do not pickle.
 
 
-def compile_selector(expression: str) -> Selector:
+def compile_selector(expression: str) -> CelSelector:
     """Compile an expression, or return the one compiled before; raises CelCompileError."""
     try:
         length = len(expression.encode())
@@ -140,10 +140,10 @@ def compile_selector(expression: str) -> Selector:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Selector | str:
+def _compiled(expression: str) -> CelSelector | str:
     """The selector, or the text of its error, so that a bad expression is compiled once, too."""
     try:
-        return Selector(expression)
+        return CelSelector(expression)
     except CelCompileError as error:
         return str(error)
     except RecursionError:

@@ -14,7 +14,7 @@ MAX_DEPTH = 120
 
 
 @dataclass(slots=True, kw_only=True)
-class Node:
+class SyntaxNode:
     """Part of an expression. The checker sets `type`."""
 
     position: int
@@ -23,14 +23,14 @@ class Node:
 
 
 @dataclass(slots=True)
-class Literal(Node):
+class Literal(SyntaxNode):
     """A constant."""
 
     value: Any
 
 
 @dataclass(slots=True)
-class Ident(Node):
+class Ident(SyntaxNode):
     """A variable, or the name of a type. The checker sets `slot` or `constant`."""
 
     name: str
@@ -39,10 +39,10 @@ class Ident(Node):
 
 
 @dataclass(slots=True)
-class Select(Node):
+class Select(SyntaxNode):
     """`operand.name`; `operand.?name`; `has(operand.name)`."""
 
-    operand: Node
+    operand: SyntaxNode
     name: str
     optional: bool = False
     test: bool = False
@@ -50,67 +50,67 @@ class Select(Node):
 
 
 @dataclass(slots=True)
-class Index(Node):
+class Index(SyntaxNode):
     """`operand[key]`; `operand[?key]`."""
 
-    operand: Node
-    key: Node
+    operand: SyntaxNode
+    key: SyntaxNode
     optional: bool = False
 
 
 @dataclass(slots=True)
-class Call(Node):
+class Call(SyntaxNode):
     """A function, method or operator. The checker sets `overloads`."""
 
     function: str
-    target: Node | None
-    args: list[Node]
+    target: SyntaxNode | None
+    args: list[SyntaxNode]
     overloads: list[Overload] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Logical(Node):
+class Logical(SyntaxNode):
     """`&&` or `||` of two or more terms."""
 
     operator: str
-    terms: list[Node]
+    terms: list[SyntaxNode]
 
 
 @dataclass(slots=True)
-class Conditional(Node):
+class Conditional(SyntaxNode):
     """`test ? then : other`."""
 
-    test: Node
-    then: Node
-    other: Node
+    test: SyntaxNode
+    then: SyntaxNode
+    other: SyntaxNode
 
 
 @dataclass(slots=True)
-class ListLiteral(Node):
+class ListLiteral(SyntaxNode):
     """`[a, ?b]`: pairs of element and whether it is optional."""
 
-    items: list[tuple[Node, bool]]
+    items: list[tuple[SyntaxNode, bool]]
 
 
 @dataclass(slots=True)
-class MapLiteral(Node):
+class MapLiteral(SyntaxNode):
     """`{key: value, ?key: value}`: key, value and whether the value is optional."""
 
-    entries: list[tuple[Node, Node, bool]]
+    entries: list[tuple[SyntaxNode, SyntaxNode, bool]]
 
 
 @dataclass(slots=True)
-class Comprehension(Node):
+class Comprehension(SyntaxNode):
     """A macro that binds variables: over the elements of `operand`, or once (bind, optMap).
 
     The checker sets `slots`, one per variable.
     """
 
     macro: str
-    operand: Node
+    operand: SyntaxNode
     variables: list[str]
-    where: Node | None
-    body: Node
+    where: SyntaxNode | None
+    body: SyntaxNode
     slots: list[int] = field(default_factory=list)
 
 
@@ -133,7 +133,7 @@ def rules_of(visitor: object) -> dict[type, Callable[[Any], Any]]:
     return {kind: getattr(visitor, method) for kind, method in _METHODS.items()}
 
 
-_N = TypeVar("_N", bound=Node)
+_N = TypeVar("_N", bound=SyntaxNode)
 
 # Macros with variables: (name, arguments) to (number of variables, whether there is a filter).
 _MACROS = {
@@ -185,7 +185,7 @@ _LEVELS = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"
 _PRECEDENCE = {operator: level for level, group in enumerate(_LEVELS) for operator in group}
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> SyntaxNode:
     """The syntax tree of an expression; raises CelCompileError."""
     parser = _Parser(tokens(text))
     tree = parser.expression()
@@ -225,7 +225,7 @@ class _Parser:
         self.at += 1
         return token
 
-    def expression(self) -> Node:
+    def expression(self) -> SyntaxNode:
         test = self.binary(0)
         if question := self.accept("?"):
             then = self.binary(0)
@@ -235,7 +235,7 @@ class _Parser:
             return _deep(node, test, then, other)
         return test
 
-    def binary(self, minimum: int) -> Node:
+    def binary(self, minimum: int) -> SyntaxNode:
         """Operands and operators of at least a precedence."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
@@ -252,7 +252,7 @@ class _Parser:
         token = self.token
         return _PRECEDENCE.get(token.text, -1) if token.kind != "literal" else -1
 
-    def unary(self) -> Node:
+    def unary(self) -> SyntaxNode:
         signs: list[Token] = []
         while sign := self.accept("!", "-"):
             if signs and signs[-1].text != sign.text:
@@ -271,7 +271,7 @@ class _Parser:
             node = _deep(call, node)
         return node
 
-    def primary(self) -> Node:
+    def primary(self) -> SyntaxNode:
         token = self.token
         position = token.position
         if token.kind == "literal":
@@ -298,7 +298,7 @@ class _Parser:
             return self.call(name, None)
         return Ident(name.text, position=position)
 
-    def suffixes(self, node: Node) -> Node:
+    def suffixes(self, node: SyntaxNode) -> SyntaxNode:
         while True:
             position = self.token.position
             if self.accept(".?"):
@@ -319,8 +319,8 @@ class _Parser:
             else:
                 return node
 
-    def list_literal(self, opening: Token) -> Node:
-        items: list[tuple[Node, bool]] = []
+    def list_literal(self, opening: Token) -> SyntaxNode:
+        items: list[tuple[SyntaxNode, bool]] = []
         optional = opening.text == "[?"
         while optional or not self.accept("]"):
             optional = optional or self.accept("?") is not None
@@ -332,8 +332,8 @@ class _Parser:
         nodes = [item for item, _ in items]
         return _deep(ListLiteral(items, position=opening.position), *nodes)
 
-    def map_literal(self, position: int) -> Node:
-        entries: list[tuple[Node, Node, bool]] = []
+    def map_literal(self, position: int) -> SyntaxNode:
+        entries: list[tuple[SyntaxNode, SyntaxNode, bool]] = []
         while not self.accept("}"):
             optional = self.accept("?") is not None
             key = self.expression()
@@ -345,8 +345,8 @@ class _Parser:
         nodes = [node for key, value, _ in entries for node in (key, value)]
         return _deep(MapLiteral(entries, position=position), *nodes)
 
-    def call(self, name: Token, target: Node | None) -> Node:
-        args: list[Node] = []
+    def call(self, name: Token, target: SyntaxNode | None) -> SyntaxNode:
+        args: list[SyntaxNode] = []
         while not self.accept(")"):
             if args:
                 self.expect(",")
@@ -359,7 +359,7 @@ class _Parser:
         )
 
 
-def _operation(operator: Token, left: Node, right: Node) -> Node:
+def _operation(operator: Token, left: SyntaxNode, right: SyntaxNode) -> SyntaxNode:
     if operator.text not in ("&&", "||"):
         call = Call(operator.text, None, [left, right], position=operator.position)
         return _deep(call, left, right)
@@ -372,7 +372,7 @@ def _operation(operator: Token, left: Node, right: Node) -> Node:
     return _deep(node, left, right)
 
 
-def _expand(name: Token, target: Node | None, args: list[Node]) -> Node | None:
+def _expand(name: Token, target: SyntaxNode | None, args: list[SyntaxNode]) -> SyntaxNode | None:
     position = name.position
     if target is None:
         if name.text != "has" or len(args) != 1:
@@ -401,7 +401,7 @@ def _expand(name: Token, target: Node | None, args: list[Node]) -> Node | None:
     return _deep(node, target, *args)
 
 
-def _variables(args: list[Node]) -> list[str]:
+def _variables(args: list[SyntaxNode]) -> list[str]:
     names = []
     for arg in args:
         if not isinstance(arg, Ident):
@@ -412,7 +412,7 @@ def _variables(args: list[Node]) -> list[str]:
     return names
 
 
-def _deep(node: _N, *children: Node) -> _N:
+def _deep(node: _N, *children: SyntaxNode) -> _N:
     node.depth = 1 + max((child.depth for child in children), default=0)
     if node.depth > MAX_DEPTH:
         raise _too_deep()

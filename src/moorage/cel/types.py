@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, TypeVar
 
 from moorage.cel.values import (
-    Duration,
+    CelDuration,
     OptionalValue,
     QuantityValue,
     Semver,
@@ -44,7 +44,7 @@ QUANTITY = Type("kubernetes.Quantity")
 # Short names in signatures.
 _ALIASES = {
     "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
+    "duration": "google.protobuf.CelDuration",
     "null": "null_type",
     "optional": "optional_type",
     "quantity": QUANTITY.name,
@@ -68,7 +68,7 @@ CLASSES: dict[str, type] = {
     "type": TypeValue,
     "optional_type": OptionalValue,
     "google.protobuf.Timestamp": Timestamp,
-    "google.protobuf.Duration": Duration,
+    "google.protobuf.CelDuration": CelDuration,
     "kubernetes.Quantity": QuantityValue,
     "kubernetes.Semver": Semver,
 }
@@ -162,7 +162,7 @@ def type_name(value: Any) -> str:
     return next((name for name, cls in CLASSES.items() if cls is kind), kind.__name__)
 
 
-class Bindings:
+class TypeBindings:
     """The types that type variables stand for while an expression is checked."""
 
     def __init__(self) -> None:

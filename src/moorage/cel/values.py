@@ -71,7 +71,7 @@ NONE = OptionalValue(CelRuntimeError("optional.none() dereference"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class CelDuration:
     """A duration in nanoseconds."""
 
     nanoseconds: int
@@ -149,7 +149,7 @@ class Semver:
 NUMBERS = frozenset((int, Uint, float))
 # Python compares two values of one of these types as CEL does.
 _PLAIN = frozenset((str, int, bool, bytes, Uint, float))
-_ORDERED = _PLAIN | {Duration, Timestamp}
+_ORDERED = _PLAIN | {CelDuration, Timestamp}
 
 
 def equal(a: Any, b: Any) -> bool:

@@ -6,13 +6,13 @@ from rich.table import Table
 from rich.text import Text
 
 from moorage.api import texts
-from moorage.bench.measuring import Measured, describe_machine
+from moorage.bench.measuring import ShapeMeasurement, describe_machine
 from moorage.bench.plugin_cost import Cost
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
 
 
-def show(measured: list[Measured]) -> None:
+def show(measured: list[ShapeMeasurement]) -> None:
     """Print the figures, and what they were taken on."""
     page = ConsolePage()
     first = measured[0]
@@ -37,7 +37,7 @@ def show(measured: list[Measured]) -> None:
     )
 
 
-def _figures(measured: list[Measured]) -> Table:
+def _figures(measured: list[ShapeMeasurement]) -> Table:
     heads = ("pods", "pods/s", "min", "max", "us/pod", "us CPU", "relative")
     table = output.table("shape", numbers=heads)
     for each in measured:

@@ -59,7 +59,7 @@ class Number(click.FloatRange):
         return number
 
 
-class Duration(click.ParamType[float]):
+class DurationType(click.ParamType[float]):
     """A duration as Go writes it: 15s, 1m30s."""
 
     name = "duration"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from moorage.framework import plugin_reports
+from moorage import plugin_reports
 
 # Of one command; more of them say nothing new.
 MOST = 10

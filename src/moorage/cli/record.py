@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "seconds",
-    type=options.Duration(),
+    type=options.DurationType(),
     metavar="DURATION",
     help="Stop after this time, such as 10m. Default: stop on Ctrl-C or SIGTERM.",
 )

@@ -10,7 +10,7 @@ import click
 from click import Context, Parameter
 
 from moorage.cli import options, plugin_output
-from moorage.cli.options import Duration
+from moorage.cli.options import DurationType
 from moorage.cli.shadow import ShadowOptions, shadow_options
 from moorage.errors import ConfigError
 
@@ -36,19 +36,19 @@ _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     (
         "lease-duration",
         "lease_duration_seconds",
-        Duration(),
-        "Duration of the lease. [15s]",
+        DurationType(),
+        "DurationType of the lease. [15s]",
     ),
     (
         "renew-deadline",
         "renew_deadline_seconds",
-        Duration(),
+        DurationType(),
         "How long a leader tries to renew before it stops. [10s]",
     ),
     (
         "retry-period",
         "retry_period_seconds",
-        Duration(),
+        DurationType(),
         "Time between attempts to acquire or renew. [2s]",
     ),
     ("resource-lock", "resource_lock", str, "Must be leases."),

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage import plugin_reports
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.api.server_requests import PodRequest, Request
 from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError, describe, location
-from moorage.framework import plugin_reports, points
+from moorage.framework import points
 from moorage.framework.points import Awaiting
 from moorage.framework.status import (
     SKIP,

@@ -7,7 +7,7 @@ and writes what is new under its own keys.
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import guard
@@ -32,14 +32,6 @@ class StateKey(Generic[T]):
 
 # Whether permit is called for a pod whose group is still being decided.
 IN_POD_GROUP_CYCLE = StateKey[bool]("core.in_pod_group_cycle")
-
-
-class Measurement(NamedTuple):
-    """A value for one of the metrics in `metrics/families.py`; a counter grows by it."""
-
-    metric: str
-    labels: tuple[str, ...]
-    value: float
 
 
 class CycleState:
@@ -67,8 +59,9 @@ class CycleState:
         self.to_activate: dict[str, Pod] = {}
         # Objects that requests of pre_bind plugins wrote, as the API server returned them.
         self.written: list[KubeObject] = []
-        # What the plugins of the binding cycle measured; the core moves it to the journal.
-        self.measured: tuple[Measurement, ...] = ()
+        # What the plugins of the binding cycle measured: metric, labels, value. The core moves it
+        # to the journal.
+        self.measured: tuple[tuple[str, tuple[str, ...], float], ...] = ()
         self._own: dict[str, Any] = {}
         self._below = below
 
@@ -98,8 +91,8 @@ class CycleState:
         return found
 
     def measure(self, metric: str, *labels: str, value: float = 1.0) -> None:
-        """Record a value for a metric."""
-        self.measured += (Measurement(metric, labels, value),)
+        """Record a value for a metric of `metrics/families.py`; a counter grows by it."""
+        self.measured += ((metric, labels, value),)
 
     def stand_on(self, below: "CycleState") -> None:
         """Lie on top of another state from now on."""

@@ -11,7 +11,7 @@ from typing import Any
 from moorage.core import diagnosis, journal, updates
 from moorage.core.journal import Fact, Journal
 from moorage.metrics.families import Families
-from moorage.metrics.tallies import Counter, Histogram
+from moorage.metrics.tallies import CounterMetric, Histogram
 
 Clock = Callable[[], float]
 
@@ -154,7 +154,7 @@ class Tracks:
         if tally is not None and len(tally.labels) != len(fact.labels):
             return  # Other labels would make all metrics unreadable.
         match tally:
-            case Counter() as counter:
+            case CounterMetric() as counter:
                 counter.add(*fact.labels, by=fact.value)
             case Histogram() as histogram:
                 histogram.observe(fact.value, *fact.labels)

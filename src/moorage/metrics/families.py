@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from moorage.metrics.tallies import Counter, Histogram, Tally, exponential
+from moorage.metrics.tallies import CounterMetric, Histogram, Tally, exponential
 
 ATTEMPT = exponential(0.001, 2, 15)
 POINT = exponential(0.0001, 2, 12)
@@ -14,7 +14,7 @@ class Families:
     """The tallies of one scheduler."""
 
     def __init__(self) -> None:
-        self.schedule_attempts = Counter(
+        self.schedule_attempts = CounterMetric(
             "scheduler_schedule_attempts_total",
             "Number of attempts to schedule pods, by the result.",
             ("result", "profile"),
@@ -41,12 +41,12 @@ class Families:
             exponential(0.01, 2, 20),
             ("attempts",),
         )
-        self.queue_incoming = Counter(
+        self.queue_incoming = CounterMetric(
             "scheduler_queue_incoming_pods_total",
             "Number of pods added to scheduling queues by event and queue type.",
             ("queue", "event"),
         )
-        self.preemption_attempts = Counter(
+        self.preemption_attempts = CounterMetric(
             "scheduler_preemption_attempts_total",
             "Total preemption attempts in the cluster till now.",
         )
@@ -61,7 +61,7 @@ class Families:
             ATTEMPT,
             ("result",),
         )
-        self.after_flush = Counter(
+        self.after_flush = CounterMetric(
             "scheduler_pod_scheduled_after_flush_total",
             "Pods scheduled after being flushed from the unschedulable pods due to timeout.",
         )
@@ -77,7 +77,7 @@ class Families:
             PLUGIN,
             ("plugin", "extension_point", "status"),
         )
-        self.plugin_evaluation = Counter(
+        self.plugin_evaluation = CounterMetric(
             "scheduler_plugin_evaluation_total",
             "Number of attempts to schedule pods by each plugin and the extension point.",
             ("plugin", "extension_point", "profile"),
@@ -88,12 +88,12 @@ class Families:
             POINT,
             ("event",),
         )
-        self.claim_creates = Counter(
+        self.claim_creates = CounterMetric(
             "scheduler_resourceclaim_creates_total",
             "Number of ResourceClaims creation requests within scheduler",
             ("status",),
         )
-        self.binding_conditions_allocations = Counter(
+        self.binding_conditions_allocations = CounterMetric(
             "scheduler_dra_bindingconditions_allocations_total",
             "Number of allocations using devices with BindingConditions, counted per driver per "
             "scheduling attempt",
@@ -105,7 +105,7 @@ class Families:
             exponential(0.1, 2, 14),
             ("profile", "driver", "status"),
         )
-        self.group_attempts = Counter(
+        self.group_attempts = CounterMetric(
             "scheduler_podgroup_schedule_attempts_total",
             "Number of attempts to schedule pod groups, by the result.",
             ("result", "profile"),
@@ -121,7 +121,7 @@ class Families:
             "Pod group scheduling algorithm latency in seconds.",
             ATTEMPT,
         )
-        self.requests = Counter(
+        self.requests = CounterMetric(
             "rest_client_requests_total",
             "Number of HTTP requests, partitioned by status code, method, and host.",
             ("code", "method", "host"),
@@ -139,12 +139,12 @@ class Families:
             POINT,
             ("verb",),
         )
-        self.view_lookups = Counter(
+        self.view_lookups = CounterMetric(
             "moorage_sheet_lookups_total",
             "Cycles by whether answers were kept for such pods (hit) or not (miss).",
             ("profile", "result"),
         )
-        self.rebuilds = Counter(
+        self.rebuilds = CounterMetric(
             "moorage_sheet_rebuilds_total",
             "Cycles in which verdicts were combined anew for all nodes, not for changed ones only.",
             ("profile",),

@@ -28,7 +28,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 @dataclass(slots=True, eq=False)
-class Counter:
+class CounterMetric:
     """A number of events."""
 
     name: str
@@ -147,4 +147,4 @@ class Histogram:
         return family
 
 
-Tally = Counter | Histogram
+Tally = CounterMetric | Histogram

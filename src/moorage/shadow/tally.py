@@ -118,7 +118,7 @@ class ShadowTally:
 
     def metrics(self) -> Iterator[Metric]:
         """The figures for Prometheus."""
-        pods = tallies.Counter(
+        pods = tallies.CounterMetric(
             "moorage_shadow_pods_total",
             "Pods bound by the other scheduler, by how its node compares with ours and why.",
             ("verdict", "reason"),
@@ -126,13 +126,13 @@ class ShadowTally:
         )
         yield pods.family()
         yield self._durations.family()
-        agreed = tallies.Counter(
+        agreed = tallies.CounterMetric(
             "moorage_shadow_agreed_pods_total",
             "Pods whose node is ours, or one of our best in the cluster as it was at the binding.",
             counts={(): float(self.agreed)},
         )
         yield agreed.family()
-        late = tallies.Counter(
+        late = tallies.CounterMetric(
             "moorage_shadow_late_decisions_total",
             "Pods whose binding was observed before we had decided.",
             counts={(): float(self.late)},

@@ -246,6 +246,13 @@ def test_a_device_that_failed():
     )
 
 
+def test_a_claim_that_is_deleted_while_its_device_is_not_ready():
+    run = Run(WAITS, make.claim("c"), make.pod("p", "c")).schedule()
+    run.answer(seen=True)
+    run.take(run.scheduler.observe(Deleted(run.claims["default/c"]), run.now))
+    assert run.failure("uid-p").endswith('resourceclaim.resource.k8s.io "c" not found')
+
+
 # Extended resources
 
 SERVING = make.device_class("gpu", extendedResourceName="example.com/gpu")

@@ -7,8 +7,8 @@ from typing import Any
 from moorage.cel.library.operators import double_to_string
 from moorage.cel.library.times import duration_to_string, timestamp_to_string
 from moorage.cel.values import (
+    CelDuration,
     CelRuntimeError,
-    Duration,
     Timestamp,
     TypeValue,
     Uint,
@@ -93,7 +93,7 @@ def _text(value: Any) -> str:
             return value
         case bytes():
             return value.decode(errors="replace")
-        case Duration():
+        case CelDuration():
             return duration_to_string(value)
         case Timestamp():
             return timestamp_to_string(value)
@@ -116,7 +116,7 @@ def _literal(value: Any) -> str:
             return f"b{quoted(_text(value))}"
         case float() if math.isfinite(value):
             return f"{value:.6f}"
-        case Duration():
+        case CelDuration():
             return f"duration({quoted(_text(value))})"
         case Timestamp():
             return f"timestamp({quoted(_text(value))})"

@@ -10,8 +10,8 @@ from moorage.cel.library.times import add_durations
 from moorage.cel.types import define, overload, tenths
 from moorage.cel.values import (
     NUMBERS,
+    CelDuration,
     CelRuntimeError,
-    Duration,
     Uint,
     equal,
     no_such_overload,
@@ -42,7 +42,7 @@ _ADDITIONS: dict[type, Callable[[Any, Any], Any]] = {
     int: lambda a, b: checked_int(a + b),
     Uint: lambda a, b: checked_uint(int(a) + b),
     float: lambda a, b: a + b,
-    Duration: add_durations,
+    CelDuration: add_durations,
 }
 
 
@@ -81,7 +81,9 @@ define("list<int>.sum() -> int", run=lambda i: _sum(i) if i else 0, cost=_scan_c
 define("list<uint>.sum() -> uint", run=lambda i: _sum(i) if i else Uint(0), cost=_scan_cost)
 define("list<double>.sum() -> double", run=lambda i: _sum(i) if i else 0.0, cost=_scan_cost)
 define(
-    "list<duration>.sum() -> duration", run=lambda i: _sum(i) if i else Duration(0), cost=_scan_cost
+    "list<duration>.sum() -> duration",
+    run=lambda i: _sum(i) if i else CelDuration(0),
+    cost=_scan_cost,
 )
 
 

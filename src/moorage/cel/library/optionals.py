@@ -6,8 +6,8 @@ from moorage.cel.types import define, overload
 from moorage.cel.values import (
     NONE,
     ZERO_TIME,
+    CelDuration,
     CelRuntimeError,
-    Duration,
     OptionalValue,
     no_such_overload,
 )
@@ -15,7 +15,7 @@ from moorage.cel.values import (
 
 def _of_non_zero_value(value: Any) -> OptionalValue:
     plain = value is None or isinstance(value, int | float | str | bytes | list | dict)
-    zero = value in (Duration(0), ZERO_TIME) if not plain else not value
+    zero = value in (CelDuration(0), ZERO_TIME) if not plain else not value
     return NONE if zero else OptionalValue(value)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 from moorage.cel.types import define, overload
-from moorage.cel.values import SECOND, CelRuntimeError, Duration, Timestamp
+from moorage.cel.values import SECOND, CelDuration, CelRuntimeError, Timestamp
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND, _MINUTE, _HOUR = 10**6, 60 * SECOND, 3600 * SECOND
@@ -19,7 +19,7 @@ _TIMESTAMP = re.compile(
 
 
 @overload("duration(string) -> duration")
-def duration(text: str) -> Duration:
+def duration(text: str) -> CelDuration:
     """Read a duration such as "1h30m"; raises CelRuntimeError."""
     body = text[1:] if text[:1] in ("+", "-") else text
     parts = [*_PART.finditer(body.replace("µ", "u"))] if len(body) <= 200 else []
@@ -28,7 +28,7 @@ def duration(text: str) -> Duration:
     total = sum(
         Fraction(f"0{part[1]}0" if "." in part[1] else part[1]) * _UNITS[part[2]] for part in parts
     )
-    return Duration(int(-total if text[0] == "-" else total))
+    return CelDuration(int(-total if text[0] == "-" else total))
 
 
 @overload("timestamp(string) -> timestamp")
@@ -52,7 +52,7 @@ def _fraction(nanoseconds: int) -> str:
 
 
 @overload("string(duration) -> string")
-def duration_to_string(length: Duration) -> str:
+def duration_to_string(length: CelDuration) -> str:
     """A duration in seconds, such as "5400s"."""
     whole, rest = divmod(abs(length.nanoseconds), SECOND)
     return f"{'-' if length.nanoseconds < 0 else ''}{whole}{_fraction(rest)}s"
@@ -65,17 +65,17 @@ def timestamp_to_string(instant: Timestamp) -> str:
     return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{_fraction(instant.nanoseconds % SECOND)}Z"
 
 
-def add_durations(a: Duration, b: Duration) -> Duration:
+def add_durations(a: CelDuration, b: CelDuration) -> CelDuration:
     """The sum of two durations."""
-    return Duration(a.nanoseconds + b.nanoseconds)
+    return CelDuration(a.nanoseconds + b.nanoseconds)
 
 
-def _later(a: Timestamp | Duration, b: Timestamp | Duration) -> Timestamp:
+def _later(a: Timestamp | CelDuration, b: Timestamp | CelDuration) -> Timestamp:
     return Timestamp(a.nanoseconds + b.nanoseconds)
 
 
-def _difference(a: Timestamp | Duration, b: Timestamp | Duration) -> Duration:
-    return Duration(a.nanoseconds - b.nanoseconds)
+def _difference(a: Timestamp | CelDuration, b: Timestamp | CelDuration) -> CelDuration:
+    return CelDuration(a.nanoseconds - b.nanoseconds)
 
 
 define("duration(duration) -> duration", "timestamp(timestamp) -> timestamp", run=lambda time: time)
@@ -139,7 +139,7 @@ define(
 )
 
 
-def _whole(length: Duration, unit: int) -> int:
+def _whole(length: CelDuration, unit: int) -> int:
     """Whole units, rounded toward zero."""
     count = abs(length.nanoseconds) // unit
     return -count if length.nanoseconds < 0 else count

@@ -21,7 +21,7 @@ Matrix = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class DryRun:
+class PreemptionDryRun:
     """Many rows, tried together."""
 
     table: mp.NodeTable
@@ -42,7 +42,7 @@ class DryRun:
         what_if: mp.HypotheticalVerdicts,
         pods: SortedPods,
         budgets: Budgets,
-    ) -> "DryRun":
+    ) -> "PreemptionDryRun":
         """A dry run of a preemptor on some rows."""
         width = int((pods.numbers[rows] != 0).sum(axis=1).max(initial=1))
         numbers = pods.numbers[rows, :width]

@@ -16,7 +16,7 @@ from moorage import plugin as mp
 from moorage.errors import PluginError
 from moorage.plugins.default_preemption import candidates, victims
 from moorage.plugins.default_preemption.candidates import Choice
-from moorage.plugins.default_preemption.dry_run import DryRun
+from moorage.plugins.default_preemption.dry_run import PreemptionDryRun
 from moorage.plugins.default_preemption.results import Candidates, DryRunResults, PreemptionCache
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
@@ -135,7 +135,7 @@ class DefaultPreemption:
         pods = self._cache.sorted_pods(state.table)
         pods.refresh(together)
         try:
-            DryRun.of(pod, together, supposed, pods, budgets).run(results)
+            PreemptionDryRun.of(pod, together, supposed, pods, budgets).run(results)
         except PluginError:
             return rows  # One by one, the error is reported for the nodes that it is about.
         return rows[own]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from moorage import plugin as mp
 from moorage.plugins.dynamic_resources import capacity
-from moorage.plugins.dynamic_resources.constraints import Constraint
+from moorage.plugins.dynamic_resources.constraints import ConstraintCheck
 from moorage.plugins.dynamic_resources.inventory import Inventory
 from moorage.plugins.dynamic_resources.plan import (
     AllocationFailed,
@@ -88,7 +88,7 @@ class Search:
 
     # Validation
 
-    def _validate(self, position: int, claim: ClaimPlan) -> list[Constraint]:
+    def _validate(self, position: int, claim: ClaimPlan) -> list[ConstraintCheck]:
         least = 0
         for request, alternatives in zip(claim.spec.requests or (), claim.requests, strict=True):
             if missing := self._plan.features.missing_for(request):

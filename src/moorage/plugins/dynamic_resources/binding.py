@@ -176,6 +176,10 @@ def _wait(
         note = f"waiting for binding conditions for device on node {node}"
         event = ("Normal", "BindingConditionsPending", "Scheduling", note)
         return (mp.EmitEvent(mp.PodRef.of(pod), *event, pod.spec.scheduler_name),)
+    for each in binding.claims:
+        if state.cluster.latest(mp.ResourceClaim, each.claim.key) is None:
+            gone = f'resourceclaim.resource.k8s.io "{each.claim.name}" not found'
+            raise mp.PluginFailure(f"device binding failed: {gone}")
     unready = []
     for claim in waiting:
         found = conditions.pending(claim)

@@ -12,7 +12,7 @@ from moorage.plugins.dynamic_resources.pools import DeviceModel
 AttributeValue = tuple[str, int | bool | str]
 
 
-class Constraint(Protocol):
+class ConstraintCheck(Protocol):
     """What the search asks of a constraint."""
 
     def add(self, request: str, subrequest: str, model: DeviceModel) -> bool:
@@ -22,7 +22,7 @@ class Constraint(Protocol):
         """A device that was added is taken back."""
 
 
-def made_from(constraint: mp.DeviceConstraint) -> Constraint | None:
+def made_from(constraint: mp.DeviceConstraint) -> ConstraintCheck | None:
     """The constraint of a claim; None if it has no known attribute."""
     requests = frozenset(constraint.requests)
     if constraint.match_attribute is not None:

@@ -247,7 +247,7 @@ class ClaimPlan:
         """Whether a request is for the first available of several."""
         return any(request.first_available for request in self.spec.requests or ())
 
-    def constraints(self) -> list[constraints.Constraint | None]:
+    def constraints(self) -> list[constraints.ConstraintCheck | None]:
         """The constraints, without any device yet."""
         return [constraints.made_from(each) for each in self.spec.constraints]
 

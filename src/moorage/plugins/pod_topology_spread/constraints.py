@@ -34,7 +34,7 @@ CONTROLLERS: dict[tuple[str, str], type[Controller]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class SpreadConstraint:
     """How many more matching pods a domain may have than the domain with the fewest."""
 
     topology_key: str
@@ -66,7 +66,7 @@ def parse(
     *,
     selector: Selector | None = None,
     require_all: bool = True,
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """The constraints for an action, all with one selector if that is given.
 
     A node that lacks any of their topology keys counts for none of them, unless `require_all` is
@@ -79,9 +79,9 @@ def parse(
 
 def _constraint(
     pod: mp.Pod, stated: Stated, keys: Iterable[str], selector: Selector | None
-) -> Constraint:
+) -> SpreadConstraint:
     chosen = _own_selector(pod, stated) if selector is None else selector
-    return Constraint(
+    return SpreadConstraint(
         topology_key=stated.topology_key,
         max_skew=stated.max_skew,
         min_domains=1 if stated.min_domains is None else stated.min_domains,

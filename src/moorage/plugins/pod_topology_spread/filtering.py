@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread import constraints
-from moorage.plugins.pod_topology_spread.constraints import HARD, Constraint, Stated
+from moorage.plugins.pod_topology_spread.constraints import HARD, SpreadConstraint, Stated
 from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, ConstraintViews
 
 MISSING_LABEL = mp.unresolvable(
@@ -187,7 +187,7 @@ def _missing(rejection: mp.Rejection, key: str) -> str:
     return f"the pod is spread over the label {key}: {where}"
 
 
-def _counts(rejection: mp.Rejection, stated: Stated, constraint: Constraint) -> str:
+def _counts(rejection: mp.Rejection, stated: Stated, constraint: SpreadConstraint) -> str:
     key = stated.topology_key
     domains = {n.name: n.labels[key] for n in rejection.all_nodes if key in n.labels}
     counts = Counter(dict.fromkeys(domains.values(), 0))

@@ -17,8 +17,8 @@ from moorage.plugins.pod_topology_spread import constraints
 from moorage.plugins.pod_topology_spread.constraints import (
     HARD,
     HOSTNAME,
-    Constraint,
     DefaultSelector,
+    SpreadConstraint,
     Stated,
 )
 
@@ -89,7 +89,7 @@ class Defaults:
 class ConstraintViews:
     """A constraint, and the views that count for it."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     eligibility: mp.EligibleRows
     # Nodes per domain: the eligible ones, and all.
     nodes: mp.DomainSums
@@ -116,7 +116,7 @@ class ConstraintViews:
 class ConstraintSet:
     """The constraints for one action."""
 
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[SpreadConstraint, ...]
     require_all: bool = True
     per_row: bool = False
 
@@ -133,7 +133,7 @@ class ConstraintSet:
         used += [view for each in found for view in each.used()]
         return found
 
-    def _views(self, constraint: Constraint, placements: mp.Placements) -> ConstraintViews:
+    def _views(self, constraint: SpreadConstraint, placements: mp.Placements) -> ConstraintViews:
         inclusion, key, clauses = constraint.inclusion, constraint.topology_key, constraint.clauses
         eligibility = placements.eligibility(inclusion)
         all_nodes = placements.nodes(EVERY_NODE, key)
