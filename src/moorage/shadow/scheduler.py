@@ -292,8 +292,11 @@ class ShadowScheduler(TimedScheduler):
         return mirror.cycle.decide(profile, pending, mirror.templates.of(pending), now)
 
     def _why_rejected(self, decision: Decision, node: str) -> str:
-        row = decision.state.table.row_of.get(node)
-        if row is None or decision.filtered is None or decision.filtered.fits[row]:
+        table = decision.state.table
+        row = table.row_of.get(node)
+        if row is None or not table.active_rows[row]:
+            return f"node {node} is not known"  # It may be gone, and have pods left.
+        if decision.filtered is None or decision.filtered.fits[row]:
             return ""
         return decision.verdict(row).message
 
