@@ -132,6 +132,38 @@ def test_figures_under_the_pointer(show, report):
     assert browser.get_log("browser") == []
 
 
+DRAWN_TILES = """
+const canvas = document.querySelector(".cluster-map canvas");
+const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+let drawn = 0;
+for (let i = 3; i < data.length; i += 4) drawn += data[i] > 0;
+return drawn;
+"""
+
+
+def test_the_cluster_map_over_time(show, report, crowded):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(report)
+    assert browser.execute_script(DRAWN_TILES) >= 10 * 42 * 42 * 0.9
+    first, jump = browser.find_elements(By.CSS_SELECTOR, ".map-time button")
+    text = browser.find_element(By.CSS_SELECTOR, ".map-time output")
+    pending = crowded.result.samples[-1].pending
+    assert text.text == f"06:00:00 of 06:00:00, {pending} pending"
+    assert jump.text == f"Next disruption ({len(crowded.result.disruptions)})"
+    jump.click()
+    said = browser.find_element(By.CSS_SELECTOR, ".map-text")
+    assert said.text.startswith(crowded.result.disruptions[0].pod)
+    assert text.text.startswith("02:0")
+    browser.find_element(By.CSS_SELECTOR, ".cluster-map canvas").send_keys(Keys.HOME)
+    assert said.text.startswith("general-purpose-0: ")
+    first.click()
+    assert first.text == "Pause"
+    first.click()
+    assert browser.get_log("browser") == []
+
+
 def test_on_paper(show, report):
     browser = show(report, 1280, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

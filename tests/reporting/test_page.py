@@ -26,6 +26,7 @@ def test_sections(report):
     assert heads == [
         "Over time",
         "Pending",
+        "Cluster map",
         "Node map",
         "Time to schedule",
         "Disruptions",

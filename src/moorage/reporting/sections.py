@@ -10,7 +10,7 @@ from moorage.explaining import Explanation
 from moorage.explaining.text import headline
 from moorage.planning import prices
 from moorage.planning.prices import ClusterCost
-from moorage.reporting import axes, charts, heat_map, html, node_map
+from moorage.reporting import axes, charts, cluster_map, heat_map, html, node_map
 from moorage.reporting.charts import Series
 from moorage.reporting.html import tag
 from moorage.sim.results.result import WAIT_BOUNDS, NodeUse, Result
@@ -38,6 +38,8 @@ def sections(
         yield "Over time", tag("div", *_over_time(result), class_="charts")
     if result.pending:
         yield "Pending", _pending(result)
+    if has_course:
+        yield "Cluster map", cluster_map.figure(result)
     if 0 < len(result.nodes) <= node_map.MOST_NODES:
         yield "Node map", node_map.figure(result)
     if result.waits.count:

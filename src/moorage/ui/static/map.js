@@ -113,7 +113,7 @@ export class ClusterMap {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
-    const colours = palette();
+    const colours = palette(canvas);
     context.fillStyle = colours.ink;
     context.font = "13px system-ui, sans-serif";
     for (const [text, top] of this.headings) context.fillText(text, 0, top + 15, this.width);
@@ -224,8 +224,8 @@ function tileSize(count) {
   return size;
 }
 
-export function palette() {
-  const style = getComputedStyle(document.documentElement);
+export function palette(place = document.documentElement) {
+  const style = getComputedStyle(place);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     levels: Array.from({ length: LEVELS }, (_, level) => read(`level-${level}`)),
