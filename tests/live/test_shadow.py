@@ -1,7 +1,11 @@
 """`moorage run --shadow` next to a scheduler at work, in other processes."""
 
 import asyncio
+import contextlib
 import json
+import os
+import pty
+import signal
 import subprocess
 
 import pytest
@@ -82,6 +86,27 @@ def test_another_configuration_against_real_traffic(world):
     text = report.read_text()
     assert "configuration" in text
     assert "NodeResourcesFit" in text
+
+
+def test_a_table_on_a_terminal(world):
+    world.create_node("node-0")
+    ours, theirs = pty.openpty()
+    command = [BIN / "moorage", "run", "--shadow", "--kubeconfig", world.kubeconfig()]
+    process = subprocess.Popen(
+        [*command, "--secure-port=0"], stdout=theirs, stderr=subprocess.DEVNULL, close_fds=True
+    )
+    os.close(theirs)
+    shown = b""
+    while b"time to decide" not in shown:
+        shown += os.read(ours, 4096)
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # The other side is closed.
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert b"0 pods compared, 0 pending" in shown
+    assert b"No pod was bound by the other scheduler meanwhile." in shown
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

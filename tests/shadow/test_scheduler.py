@@ -259,6 +259,17 @@ def test_a_pod_that_was_decided_later_and_bound_earlier():
     check_same(shadow)
 
 
+def test_a_pod_that_was_bound_before_the_other_was_created():
+    shadow = make()
+    nodes(shadow, "4", "4")
+    shadow.observe(Added(pod("q")), NOW)
+    shadow.observe(Updated(bound(pod("q"), "n0", version="6")), NOW + 0.01)
+    shadow.observe(Added(pod("p", version="7")), NOW + 0.02)
+    shadow.observe(Updated(bound(pod("p"), "n0", version="8")), NOW + 0.03)
+    assert shadow.tally.counts["worse", "configuration"] == 1
+    check_same(shadow)
+
+
 @pytest.mark.parametrize(
     ("seconds", "reason"),
     [

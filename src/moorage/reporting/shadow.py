@@ -20,7 +20,7 @@ MEANINGS = {
 def render(tally: ShadowTally) -> str:
     """The report as one HTML document."""
     tiles = [(f"{tally.total:,}", "pods compared")]
-    tiles += [(f"{tally.agreed:,}", "ours, or one of our best, at the binding")]
+    tiles += [(f"{tally.agreed:,}", "Moorage's node, or one of its best")]
     tiles += [(f"{tally.of_verdict(verdict):,}", verdict) for verdict in VERDICTS]
     tiles += [(f"{tally.pending().total:,}", "pending at the end")]
     note = (
@@ -54,7 +54,10 @@ def _sections(tally: ShadowTally) -> Iterator[tuple[str, str]]:
         yield "Time to decide", html.table(heads, times, numbers=[1, 2, 3])
     if tally.plugins:
         plugins = [[plugin, f"{count:,}"] for plugin, count in tally.plugins.most_common()]
-        yield "Plugins that favour our node", html.table(["plugin", "pods"], plugins, numbers=[1])
+        yield (
+            "Plugins that favour Moorage's node",
+            html.table(["plugin", "pods"], plugins, numbers=[1]),
+        )
     for (verdict, reason), examples in tally.examples.items():
         yield f"Examples: {verdict}, {reason}", _examples(list(examples))
     if pending := tally.pending().counts:
@@ -76,5 +79,14 @@ def _examples(found: list[PodComparison]) -> str:
         ]
         for each in reversed(found)
     ]
-    heads = ["pod", "moorage", "other", "total", "other's", "points", "changes", "message"]
+    heads = [
+        "pod",
+        "moorage",
+        "other",
+        "total",
+        "other's",
+        "Moorage's points more",
+        "changes",
+        "message",
+    ]
     return tag("div", html.table(heads, rows, numbers=[3, 4, 6]))

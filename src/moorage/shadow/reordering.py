@@ -42,11 +42,14 @@ class Reordering:
         self._recent: deque[tuple[float, Pod]] = deque()
         self._held: deque[HeldComparison] = deque()
 
-    def recent(self, now: float) -> list[Pod]:
-        """The pods that were bound just before."""
+    def recent(self, seen_at: float, now: float) -> list[Pod]:
+        """The pods that were bound just before, and after a pod was first observed.
+
+        Pods that were bound earlier were also decided earlier.
+        """
         while self._recent and self._recent[0][0] < now - WINDOW_SECONDS:
             self._recent.popleft()
-        return [pod for _, pod in self._recent]
+        return [pod for at, pod in self._recent if at >= seen_at]
 
     def hold(self, pod: Pod, found: PodComparison, better: set[str], now: float) -> None:
         """Wait whether these nodes get pods that were decided before."""

@@ -201,7 +201,8 @@ class ShadowScheduler(TimedScheduler):
         if found.verdict != WORSE or found.reason == TIME or found.other_total is None:
             self.tally.add(found)
             return
-        recent = [each for each in self._reordering.recent(now) if each.uid != pod.uid]
+        just_bound = self._reordering.recent(known.seen_at, now)
+        recent = [each for each in just_bound if each.uid != pod.uid]
         beside = [each for each in recent if each.node_name == pod.node_name]
         better = self._better_nodes(pod, beside, now)
         if better and recent and self._better_nodes(pod, recent, now) == set():
