@@ -25,7 +25,7 @@ def begin(machine, *plugins):
     profile = scheduler.profiles["default-scheduler"]
     state = make_state(POD, scheduler.cluster)
     template = scheduler.templates.of(POD)
-    cycle = BindingCycle(QueuedPod(POD, 0.0), POD, "n1", template, profile, state, 0.0)
+    cycle = BindingCycle(QueuedPod(POD, 0.0), POD, "n1", template, profile, state, 0.0, frozenset())
     assert cycle.stage == stages.RESERVE
     cycle.stage = stages.PERMIT
     cycle.busy = list(profile._at["pre_bind"])

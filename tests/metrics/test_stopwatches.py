@@ -23,11 +23,11 @@ class Outer:
 
     @measured("Filter")
     def run_filters(self):
-        return self.inner() + self.reserve() + self.inner()
+        return self.inner.call() + self.reserve() + self.inner.call()
 
     @measured("Reserve")
     def reserve(self):
-        return self.inner()
+        return self.inner.call()
 
 
 def test_nested_calls_have_their_own_time():

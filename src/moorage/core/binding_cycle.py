@@ -62,6 +62,7 @@ class BindingCycle(Struct, gc=False):
     profile: Profile
     state: CycleState
     started_at: float
+    active: frozenset[str]  # The points with a plugin that has something to do.
     stage: str = RESERVE
     status: Status = SUCCESS
     failed_in: str | None = None

@@ -129,7 +129,7 @@ def _run_all(
     for method in methods:
         if method.name not in state.idle:
             try:
-                requested = method(state, pod, node)
+                requested = method.call(state, pod, node)
                 if requests is not None and isinstance(requested, tuple):
                     requests += requested
             except PluginError as failure:

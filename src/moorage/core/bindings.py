@@ -121,7 +121,7 @@ class Bindings:
     def begin(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then go on as far as possible."""
         binding = self.assume(entry, decision, decision.node, now)
-        if "reserve" in binding.profile.active_points(binding.state.idle):
+        if "reserve" in binding.active:
             status = self.reserve(binding)
             if status is not SUCCESS:
                 binding.fail(status)
@@ -136,7 +136,8 @@ class Bindings:
         pod, profile, state = decision.pod, decision.profile, decision.state
         placed = self._cache.assume(pod, node, decision.template)
         self._queue.nominator.delete(pod)
-        binding = BindingCycle(entry, placed, node, decision.template, profile, state, now)
+        active = profile.active_points(state.idle)
+        binding = BindingCycle(entry, placed, node, decision.template, profile, state, now, active)
         self._cycles[entry.uid] = binding
         return binding
 
@@ -147,7 +148,7 @@ class Bindings:
     def permit(self, binding: BindingCycle, now: float) -> None:
         """Go on with an assumed and reserved pod as far as possible."""
         profile, state, placed, node = binding.profile, binding.state, binding.pod, binding.node
-        waits, active = NO_WAITS, profile.active_points(state.idle)
+        waits, active = NO_WAITS, binding.active
         if "permit" in active:
             status, waits = binding_points.permit(profile, state, placed, node)
             if status is not SUCCESS and not waits:
@@ -221,7 +222,7 @@ class Bindings:
         self._journal.add(Bound(at=now, pod=key, uid=uid, node=node))
         text = f"Successfully assigned {key} to {node}"
         self._outbox.emit(pod, "Normal", "Scheduled", "Binding", text)
-        if "post_bind" in binding.profile.active_points(binding.state.idle):
+        if "post_bind" in binding.active:
             for message in binding_points.post_bind(binding.profile, binding.state, pod, node):
                 self._journal.add(Erred(at=now, pod=pod.key, uid=pod.uid, message=message))
         if binding.state.to_activate:

@@ -23,7 +23,7 @@ def _call(
     method: PluginMethod, state: CycleState, pod: Pod, failure: NoFeasibleNode
 ) -> PostFiltered:
     try:
-        result = method(state, pod, failure)
+        result = method.call(state, pod, failure)
     except PluginError as failure:
         return PostFiltered(error(str(failure), method.name))
     if isinstance(result, Status):

@@ -211,7 +211,7 @@ class Preemptions:
         for method in preemption.profile.methods("post_filter", name):
             if method.name == preemption.plugin:
                 try:
-                    method(pod)
+                    method.call(pod)
                 except PluginError as failure:
                     erred = Erred(at=now, pod=pod.key, uid=pod.uid, message=str(failure))
                     self._journal.add(erred)

@@ -202,7 +202,7 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
         if (method := decision.profile.method(plugin, "explain_reservation")) is not None:
             for name in found.feasible:
                 info = table.info(table.row_of[name])
-                if taken := method(decision.state, decision.pod, info):
+                if taken := method.call(decision.state, decision.pod, info):
                     found.allocations.setdefault(name, []).extend(taken)
 
 
@@ -266,7 +266,7 @@ def _line(profile: Profile, name: str, rejection: Rejection) -> str:
         method = profile.method(plugin, "explain_rejection") if plugin.name == name else None
         if method is not None:
             try:
-                return str(method(rejection) or "")
+                return str(method.call(rejection) or "")
             except PluginError as failure:
                 return str(failure)
     return ""

@@ -115,7 +115,8 @@ class PluginMethod:
     def __repr__(self) -> str:
         return f"{self.name}.{self.method}"
 
-    def __call__(self, *args: Any) -> Any:
+    def call(self, *args: Any) -> Any:
+        """Call the plugin; a method with a name is called in less than half the time."""
         if self.meter is not None:
             self.calls += 1
             if self.meter.is_sampling:
@@ -218,7 +219,7 @@ class Loops:
 def filter_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> Status:
     """The status of one node; a failure is an error status for that node only."""
     try:
-        status = method(state, pod, node)
+        status = method.call(state, pod, node)
     except PluginError as failure:
         return error(failure.reason, method.name)
     if not isinstance(status, Status):
@@ -230,7 +231,7 @@ def filter_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeI
 
 def filter_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Verdicts:
     """The verdicts of `filter_all`."""
-    verdicts = method(state, pod, rows)
+    verdicts = method.call(state, pod, rows)
     if not isinstance(verdicts, Verdicts) or len(verdicts) != len(rows):
         raise method.failed("filter_all must return Verdicts with an entry per row")
     return verdicts
@@ -240,7 +241,7 @@ def filter_changes(
     method: PluginMethod, state: "CycleState", pod: Pod, since: Any
 ) -> tuple[Any, NDArray[np.intp] | None]:
     """Where a filter says that its verdicts may have changed since its last result."""
-    returned = method(state, pod, since)
+    returned = method.call(state, pod, since)
     try:
         since, rows = returned
         return since, None if rows is None else np.asarray(rows, dtype=np.intp)
@@ -250,7 +251,7 @@ def filter_changes(
 
 def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> int:
     """The raw score of one node."""
-    score = method(state, pod, node)
+    score = method.call(state, pod, node)
     if type(score) is int:
         return score
     if isinstance(score, float) and 0 < score < 1:
@@ -260,7 +261,7 @@ def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeIn
 
 def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
     """The raw scores of `score_all`."""
-    returned = method(state, pod, rows)
+    returned = method.call(state, pod, rows)
     scores = _converted(method, _integers, returned)
     if getattr(returned, "dtype", None) == np.float64 and not scores.any() and np.any(returned):
         plugin_reports.warning(method.name, FRACTIONS)
@@ -290,7 +291,7 @@ def score_compact(
     method: PluginMethod, state: "CycleState", pod: Pod
 ) -> ScoresByGroup | SparseScores | None:
     """The raw scores in a compact form, if the plugin has one for this pod."""
-    scores = method(state, pod)
+    scores = method.call(state, pod)
     if scores is None or isinstance(scores, ScoresByGroup | SparseScores):
         return scores
     raise method.failed(f"{method.method} returned {scores!r}, which are no scores")
@@ -304,12 +305,12 @@ def normalize_score(
     def converted(returned: Any) -> Scores:
         return np.broadcast_to(np.asarray(returned), feasible.shape).astype(np.int64, copy=False)
 
-    return _converted(method, converted, method(state, pod, feasible))
+    return _converted(method, converted, method.call(state, pod, feasible))
 
 
 def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     """One raw score or an array of them, normalised to integers, by a `normalizer.apply`."""
-    returned = method(raw, *args)
+    returned = method.call(raw, *args)
     if isinstance(raw, int):
         return returned if type(returned) is int else _converted(method, int, returned)
     scores = _converted(method, _integers, returned).astype(np.int64, copy=False)
@@ -321,7 +322,7 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
 def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:
     """The key while which a plugin would skip the pod again; None if it raised."""
     try:
-        key: Hashable = method(state, pod)
+        key: Hashable = method.call(state, pod)
     except PluginError:
         return None
     return key
@@ -329,7 +330,7 @@ def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:
 
 def pre_filter(method: PluginMethod, state: "CycleState", pod: Pod) -> Status | Narrowed:
     """The result of `pre_filter`."""
-    result = method(state, pod)
+    result = method.call(state, pod)
     if result is SUCCESS or result is SKIP or isinstance(result, Status | Narrowed):
         return result
     raise method.failed(f"pre_filter returned {result!r}, which is not a Status")
@@ -337,7 +338,7 @@ def pre_filter(method: PluginMethod, state: "CycleState", pod: Pod) -> Status | 
 
 def pre_score(method: PluginMethod, state: "CycleState", pod: Pod, feasible: Mask) -> Status:
     """The result of `pre_score`: success or SKIP."""
-    status = method(state, pod, feasible)
+    status = method.call(state, pod, feasible)
     if status is SUCCESS or status is SKIP:
         return status
     if not isinstance(status, Status):
@@ -356,7 +357,7 @@ def result_of(method: PluginMethod, allowed: type[T], *args: Any) -> Status | T:
     A failure is an error status.
     """
     try:
-        result = method(*args)
+        result = method.call(*args)
     except PluginError as failure:
         return error(str(failure), method.name)
     if isinstance(result, Status):

@@ -70,7 +70,7 @@ class Profile:
         self._prepared = f"prepared for {name}"
         for plugin in self.plugins():
             if (attach := self.method(plugin, "attach")) is not None:
-                attach(cluster)
+                attach.call(cluster)
         rejecting = {p.name: p for point in points.REJECTING for p in self._at[point]}
         # The cluster events that may make a rejected pod schedulable, by plugin.
         self.events = {name: self._events_of(p) for name, p in rejecting.items()}
@@ -145,7 +145,7 @@ class Profile:
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The sort key of a pod in the active queue; the smallest is scheduled first."""
         try:
-            return False, self.chain["queue_sort"][0](pod, queued_at)
+            return False, self.chain["queue_sort"][0].call(pod, queued_at)
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
@@ -154,7 +154,7 @@ class Profile:
         if method is None:
             return EVERYTHING
         try:
-            registered = method()
+            registered = method.call()
         except PluginError as failure:
             raise ConfigError([str(failure)]) from failure
         if not isinstance(registered, Mapping):
@@ -168,7 +168,7 @@ class Profile:
             template.compiled[self._prepared] = True
             for prepare in self._preparing:
                 with suppress(PluginError):  # Reported when the plugin runs.
-                    prepare(template)
+                    prepare.call(template)
             self.views.prepare(template)
 
     # Decision

@@ -172,7 +172,7 @@ class HypotheticalNode:
         for plugin in self._accounting:
             method = self._profile.method(plugin, name)
             if method is not None:
-                method(self._state, self._pod, other, self.node)
+                method.call(self._state, self._pod, other, self.node)
 
     def fork(self) -> "HypotheticalNode":
         """The same node, to go on with in another way."""

@@ -146,7 +146,7 @@ def _raw_scores(decision: Decision, row: int, names: list[str]) -> dict[str, int
     state, pod, profile = decision.state, decision.pod, decision.profile
     by_name = {plugin.name: plugin for plugin in profile.plugins()}
     return {
-        name: int(profile.require(by_name[name], "score")(state, pod, state.table.info(row)))
+        name: int(profile.require(by_name[name], "score").call(state, pod, state.table.info(row)))
         for name in names
         if name in by_name
     }

@@ -104,7 +104,7 @@ class ViewCache:
     def _reads(self, plugins: Sequence[Any], template: PodTemplate) -> tuple[Hashable, ...]:
         """What plugins read of a template; without `reads`, all of it."""
         methods = [self._profile.method(plugin, "reads") for plugin in plugins]
-        return tuple([template.serial if m is None else m(template.exemplar) for m in methods])
+        return tuple([template.serial if m is None else m.call(template.exemplar) for m in methods])
 
     def _find(
         self, plugins: Sequence[Any], reads: Sequence[Hashable], template: PodTemplate

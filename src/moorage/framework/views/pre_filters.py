@@ -112,7 +112,10 @@ class PreFilterStage:
     def _find_idle(self, state: CycleState, pod: Pod) -> None:
         idle, active = [], []
         for method in self._with_skip_key:
-            key = invoke.skip_key(method, state, pod)
+            try:
+                key = method.call(state, pod)
+            except PluginError:
+                key = None
             if key is ALWAYS:
                 idle.append(method.name)
             elif self._retains or key is not None:

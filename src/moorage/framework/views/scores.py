@@ -145,7 +145,7 @@ class NormalizedView(View):
         """The normalizer's summary of raw scores where some rows are feasible."""
         values = self.raw.values
         seen = values[:1] if self.raw.ignores_feasible else values[fits]
-        summary: Hashable = self.normalizer.summarize(seen)
+        summary: Hashable = self.normalizer.summarize.call(seen)
         return summary
 
     def compute_row(self, row: int) -> bool:

@@ -244,7 +244,7 @@ class TemplateViews:
             method = plugin.pre_score
             status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
             skip_again = skip_again and stage.skips_again(plugin.name, status)
-            if not is_skip(status):
+            if status is SUCCESS or not is_skip(status):
                 added = added or CycleScores(state, pod, fits, scored)
                 added.add(plugin)
         if skip_again:

@@ -68,7 +68,7 @@ class UncachedScore:
     def normalized(self, state: CycleState, pod: Pod, fits: Mask, raw: Scores) -> Scores:
         """Normalised scores of rows that fit, from an array of raw ones."""
         if self._normalizer is not None:
-            raw = self._normalizer.apply(raw, self._normalizer.summarize(raw[fits]))
+            raw = self._normalizer.apply(raw, self._normalizer.summarize.call(raw[fits]))
         elif self._normalize_score is not None:
             raw = raw.copy()
             raw[fits] = invoke.normalize_score(self._normalize_score, state, pod, raw[fits])
@@ -119,7 +119,7 @@ class CycleScores:
         # Most rows fit, so the others are counted.
         others = given.groups[np.flatnonzero(~self._fits)]
         present = given.sizes > np.bincount(others, minlength=len(raw))
-        summary = plugin.normalizer.summarize(raw[present])
+        summary = plugin.normalizer.summarize.call(raw[present])
         scores: Scores = plugin.normalizer.apply(raw, summary)
         for score in scores[present].tolist():
             checked(plugin.name, score)
@@ -131,7 +131,7 @@ class CycleScores:
         has_rest = len(few) < np.count_nonzero(fits)
         # Row by row: there are a handful, with fewer distinct scores.
         raw = {*few.values(), given.rest} if has_rest else set(few.values())
-        summary = plugin.normalizer.summarize(np.array(sorted(raw), dtype=np.int64))
+        summary = plugin.normalizer.summarize.call(np.array(sorted(raw), dtype=np.int64))
         scores = {
             each: checked(plugin.name, plugin.normalizer.apply(each, summary)) for each in raw
         }
