@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +48,8 @@ REPORTS = {
     "report-scenario": "moorage simulate scenario examples/scenarios/day.yaml",
     "report-simulate": "moorage simulate examples/demo",
 }
-# The panel has a heading once the pending pods, or a pod, are explained.
-UI_IS_READY = "return document.querySelector('#panel h2') !== null"
+UI_IS_READY = "return document.body.dataset.started === 'yes'"
+PHONE_WIDTH = 390
 
 
 def run(command: str, **more: str) -> str:
@@ -95,12 +96,22 @@ def chromium() -> Iterator[Any]:
         driver.quit()
 
 
-def screenshot(driver: Any, url: str, height: int, is_ready: str = "return true") -> bytes:
+def screenshot(
+    driver: Any,
+    url: str,
+    height: int,
+    is_ready: str = "return true",
+    *,
+    width: int = WIDTH,
+    scheme: str = "light",
+) -> bytes:
     """A page as WebP, as soon as a script returns true."""
     from selenium.webdriver.support.wait import WebDriverWait
 
-    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < WIDTH}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     driver.get("about:blank")
     driver.get(url)
     WebDriverWait(driver, 60).until(lambda page: page.execute_script(is_ready))
@@ -118,14 +129,22 @@ def reports(driver: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def views(driver: Any) -> Iterator[tuple[str, bytes]]:
-    """The web UI: a map of many nodes, and the explanation of a pod."""
+    """The web UI: many nodes, a what-if, a pod, the same on a phone, and a recording."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "cluster.json").write_text(json.dumps(large_cluster()), encoding="utf-8")
         with served(Path(folder), "cluster.json") as address:
             yield "ui-map", screenshot(driver, address, 620, UI_IS_READY)
+        run(f"moorage simulate scenario examples/scenarios/day.yaml --record {folder}/day.jsonl.gz")
+        with served(Path(folder), "day.jsonl.gz") as address:
+            yield "ui-time", screenshot(driver, f"{address}#at=51000", 520, UI_IS_READY)
     with served(ROOT, "examples/demo") as address:
         pod = f"{address}#pod=analytics/quarterly-report-0"
         yield "ui-pod", screenshot(driver, pod, 760, UI_IS_READY)
+        narrow = {"width": PHONE_WIDTH, "scheme": "dark"}
+        yield "ui-phone", screenshot(driver, pod, 800, UI_IS_READY, **narrow)
+    with served(ROOT, f"{PLANNING}/cluster.yaml") as address:
+        changes = urllib.parse.quote("remove=general-1&add=memory-0:2&pods=shop/debug:40")
+        yield "ui-what-if", screenshot(driver, f"{address}#what={changes}", 620, UI_IS_READY)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The page in Chromium: what it shows equals what the API says; names stay text."""
 
 import json
+import statistics
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -131,15 +132,33 @@ const map = document.getElementById("tiles"), context = map.getContext("2d");
 const {data} = context.getImageData(0, 0, map.width, map.height);
 let drawn = 0;
 for (let i = 3; i < data.length; i += 4) drawn += data[i] > 0;
-return [map.width, map.height, drawn];
+return drawn;
 """
 
 
 @pytest.mark.parametrize("count", [20, 5000])
 def test_the_map_is_drawn(show, count):
-    _, _, drawn = show(count).execute_script(TILES)
+    drawn = show(count).execute_script(TILES)
     side = 42 if count == 20 else 11
     assert drawn >= count * side * side
+
+
+FRAMES = """
+const done = arguments[0], frame = document.getElementById("map"), times = [];
+let before = 0;
+function step(now) {
+  if (before) times.push(now - before);
+  before = now;
+  frame.scrollTop += 15;
+  if (times.length < 30) requestAnimationFrame(step); else done(times);
+}
+requestAnimationFrame(step);
+"""
+
+
+def test_five_thousand_nodes_are_smooth(show):
+    browser = show(5000)
+    assert statistics.median(browser.execute_async_script(FRAMES)) < 34  # Half of 60 per second.
 
 
 def test_what_if(show, snapshots):
@@ -227,6 +246,20 @@ def test_on_a_phone(show):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
         ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert ground == colour
+
+
+def test_on_paper_there_is_no_dark_mode(show):
+    browser = show(20, "#node=node-1", dark=True)
+    picture = "return document.getElementById('tiles').toDataURL()"
+    dark = browser.execute_script(picture)
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    printed = {"media": "print", "features": features}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", printed)
+    style = "return getComputedStyle(document.documentElement).getPropertyValue('--level-5')"
+    assert browser.execute_script(style).strip() == "#12568c"
+    wait(browser, lambda: browser.execute_script(picture) != dark)  # The map is drawn again.
+    assert not browser.find_element(By.ID, "tools").is_displayed()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 def test_nothing_is_requested_from_elsewhere(show, pages):

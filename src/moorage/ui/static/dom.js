@@ -50,3 +50,8 @@ export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${
 export function more(left) {
   return left > 0 ? element("li", { class: "quiet" }, `and ${left.toLocaleString("en")} more`) : null;
 }
+
+// Paper and the dark mode have other colours, and what is drawn on a canvas has to be drawn again.
+export function onColours(draw) {
+  for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", draw);
+}

@@ -2,7 +2,7 @@
 
 import { activityPart, timeOfDay } from "./activity.js";
 import { common, follow, get, podPath } from "./api.js";
-import { element } from "./dom.js";
+import { element, onColours } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
 import { historyPart, nodePanel, pendingPanel, podPanel } from "./panels.js";
 import { TimeBar, clock } from "./time.js";
@@ -217,7 +217,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", () => update());
 addEventListener("popstate", () => update());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legend);
+onColours(legend);
 legend();
 await update({ force: true });
 if (cluster && cluster.at !== null) timeBar = new TimeBar(find("time"), await get("timeline"), () => updating);

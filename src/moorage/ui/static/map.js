@@ -1,7 +1,7 @@
 // The cluster map: a tile per node on a canvas. Colour is requested against allocatable; marks tell
 // the state, so that it can be seen without colours.
 
-import { count, element } from "./dom.js";
+import { count, element, onColours } from "./dom.js";
 
 export const CORDONED = 1, TAINTED = 2, NOT_READY = 4;
 const LEVELS = 6;
@@ -29,7 +29,7 @@ export class ClusterMap {
     canvas.addEventListener("focus", () => this.placeFrames());
     canvas.addEventListener("blur", () => this.placeFrames());
     new ResizeObserver(() => this.layOut()).observe(canvas.parentElement);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    onColours(() => this.draw());
   }
 
   show(nodes) {

@@ -1,6 +1,6 @@
 // The time of a recording: a slider, play and pause, and jumps to the next event of a kind.
 
-import { element } from "./dom.js";
+import { element, onColours } from "./dom.js";
 import { change, current } from "./view.js";
 
 const KINDS = [["preemption", "▲", "preemption"], ["rejection", "●", "rejection"], ["nodeLoss", "✕", "node loss"]];
@@ -31,7 +31,7 @@ export class TimeBar {
       ...this.jumps, this.said);
     place.hidden = false;
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    onColours(() => this.draw());
     this.show();
   }
 
