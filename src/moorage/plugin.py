@@ -147,6 +147,7 @@ from moorage.nodes.interning import LabelColumn
 from moorage.nodes.objects import AssumeError
 from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
+from moorage.nodes.pod_groups import GroupPlacement
 from moorage.nodes.resource_views import Allocatable
 from moorage.nodes.table import NodeTable, Rows
 from moorage.nodes.template import PodTemplate
@@ -210,6 +211,7 @@ __all__ = [
     "EmitEvent",
     "Events",
     "ExactDeviceRequest",
+    "GroupPlacement",
     "Hint",
     "HostPort",
     "HypotheticalNode",

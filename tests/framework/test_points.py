@@ -10,12 +10,10 @@ from moorage.framework import points
 from moorage.framework.points import METHODS, POINTS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "plugin-guide.md"
-# Extension points of kube-scheduler that can be configured but have no built-in plugin.
-NOT_OURS = ("placement_generate", "placement_score")
 
 
 def test_the_contract_and_the_configuration_have_the_same_points():
-    assert tuple(POINTS) == tuple(point for point in structs.POINTS if point not in NOT_OURS)
+    assert tuple(POINTS) == structs.POINTS
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
@@ -51,7 +49,8 @@ def test_the_wording_of_an_error(method, text):
 
 
 def test_the_points_whose_plugins_can_reject_a_pod():
-    assert points.REJECTING == ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
+    rejecting = ("pre_enqueue", "placement_generate", "pre_filter", "filter", "reserve", "permit")
+    assert rejecting == points.REJECTING
     assert set(points.REJECTING) < POINTS.keys()
 
 

@@ -167,3 +167,96 @@ def test_the_scheduler_pickles_with_groups():
     sim = start(*gang("g", 9))
     sim.run()
     assert isinstance(pickle.loads(pickle.dumps(sim.scheduler)), Scheduler)
+
+
+# Topology
+
+RACK = "example.com/rack"
+ONE_RACK = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+TOPOLOGY = settings(TopologyAwareWorkloadScheduling=True)
+
+
+def racks(**counts):
+    """Nodes of 4 CPUs in racks."""
+    return [node(f"{name}-{i}", **{RACK: name}) for name, n in counts.items() for i in range(n)]
+
+
+def in_racks(sim, prefix="g"):
+    return {at.partition("-")[0] for at in placed(sim, prefix).values()}
+
+
+def in_one_rack(*objects, nodes):
+    return Simulation([*nodes, *objects], config=TOPOLOGY)
+
+
+def test_all_members_are_in_one_rack():
+    sim = in_one_rack(group("g", 6, **ONE_RACK), *pods("g", 6), nodes=racks(r1=2, r2=1, r3=1))
+    sim.run()
+    assert (len(placed(sim)), in_racks(sim)) == (6, {"r1"})
+
+
+def test_no_rack_is_large_enough_until_a_node_is_added():
+    sim = in_one_rack(group("g", 6, **ONE_RACK), *pods("g", 6), nodes=racks(r1=1, r2=1))
+    sim.run()
+    assert placed(sim) == {}
+    [condition] = sim.read("PodGroup", "default", "g")["status"]["conditions"]
+    status = "first placement status: pod group is unschedulable"
+    assert condition["message"] == f"0/2 placements are available, {status}", "32"
+    sim.create(racks(r2=2)[1:])
+    sim.run()
+    assert (len(placed(sim)), in_racks(sim)) == (6, {"r2"})
+
+
+def test_no_node_has_the_label():
+    sim = in_one_rack(group("g", 2, **ONE_RACK), *pods("g", 2), nodes=[node("n0")])
+    sim.run()
+    [condition] = sim.read("PodGroup", "default", "g")["status"]["conditions"]
+    assert condition["message"] == "no feasible placements found"
+    sim.create(racks(r1=1))
+    sim.run()
+    assert in_racks(sim) == {"r1"}
+
+
+def test_a_member_that_comes_later_joins_the_others():
+    sim = in_one_rack(group("g", 2, **ONE_RACK), *pods("g", 2), nodes=racks(r1=1, r2=1, r3=1))
+    sim.run()
+    [rack] = in_racks(sim)
+    sim.create([pod("g-7", "g"), pod("g-8", "g"), pod("g-9", "g")])
+    sim.run()
+    assert len(placed(sim)) == 4, "the rack has room for four"
+    assert in_racks(sim) == {rack}
+
+
+def test_the_fuller_rack_is_preferred():
+    """Both take all members; the one with less room left wins."""
+    there = pod("there", nodeName="r2-0", cpu=2)
+    sim = in_one_rack(group("g", 2, **ONE_RACK), *pods("g", 2), there, nodes=racks(r1=1, r2=1))
+    sim.run()
+    assert in_racks(sim) == {"r2"}
+
+
+def test_the_rack_that_takes_more_members_is_preferred():
+    sim = in_one_rack(group("g", 2, **ONE_RACK), *pods("g", 8), nodes=racks(r1=1, r2=2))
+    sim.run()
+    assert (len(placed(sim)), in_racks(sim)) == (8, {"r2"})
+
+
+def test_a_constrained_group_does_not_preempt():
+    low = [pod(f"low-{i}", nodeName="r1-0") for i in range(4)]
+    gang = [group("g", 2, **ONE_RACK), *pods("g", 2, priority=100)]
+    sim = in_one_rack(*low, *gang, nodes=racks(r1=1))
+    sim.run()
+    assert (placed(sim, "g"), len(placed(sim, "low"))) == ({}, 4)
+    [condition] = sim.read("Pod", "default", "g-1")["status"]["conditions"]
+    limit = "preemption: not eligible due to placement-based pod group scheduling limitation"
+    assert limit in condition["message"]
+
+
+def test_without_a_constraint_the_gate_changes_nothing_but_the_message():
+    sim = in_one_rack(*gang("g", 9), nodes=racks(r1=1, r2=1))
+    sim.run()
+    [condition] = sim.read("PodGroup", "default", "g")["status"]["conditions"]
+    assert condition["message"].startswith("0/1 placements are available")
+    sim.create(racks(r3=1))
+    sim.run()
+    assert len(placed(sim)) == 9

@@ -9,26 +9,29 @@ from moorage.api.pod_groups import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
-from moorage.bench.basic import basic
 from moorage.bench.workload import NAMESPACE, BenchLoad, nodes_of, pod, pods_of, shape
 
 GATES = {feature_gates.GENERIC_WORKLOAD: True, feature_gates.GANG_SCHEDULING: True}
 HUGE = {"cpu": "64", "memory": "500Mi"}
 
 
-@shape(pods=10_000, without=basic.make)
+def _basic(nodes: int, initial: int, pods: int) -> BenchLoad:
+    return BenchLoad(nodes_of(nodes), pods_of("initial", initial), pods_of("pod", pods))
+
+
+@shape(pods=10_000, without=_basic)
 def gang_8(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 8 pods."""
     return _gangs(nodes, initial, pods, 8)
 
 
-@shape(pods=10_000, without=basic.make)
+@shape(pods=10_000, without=_basic)
 def gang_64(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 64 pods."""
     return _gangs(nodes, initial, pods, 64)
 
 
-@shape(pods=10_000, without=basic.make)
+@shape(pods=10_000, without=_basic)
 def gang_1000(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Gangs of 1,000 pods."""
     return _gangs(nodes, initial, pods, 1000)

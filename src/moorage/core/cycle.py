@@ -126,6 +126,8 @@ class SchedulingCycle:
     """Decides for pods, one after the other."""
 
     meter: CallMeter | None = None
+    # The rows to which the search is restricted, for a pod group.
+    placement: Mask | None = None
 
     def __init__(
         self,
@@ -151,6 +153,8 @@ class SchedulingCycle:
     def decide(self, profile: Profile, pod: Pod, template: PodTemplate, now: float) -> Decision:
         """Find the best node for a pod, or the reason why there is none."""
         nodes = self._cluster.table.node_count
+        if self.placement is not None:
+            nodes = int(np.count_nonzero(self.placement & self._cluster.table.active_rows))
         views = profile.views.of(template)
         if profile.meter is not None:
             profile.meter.cycle_started(views)
@@ -161,6 +165,11 @@ class SchedulingCycle:
         except PluginError as failure:
             decision.status = error(str(failure), failure.plugin)
         return decision
+
+    @property
+    def random(self) -> Random:
+        """The random source that breaks ties."""
+        return self._random
 
     def _search(self, decision: Decision, views: TemplateViews) -> None:
         if decision.nodes == 0:
@@ -195,6 +204,8 @@ class SchedulingCycle:
             fits = self._beside_nominated(decision, views, fits)
         if decision.pre.names is not None:
             fits = fits & self._cluster.table.named(decision.pre.names)
+        if self.placement is not None:
+            fits = fits & self.placement
         own = self._own_row(decision.pod)
         if own is not None and fits[own]:
             # The node nominated to this pod: if it fits, no other is searched.
@@ -257,6 +268,8 @@ class SchedulingCycle:
         names = decision.pre.names
         if names is not None:
             order = order[self._cluster.table.named(names)[order]]
+        if self.placement is not None:
+            order = order[self.placement[order]]
         percentage = decision.profile.percentage or 0
         by_extenders = self._extenders is not None and self._extenders.looks_at_all
         needs_choice = decision.profile.has_scores or by_extenders
@@ -297,7 +310,7 @@ class SchedulingCycle:
         pre, filtered = decision.pre, decision.filtered
         assert filtered is not None
         counts: RejectionCounts | None = None
-        if pre.names is None:
+        if pre.names is None and self.placement is None:
             counts = views.count_rejections(filtered, decision.check)
             decision.diagnosis = diagnosis.by_counts(decision.nodes, counts)
         else:
@@ -323,9 +336,10 @@ class SchedulingCycle:
         if decision.rejected is not None:
             return decision.rejected
         table = self._cluster.table
+        rows = table.active_rows if self.placement is None else table.active_rows & self.placement
         if decision.pre.names is None:
-            return np.flatnonzero(table.active_rows)
-        return np.flatnonzero(table.named(decision.pre.names) & table.active_rows)
+            return np.flatnonzero(rows)
+        return np.flatnonzero(table.named(decision.pre.names) & rows)
 
     def _post_filter(
         self, decision: Decision, absent: Status, counts: RejectionCounts | None = None

@@ -17,6 +17,7 @@ order. If permit plugins agree in the end, the bindings go on from there.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from moorage.api.config import feature_gates
 from moorage.api.meta import NodeName
 from moorage.api.pod_groups import group_key
 from moorage.core import binding_points
@@ -26,14 +27,19 @@ from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.failures import Failures
 from moorage.core.journal import GroupDecided, GroupEnded, GroupPopped
+from moorage.core.pod_group_placements import GroupPlacements, PlacementError
 from moorage.core.pod_group_status import PodGroupConditions
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
+from moorage.framework.profile import Profile
 from moorage.framework.state import IN_POD_GROUP_CYCLE
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.nodes.pod_groups import GroupPlacement
 
 UNSCHEDULABLE = "pod group is unschedulable"
+NO_PLACEMENTS = "no feasible placements found"
+NOWHERE = NodeName("")
 WAITING = unschedulable("pod group is waiting for preemption to complete")
 
 Record = Callable[[QueuedPod, Decision, float], None]
@@ -50,6 +56,8 @@ class Member:
     diagnosis: Diagnosis | None = None
     # While it is assumed.
     binding: BindingCycle | None = None
+    # Where it is assumed, or was, if it may be.
+    node: NodeName = NOWHERE
     preempts: bool = False
     # WAIT, with the reasons of permit plugins, and their names.
     permit: Status = SUCCESS
@@ -74,6 +82,11 @@ class GroupResult:
     waits_for_preemption: bool = False
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the group has room, at once or when its victims are gone."""
+        return self.status.is_success or self.waits_for_preemption
+
+    @property
     def label(self) -> str:
         """The result in metrics."""
         if self.status.is_success:
@@ -81,6 +94,15 @@ class GroupResult:
         if self.waits_for_preemption:
             return "waiting_on_preemption"
         return "unschedulable" if self.status.is_rejected else "error"
+
+
+@dataclass(slots=True)
+class Trial:
+    """What was found for a group in one placement."""
+
+    placement: GroupPlacement
+    members: list[Member]
+    result: GroupResult
 
 
 class PodGroupCycle:
@@ -102,20 +124,23 @@ class PodGroupCycle:
         self._preemptions = preemptions
         self._record = record
         self.conditions = PodGroupConditions(state)
+        self._placements = GroupPlacements(state.cluster, cycle.random)
+        self._has_placements = state.cluster.has_feature(feature_gates.TOPOLOGY_AWARE)
 
     def attempt(self, popped: QueuedPod, now: float) -> None:
         """Schedule the group of a popped pod."""
         key = group_key(popped.pod)
-        members = self._members(popped, key, now)
-        if not members:
+        entries = self._entries(popped, key, now)
+        if not entries:
             return
+        members = [Member(entry) for entry in entries]
         journal, count = self._state.journal, len(members)
         journal.add(GroupPopped(at=now, group=key, members=count))
         result = self._same_scheduler(members)
         has_one_profile = result is None
         if result is None:
-            result = self._try_all(members, now)
-        placed = sum(member.binding is not None for member in members)
+            members, result = self._decide(members, key, now)
+        placed = sum(bool(member.node) for member in members)
         journal.add(
             GroupDecided(
                 at=now,
@@ -134,7 +159,7 @@ class PodGroupCycle:
 
     # The members
 
-    def _members(self, popped: QueuedPod, key: str, now: float) -> list[Member]:
+    def _entries(self, popped: QueuedPod, key: str, now: float) -> list[QueuedPod]:
         """The members that can be tried, in order; all others are left in the queue."""
         queue, known = self._state.queue, self._state.cluster.members(key)
         entries = [popped]
@@ -142,7 +167,7 @@ class PodGroupCycle:
             if uid != popped.uid and (entry := queue.pop_pod(pod, now)) is not None:
                 entries.append(entry)
         entries.sort(key=_order)
-        return [Member(entry) for entry in entries if self._can_be_tried(entry)]
+        return [entry for entry in entries if self._can_be_tried(entry)]
 
     def _can_be_tried(self, entry: QueuedPod) -> bool:
         pod = entry.pod
@@ -165,6 +190,67 @@ class PodGroupCycle:
         return None
 
     # Deciding
+
+    def _decide(
+        self, members: list[Member], key: str, now: float
+    ) -> tuple[list[Member], GroupResult]:
+        """Try the members, in all placements if the group is restricted to one of several."""
+        if not self._has_placements:
+            return members, self._try_all(members, now)
+        profile = self._state.profiles[members[0].entry.pod.spec.scheduler_name]
+        try:
+            placements = self._placements.generate(profile, key)
+            if placements is None:
+                result = self._try_all(members, now)
+                return members, _in_placements(result, 1)
+            if not placements:
+                names = {plugin.name for plugin in (profile.placement_generator,) if plugin}
+                for member in members:
+                    member.diagnosis = Diagnosis(NO_PLACEMENTS, set(names))
+                return members, GroupResult(unschedulable(NO_PLACEMENTS))
+            trials = [self._try_in(placement, members, now) for placement in placements]
+            return self._chosen(profile, key, trials, now)
+        except PlacementError as failure:
+            return members, GroupResult(error(str(failure)))
+
+    def _try_in(self, placement: GroupPlacement, members: list[Member], now: float) -> Trial:
+        """Try the members in one placement, and withdraw them."""
+        fresh = [Member(member.entry) for member in members]
+        self._cycle.placement = placement.rows
+        try:
+            result = self._try_all(fresh, now)
+        finally:
+            self._cycle.placement = None
+        for member in reversed(fresh):
+            if member.binding is not None:
+                self._withdraw(member, now)
+        if not (result.status.is_success or result.status.is_rejected):
+            raise PlacementError(result.status.message)
+        return Trial(placement, fresh, result)
+
+    def _chosen(
+        self, profile: Profile, key: str, trials: list[Trial], now: float
+    ) -> tuple[list[Member], GroupResult]:
+        """The best of the placements in which the group fits, with the members assumed there."""
+        good = [trial for trial in trials if trial.result.goes_on]
+        if not good:
+            first = trials[0]
+            # Another placement may need other changes than the first.
+            rejectors = set[str]().union(*(m.rejectors for each in trials for m in each.members))
+            for member in first.members:
+                if member.diagnosis is not None:
+                    member.diagnosis.unschedulable_plugins.update(rejectors)
+            return first.members, _in_placements(first.result, len(trials))
+        best = 0
+        if len(good) > 1:
+            proposed = [[m.entry.pod for m in trial.members if m.node] for trial in good]
+            placements = [trial.placement for trial in good]
+            best = self._placements.best(profile, key, placements, proposed)
+        members = good[best].members
+        for member in members:
+            if member.node:
+                self._assume(member, now)
+        return members, good[best].result
 
     def _try_all(self, members: Sequence[Member], now: float) -> GroupResult:
         """Try the members in order; those that have a node afterwards are assumed on it."""
@@ -201,7 +287,16 @@ class PodGroupCycle:
             if member.is_error or not decision.nominated:
                 return
             node, member.preempts = NodeName(decision.nominated), True
-        member.nominated_before = self._state.nominator.node_of(pod.uid) or ""
+        member.node = node
+        self._assume(member, now)
+
+    def _assume(self, member: Member, now: float) -> None:
+        """Assume a decided member on its node, and call reserve and permit."""
+        entry, decision, node = member.entry, member.decision, member.node
+        assert decision is not None
+        profile = decision.profile
+        member.permit, member.waits_for = SUCCESS, ()
+        member.nominated_before = self._state.nominator.node_of(entry.uid) or ""
         binding = member.binding = self._bindings.assume(entry, decision, node, now)
         active = profile.active_points(decision.state.idle)
         status = SUCCESS
@@ -217,7 +312,7 @@ class PodGroupCycle:
             binding.fail(status)
             member.status, member.diagnosis = binding.failure
             self._withdraw(member, now)
-            member.preempts = False
+            member.node, member.preempts = NOWHERE, False
 
     def _withdraw(self, member: Member, now: float) -> None:
         """Undo the assumption of a member."""
@@ -233,11 +328,6 @@ class PodGroupCycle:
     def _submit(self, members: Sequence[Member], result: GroupResult, now: float) -> None:
         """Bind the members, or return them to the queue."""
         is_placed = result.status.is_success
-        hosts = {
-            member.entry.uid: member.binding.node
-            for member in members
-            if member.binding is not None
-        }
         for member in reversed(members):
             if member.binding is not None and not (is_placed and not member.preempts):
                 self._withdraw(member, now)
@@ -248,33 +338,30 @@ class PodGroupCycle:
                 self._bindings.permit(member.binding, now)
         for member in members:
             if member.binding is None:
-                self._fail(member, result, hosts.get(member.entry.uid, ""), rejectors, now)
+                self._fail(member, result, rejectors, now)
 
-    def _fail(
-        self, member: Member, result: GroupResult, host: str, rejectors: set[str], now: float
-    ) -> None:
-        """Return a member to the queue; `host` is where it was assumed, if it was."""
+    def _fail(self, member: Member, result: GroupResult, rejectors: set[str], now: float) -> None:
+        """Return a member to the queue."""
         decision = member.decision
         if not (result.status.is_success or result.status.is_rejected):
             status = member.status if member.is_error else result.status
             self._put_back(member, status, None, "", now)
             return
         if decision is None:
-            self._put_back(member, result.status, Diagnosis(result.status.message), "", now)
+            self._put_back(member, result.status, member.diagnosis, "", now)
             return
         if decision.post_filter is not None:
             for request in decision.post_filter.requests:
                 self._state.outbox.add(request)
-        goes_on = result.status.is_success or result.waits_for_preemption
-        if member.preempts and goes_on:
+        if member.preempts and result.goes_on:
             self._evict(decision, now)
-        if not host or (member.preempts and goes_on):
+        if not member.node or (member.preempts and result.goes_on):
             self._put_back(member, member.status, member.diagnosis, decision.nominated, now)
         elif result.waits_for_preemption:
             # It is pulled in by the members for which it waits; an attempt without them is futile.
             plugins = set(member.waits_for) or rejectors
             found = Diagnosis(result.status.message, plugins)
-            self._put_back(member, result.status, found, host, now)
+            self._put_back(member, result.status, found, member.node, now)
         else:
             message = ", ".join((UNSCHEDULABLE, *member.permit.reasons))
             # A change that helps another member may also let this one make room for it.
@@ -312,3 +399,11 @@ def _order(entry: QueuedPod) -> tuple[int, float, str, str]:
     """By priority, then by when a pod was first ready to be tried."""
     first = entry.first_tried_at
     return -entry.pod.priority, float("-inf") if first is None else first, entry.key, entry.uid
+
+
+def _in_placements(result: GroupResult, count: int) -> GroupResult:
+    """The result for `count` placements, with the reason of the first if none is large enough."""
+    if result.goes_on or not result.status.is_rejected:
+        return result
+    text = f"0/{count} placements are available, first placement status: {result.status.message}"
+    return GroupResult(unschedulable(text))

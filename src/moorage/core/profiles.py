@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.api import config
-from moorage.api.config import plugin_sets
+from moorage.api.config import feature_gates, plugin_sets
 from moorage.errors import ConfigError
 from moorage.framework import registry
 from moorage.framework.cluster import Cluster
@@ -18,6 +18,7 @@ def build(
 ) -> dict[str, Profile]:
     """The profiles of a configuration, by scheduler name."""
     configuration = plugin_sets.with_gates(configuration)
+    has_placements = feature_gates.is_on(configuration.feature_gates, feature_gates.TOPOLOGY_AWARE)
     sets = [plugin_sets.with_defaults(profile.plugins) for profile in configuration.profiles]
     named = sorted({name for enabled in sets for name in enabled.names()})
     # Other plugins are not loaded, as they may be broken.
@@ -25,6 +26,8 @@ def build(
     classes = {name: cls for name, cls in found.items() if cls is not None}
 
     def takes_part(name: str, point: str) -> bool:
+        if point.startswith("placement_") and not has_placements:
+            return False
         return name in classes and implements(classes[name], point)
 
     effective = config.effective_profiles(configuration, takes_part, set(classes))

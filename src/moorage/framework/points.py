@@ -25,7 +25,7 @@ A plugin may also have these attributes:
 from __future__ import annotations  # The framework's modules import this one.
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -40,6 +40,7 @@ from moorage.framework.status import REJECTED, Code
 if TYPE_CHECKING:
     from moorage.api.meta import NodeName
     from moorage.api.pod import Pod
+    from moorage.api.pod_groups import PodGroup
     from moorage.api.server_requests import Request
     from moorage.framework.cluster import Cluster, Rejection
     from moorage.framework.events import Events
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         Verdicts,
     )
     from moorage.nodes.info import NodeInfo
+    from moorage.nodes.pod_groups import GroupPlacement
     from moorage.nodes.table import Rows
     from moorage.nodes.template import PodTemplate
     from moorage.nodes.usage import Placed
@@ -228,6 +230,20 @@ class Contract(Protocol):
     def preemption_finished(self, pod: Pod) -> None:
         """The last victim is being deleted, or a deletion failed."""
 
+    @method("PlacementGenerate")
+    def placement_generate(self, cluster: Cluster, group: PodGroup) -> list[GroupPlacement] | None:
+        """The parts of the cluster in which all pods of a group may be; None: all nodes."""
+
+    @method("PlacementScore")
+    def placement_score(
+        self, cluster: Cluster, group: PodGroup, placement: GroupPlacement, pods: Sequence[Pod]
+    ) -> int:
+        """How good is a placement that takes these pods? 0..100 if nothing normalises it."""
+
+    @method("PlacementScoreExtensionNormalize")
+    def normalize_placement_score(self, scores: list[int]) -> list[int]:
+        """The raw scores of all placements to 0..100."""
+
     @method("PreScore", codes=SUCCESS_OR_SKIP)
     def pre_score(self, state: CycleState, pod: Pod, feasible: Mask) -> Status:
         """Called once per pod, when the feasible rows are known.
@@ -357,7 +373,7 @@ POINTS = {
     if point in METHODS
 }
 # Those whose plugins can reject a pod, so that a cluster event may make it fit.
-REJECTING = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
+REJECTING = ("pre_enqueue", "placement_generate", "pre_filter", "filter", "reserve", "permit")
 
 
 def implements(plugin: object, point: str) -> bool:

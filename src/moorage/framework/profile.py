@@ -51,6 +51,8 @@ class Profile:
         scores = plugins.get("score", [])
         self.has_scores = bool(scores)
         self.score_order = {p.name: i for i, (p, _) in enumerate(scores)}
+        self.placement_generator = next(iter(self._at["placement_generate"]), None)
+        self.placement_scores = plugins.get("placement_score", [])
         self.pre_scores = {p.name for p in self._at["pre_score"]}
         # What is cached for a template, and what for templates that are seen once.
         self.by_row = CachePolicy(self, self._at, scores, BY_ROW)

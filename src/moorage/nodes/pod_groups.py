@@ -5,10 +5,19 @@ known as long as it has members.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import group_key
 from moorage.errors import InvariantError
+from moorage.nodes.interning import Mask
+
+
+class GroupPlacement(NamedTuple):
+    """A part of the cluster in which all pods of a group may be placed, as a mask over rows."""
+
+    name: str
+    rows: Mask
 
 
 @dataclass(slots=True)

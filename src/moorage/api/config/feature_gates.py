@@ -37,6 +37,7 @@ LOCKED = (
 ALPHA = {
     GENERIC_WORKLOAD: "",
     GANG_SCHEDULING: GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE: GENERIC_WORKLOAD,
 }
 OFF = (
     "DRADeviceTaintRules",
@@ -45,7 +46,6 @@ OFF = (
     "DRAResourcePoolStatus",
     "DRAWorkloadResourceClaims",
     "StorageCapacityScoring",
-    TOPOLOGY_AWARE,
     "VolumeLimitScaling",
     WORKLOAD_AWARE_PREEMPTION,
 )

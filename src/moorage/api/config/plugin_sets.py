@@ -56,6 +56,10 @@ NO_GATES: Mapping[str, bool] = MappingProxyType({})
 # Added at the end, in this order, if the gate is on.
 GATED: dict[str, tuple[PluginEntry, ...]] = {
     feature_gates.GANG_SCHEDULING: (PluginEntry(name="GangScheduling"),),
+    feature_gates.TOPOLOGY_AWARE: (
+        PluginEntry(name="TopologyPlacementGenerator"),
+        PluginEntry(name="PodGroupPodsCount", weight=1),
+    ),
 }
 
 

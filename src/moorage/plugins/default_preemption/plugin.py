@@ -28,6 +28,11 @@ TERMINATING = mp.unschedulable(
     "preemption: not eligible due to a terminating pod on the nominated node."
 )
 
+CONSTRAINED = mp.unschedulable(
+    "preemption: not eligible due to placement-based pod group scheduling limitation"
+)
+NO_GROUP = mp.unschedulable("preemption: pod group for pod not found")
+
 CLEAR = ""
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
@@ -69,6 +74,10 @@ class DefaultPreemption:
     def post_filter(
         self, state: mp.CycleState, pod: mp.Pod, failure: mp.NoFeasibleNode
     ) -> mp.PostFiltered:
+        if pod.spec.scheduling_group is not None:
+            limit = _group_limit(state.cluster, pod)
+            if limit is not None:
+                return mp.PostFiltered(limit)
         if pod.spec.preemption_policy == "Never":
             return mp.PostFiltered(NEVER)
         if failure.nominated and _waits_for_victims(state.table, pod, failure):
@@ -219,3 +228,13 @@ def _review(
     if empty and not reviewer.ignorable:
         raise ReviewError(f'expected at least one victim pod on node "{empty[0]}"')
     return {node: each for node, each in left.items() if each.victims}
+
+
+def _group_limit(cluster: mp.Cluster, pod: mp.Pod) -> mp.Status | None:
+    """Why a member of a pod group does not preempt; None if it may."""
+    if not cluster.has_feature(mp.feature_gates.TOPOLOGY_AWARE):
+        return None
+    group = cluster.get(mp.PodGroup, mp.group_key(pod))
+    if group is None:
+        return NO_GROUP
+    return CONSTRAINED if group.spec.scheduling_constraints is not None else None

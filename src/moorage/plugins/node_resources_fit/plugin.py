@@ -5,7 +5,7 @@ state none. So the two read different amounts of one pod, and `reads` returns bo
 serve an extended resource, DynamicResources looks for them and the filter ignores it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -104,6 +104,30 @@ class NodeResourcesFit:
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         state[SCORED_REQUEST] = self._prepared(state.template)[1]
         return mp.SUCCESS
+
+    def placement_score(
+        self,
+        cluster: mp.Cluster,
+        group: mp.PodGroup,
+        placement: mp.GroupPlacement,
+        pods: Sequence[mp.Pod],
+    ) -> int:
+        """How full the nodes of a placement would be together; the fullest is the best."""
+        table, requests = cluster.table, [mp.requests.scoring_request(pod) for pod in pods]
+        rows = placement.rows & table.active_rows
+        total = weights = 0
+        for resource, weight, defaulted in self._scored:
+            added = sum(request.get(resource, 0) for request in requests)
+            if not added and not defaulted:
+                continue
+            offering = rows & (table.allocatable(resource) > 0)
+            offered = int(table.allocatable(resource)[offering].sum())
+            if offered:
+                used = table.nonzero_requested if defaulted else table.requested
+                needed = min(int(used(resource)[offering].sum()) + added, offered)
+                total += 100 * needed // offered * weight
+                weights += weight
+        return total // weights if weights else 0
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         if not self._scored:
