@@ -5,7 +5,7 @@ In the order in which a starting scheduler should observe them: referenced objec
 
 from typing import NamedTuple
 
-from moorage.api import devices, pod_groups, policy, storage, workloads
+from moorage.api import devices, pod_groups, policy, queues, storage, workloads
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
@@ -49,6 +49,14 @@ KINDS: dict[str, Kind] = {
             "podgroups",
             namespaced=True,
             version="v1alpha2",
+        ),
+        Kind(queues.Queue, queues.GROUP, "queues", namespaced=False, version="v1alpha1"),
+        Kind(
+            queues.ElasticQuota,
+            "scheduling.x-k8s.io",
+            "elasticquotas",
+            namespaced=True,
+            version="v1alpha1",
         ),
         Kind(storage.CSINode, "storage.k8s.io", "csinodes", namespaced=False),
         Kind(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),

@@ -15,6 +15,7 @@ from moorage.api import (
     labels,
     pod_group_rules,
     quantity,
+    queues,
     selectors,
     storage,
     workloads,
@@ -26,6 +27,7 @@ from moorage.api.pod import Affinity, Pod, PodAffinity, PodSpec, ResourceRequire
 from moorage.api.pod_groups import PodGroup, Workload
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.quantity import Quantity
+from moorage.api.queues import ElasticQuota, Queue
 from moorage.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -106,6 +108,13 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
         case storage.CSIStorageCapacity():
             sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
             return [("", 0, {name: size for name, size in sizes.items() if size is not None})]
+        case Queue():
+            return [
+                ("spec.guaranteed", 0, obj.spec.guaranteed),
+                ("spec.max", 0, obj.spec.max),
+            ]
+        case ElasticQuota():
+            return [("spec.min", 0, obj.spec.min), ("spec.max", 0, obj.spec.max)]
         case NodePool():
             status = obj.spec.template.status
             return [
@@ -315,6 +324,10 @@ def _value_errors(obj: KubeObject) -> Iterator[FieldError]:
             yield from map(_by_rule, pod_group_rules.validate_pod_group(obj))
         case Workload():
             yield from map(_by_rule, pod_group_rules.validate_workload(obj))
+        case Queue():
+            yield from map(_by_rule, queues.validate_queue(obj))
+        case ElasticQuota():
+            yield from map(_by_rule, queues.validate_elastic_quota(obj))
     if (found := _pod_spec(obj)) is not None:
         yield from _pod_errors(found[1], found[0])
     elif (place := workloads.pod_template(obj)) and not isinstance(obj, _TEMPLATE_IS_OPTIONAL):

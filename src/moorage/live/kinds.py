@@ -13,6 +13,8 @@ INDISPENSABLE = ("Node", "Pod")
 
 # Kinds that an API server serves only with a feature gate; the core reads them.
 GATED = {"PodGroup": feature_gates.GENERIC_WORKLOAD}
+# Kinds that most clusters do not serve: watched for plugins that declare them.
+CUSTOM = ("Queue", "ElasticQuota")
 
 
 def watched(
@@ -29,6 +31,8 @@ def watched(
         if kind.name in GATED and not gates.get(GATED[kind.name]):
             continue
         declared = [name for name, read in declarations.items() if kind.name in (read or ())]
+        if kind.name in CUSTOM and not declared:
+            continue
         if declared or undeclared or kind.name in (*INDISPENSABLE, *GATED):
             found.append((kind, (*declared, *undeclared)))
     return found

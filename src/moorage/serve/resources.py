@@ -145,6 +145,16 @@ POD_GROUPS = _row(
     "scheduling.k8s.io", "PodGroup", "podgroups", NAMESPACED, (), _STATUS, version="v1alpha2"
 )
 WORKLOADS = _row("scheduling.k8s.io", "Workload", "workloads", NAMESPACED, version="v1alpha2")
+QUEUES = _row("scheduling.moorage.dev", "Queue", "queues", CLUSTER, (), _STATUS, version="v1alpha1")
+ELASTIC_QUOTAS = _row(
+    "scheduling.x-k8s.io",
+    "ElasticQuota",
+    "elasticquotas",
+    NAMESPACED,
+    ("eq", "eqs"),
+    _STATUS,
+    version="v1alpha1",
+)
 LEASES = _row("coordination.k8s.io", "Lease", "leases", NAMESPACED)
 RESOURCE_CLAIMS = _row(
     "resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS

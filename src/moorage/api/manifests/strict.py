@@ -60,11 +60,16 @@ PodGroupTemplate: name!, schedulingPolicy! PodGroupPolicy, \
 schedulingConstraints PodGroupConstraints, resourceClaims [PodGroupResourceClaim], \
 disruptionMode, priorityClassName, priority
 """
-# Moorage's own kind; what is not listed here is checked where it is decoded.
+# Moorage's own kinds, and one of scheduler-plugins; what is not listed here is checked where it is
+# decoded.
 OWN = """
 NodePool: apiVersion, kind, metadata ObjectMeta, spec NodePoolSpec, status
 NodePoolSpec: count!, zones, devices, template! NodePoolTemplate
 NodePoolTemplate: metadata ObjectMeta, spec NodeSpec, status NodeStatus
+Queue: apiVersion, kind, metadata ObjectMeta, spec QueueSpec, status
+QueueSpec: parent, guaranteed, max, weight, namespaces
+ElasticQuota: apiVersion, kind, metadata ObjectMeta, spec ElasticQuotaSpec, status
+ElasticQuotaSpec: min, max
 """
 _FIELD = re.compile(r"(?P<name>\w+)(?P<required>!?)(?: (?P<form>[\[{]?)(?P<type>\w+)[\]}]?)?")
 

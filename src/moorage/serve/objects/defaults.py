@@ -172,6 +172,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
     "Secret": {"type": "Opaque"},
     "PodGroup": {"spec.disruptionMode": "Pod"},
+    "Queue": {"spec.weight": 1},
 }
 _WORKLOADS = (*WORKLOAD_KINDS, "ReplicationController")
 # The field of the update strategy, and the defaults of its rolling update.

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api import labels, pod_group_rules, quantity, selectors
+from moorage.api import labels, pod_group_rules, quantity, queues, selectors
 from moorage.api import validation as api_validation
 from moorage.api.meta import KubeObject, LabelSelector, ObjectMeta
 from moorage.api.pod import Pod, PodSpec
@@ -324,6 +324,16 @@ def _validate_group_workload(typed: KubeObject) -> FieldErrors:
     return pod_group_rules.validate_workload(typed)
 
 
+def _validate_queue(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, queues.Queue)
+    return queues.validate_queue(typed)
+
+
+def _validate_elastic_quota(typed: KubeObject) -> FieldErrors:
+    assert isinstance(typed, queues.ElasticQuota)
+    return queues.validate_elastic_quota(typed)
+
+
 def _validate_definition(typed: KubeObject) -> FieldErrors:
     assert isinstance(typed, Definition)
     spec = typed.spec
@@ -355,6 +365,8 @@ _RULES: dict[str, Callable[[KubeObject], FieldErrors]] = {
     "CustomResourceDefinition": _validate_definition,
     "PodGroup": _validate_pod_group,
     "Workload": _validate_group_workload,
+    "Queue": _validate_queue,
+    "ElasticQuota": _validate_elastic_quota,
     "ResourceClaim": device_rules.validate_claim,
     "ResourceClaimTemplate": device_rules.validate_template,
     "ResourceSlice": device_rules.validate_slice,

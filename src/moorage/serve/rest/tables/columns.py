@@ -487,6 +487,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("Status", _group_status),
         AGE,
     ),
+    "Queue": (_text("Parent", "spec.parent", NONE), _integer("Weight", "spec.weight"), AGE),
     "ResourceClaim": (TableColumn("State", _claim_state), AGE),
     "ResourceSlice": (
         _text("Node", "spec.nodeName"),
