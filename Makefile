@@ -10,7 +10,7 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same histories properties tables roles soak bench load docs pictures
+.PHONY: help demo test browser kubectl check fmt parity sim storms same histories mutants properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEED
 
 histories: .venv/.ready ## Check concurrent clients of serve, and its data after power cuts: make histories SEEDS=200
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/serve/rest/test_histories.py tests/serve/test_power_cuts.py
+
+mutants: .venv/.ready ## Change the code in SEEDS places, one at a time, and see which tests fail: make mutants SEEDS=200
+	$(BIN)/python tools/mutants.py --sample $(SEEDS)
 
 same: .venv/.ready ## Compare decisions with another commit's on random simulations: make same BASE=COMMIT SEEDS=200
 	$(BIN)/python tools/same_decisions.py --base $(BASE) --seeds $(SEEDS)
