@@ -117,6 +117,8 @@ def test_the_panel_of_a_node(show):
         pytest.param({"pod": f"default/{HOSTILE}"}, 5, id="a pod on a node"),
         pytest.param({"pod": f"default/{HOSTILE}/{{1}}"}, 7, id="a pending pod"),
         pytest.param({"pod": f"{HOSTILE}/other"}, 5, id="a pod of another scheduler"),
+        pytest.param({"pod": "default/gated", "compare": HOSTILE}, 1, id="a node compared"),
+        pytest.param({"what": urllib.parse.urlencode({"remove": HOSTILE})}, 3, id="a what-if"),
     ],
 )
 def test_markup_in_names_is_text(show, view, times):
@@ -207,6 +209,16 @@ def test_the_time_of_a_recording(show):
     browser = show("recording", "#at=51&pod=default/high")
     wait(browser, lambda: "woken by AssignedPodDelete" in panel(browser))
     assert "preempts\ndefault/low-0 on node-0" in panel(browser).replace(" default", "\ndefault")
+
+
+def test_errors_are_shown(show):
+    browser = show(20, f"#what={urllib.parse.quote(f'remove={HOSTILE}')}")
+    shown = browser.find_element(By.ID, "error")
+    assert shown.text == f"there is no node '{HOSTILE}'"
+    assert "Computing" not in browser.find_element(By.ID, "changes").text
+    assert "7 pending pods" in panel(show(20))
+    assert not shown.is_displayed()
+    assert browser.get_log("browser")[0]["message"].endswith("400 (Bad Request)")
 
 
 def test_search(show, snapshots):

@@ -7,7 +7,7 @@ import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./m
 import { historyPart, nodePanel, pendingPanel, podPanel } from "./panels.js";
 import { TimeBar, clock } from "./time.js";
 import { change, changes, current } from "./view.js";
-import { changeList, whatIfPanel } from "./what_if.js";
+import { SIGNS, changeList, whatIfPanel } from "./what_if.js";
 
 const find = (id) => document.getElementById(id);
 const STATES = [[CORDONED, "cordoned"], [TAINTED, "tainted"], [NOT_READY, "not ready"]];
@@ -77,12 +77,18 @@ let answered = null;
 
 // The nodes as they are, or with the changes of a what-if.
 async function showMap(view, group) {
-  changeList(find("changes"), false);
+  changeList(find("changes"), "Computing …");
   const parameters = { resource: view.by, group };
-  answered = view.what ? await get("what-if", [...changes(), ...Object.entries(parameters)]) : null;
-  const nodes = answered ? answered.map : await get("nodes", parameters);
+  let nodes;
+  try {
+    answered = view.what ? await get("what-if", [...changes(), ...Object.entries(parameters)]) : null;
+    nodes = answered ? answered.map : await get("nodes", parameters);
+  } catch (failure) {
+    changeList(find("changes"), "");
+    throw failure;
+  }
   if (current().what !== view.what) return;
-  changeList(find("changes"), true);
+  changeList(find("changes"), SIGNS);
   map.show(nodes);
 }
 
@@ -226,7 +232,8 @@ document.body.dataset.started = "yes";
 if (cluster?.version) {
   let newest = cluster.version, refreshing = false;
   const refresh = async () => {
-    if (refreshing || document.hidden || newest <= cluster.version) return;
+    // A what-if stays as it was computed: it would take too long to compute it for every change.
+    if (refreshing || document.hidden || current().what || newest <= cluster.version) return;
     refreshing = true;
     await update({ force: true });
     refreshing = false;

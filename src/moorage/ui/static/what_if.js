@@ -40,8 +40,11 @@ export function podForms(pod, taints) {
     element("span", { class: "form" }, button("add", "pods", () => `${pod.pod}:${copies.value}`), copies, "pods like this"));
 }
 
+export const SIGNS = "The map shows the cluster with these changes: + and - are pods that come and leave, a red cross "
+  + "is a removed node, a double frame a new one.";
+
 // The changes that are tried out, each with a button to take it back.
-export function changeList(place, isAnswered) {
+export function changeList(place, text) {
   const all = changes();
   place.hidden = !all.length;
   place.replaceChildren(
@@ -49,8 +52,7 @@ export function changeList(place, isAnswered) {
     ...all.map(([kind, text], index) => element("span", { class: "change" }, `${NAMES[kind] ?? kind} ${text} `,
       element("button", { type: "button", class: "link", "aria-label": `Take back: ${kind} ${text}`,
         onclick: () => setChanges(all.filter((_, each) => each !== index)) }, "×"))),
-    isAnswered ? "The map shows the cluster with these changes: + and - are pods that come and leave, a red cross "
-      + "is a removed node, a double frame a new one." : "Computing …",
+    text,
     link("Back to the cluster", () => setChanges([])));
 }
 
