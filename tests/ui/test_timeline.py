@@ -1,11 +1,13 @@
 """A recording at any time is what the simulation was at that time."""
 
 import pytest
+from msgspec import structs
 from tests.ui.builders import record
 
 from moorage.errors import InputError
 from moorage.planning import recording
-from moorage.ui import documents, worker
+from moorage.sim.trace import Line
+from moorage.ui import documents, history, worker
 from moorage.ui.timeline import NODE_LOSS, PREEMPTION, REJECTION, Timeline
 
 
@@ -55,10 +57,31 @@ def test_the_history_of_a_pod(recorded):
     assert words[:2] == ["Queued", "Popped"]
     assert {"Preempting", "Refused", "Bound"} <= set(words)
     assert [type(fact).__name__ for fact in timeline.histories.facts(uid, 19.0)] == []
-    lines = worker.answer_at(timeline, "history", {"key": "default/high"}, 55.0)
+    decisions = history.of_node(timeline.histories.all_facts(55.0), "node-0")
+    assert [(each["pod"], each["what"]) for each in decisions[-1:]] == [
+        ("default/low-0", "node selected")
+    ]
+    assert decisions[0]["pod"] == "default/high"
+    lines = worker.answer_at(timeline, "history", {"key": "default/high", "node": ""}, 55.0)
     assert b"default/low-0 on node-0" in lines
     assert b'"woken by AssignedPodDelete"' in lines
-    assert worker.answer_at(timeline, "history", {"key": "x"}, 25.0) == b'{"lines":[]}'
+    assert worker.answer_at(timeline, "history", {"key": "x", "node": ""}, 25.0) == b'{"lines":[]}'
+
+
+def test_a_recording_of_a_live_cluster_has_no_history(recorded, tmp_path):
+    """The same observations as `moorage record` writes them: without calls and without effects."""
+    file = recording.RecordingFile(tmp_path / "live.jsonl", "2026-11-17T12:00:00Z")
+    file.write(Line(at=0.0, call="start", replica=0, seed=0))
+    for line in recorded[0].lines:
+        if line.call == "observe":
+            file.write(structs.replace(line, effects=()))
+    file.close()
+    timeline, simulated = Timeline(recording.read(tmp_path / "live.jsonl")), Timeline(recorded[0])
+    assert timeline.document()["live"]
+    assert timeline.marks == simulated.marks
+    for at in (0.0, 20.0, 51.0):
+        assert placements(timeline.snapshot(at)) == placements(simulated.snapshot(at))
+    assert timeline.histories.facts(timeline.snapshot(51.0).pods["default/high"].uid, 51.0) == []
 
 
 def test_what_is_a_recording(recorded, tmp_path):

@@ -78,6 +78,10 @@ class Activity:
         """The facts about a pod that the journal still has."""
         return [fact for fact in self._journal.since(None) if fact.uid == uid]
 
+    def facts_of_node(self, node: str) -> list[dict[str, Any]]:
+        """The latest decisions for a node."""
+        return history.of_node(self._journal.since(None), node)
+
     def document(self) -> dict[str, Any]:
         """The seconds as columns, oldest first, and the latest decisions, newest first."""
         seconds = list(self._seconds)

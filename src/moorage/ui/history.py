@@ -26,6 +26,10 @@ from moorage.planning.recording import Recording
 from moorage.sim import trace
 
 MOST_LINES = 200
+MOST_OF_NODE = 20
+
+# Facts that name the node that they are about.
+OF_NODES = (Decided, Preempting, Preempted, Forgotten)
 
 QUEUES = {
     "active": "queued",
@@ -83,6 +87,19 @@ def lines(facts: Iterable[Fact], start: float = 0.0) -> list[dict[str, Any]]:
     return [{"at": at, "what": what, "text": text} for at, (what, text) in found[-MOST_LINES:]]
 
 
+def of_node(facts: Iterable[Fact], node: str, start: float = 0.0) -> list[dict[str, Any]]:
+    """The latest decisions for a node as plain data, newest first."""
+    found = [
+        fact
+        for fact in facts
+        if isinstance(fact, OF_NODES) and fact.node == node and line(fact) is not None
+    ]
+    newest = found[: -MOST_OF_NODE - 1 : -1]
+    return [
+        {**plain, "pod": fact.pod} for fact, plain in zip(newest, lines(newest, start), strict=True)
+    ]
+
+
 class PodHistories:
     """The facts of a recorded run, which are those of the same calls made again."""
 
@@ -97,6 +114,15 @@ class PodHistories:
         if self._facts is None:
             self._facts = self._repeat()
         return [fact for fact in self._facts.get(uid, ()) if fact.at <= until]
+
+    def all_facts(self, until: float) -> list[Fact]:
+        """The facts about all pods up to a time."""
+        if self._recording.is_live:
+            return []
+        if self._facts is None:
+            self._facts = self._repeat()
+        found = [fact for facts in self._facts.values() for fact in facts if fact.at <= until]
+        return sorted(found, key=lambda fact: fact.at)
 
     def _repeat(self) -> dict[str, list[Fact]]:
         schedulers: dict[int, Scheduler] = {}

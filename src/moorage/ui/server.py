@@ -161,8 +161,10 @@ class ChangingSource:
         body: bytes = await self._call(worker.answer, question, arguments)
         return body
 
-    async def _history(self, activity: Activity, key: str) -> bytes:
-        """The facts about a pod; the snapshot knows its UID."""
+    async def _history(self, activity: Activity, key: str, node: str) -> bytes:
+        """The facts about a node, or a pod; the snapshot knows its UID."""
+        if node:
+            return msgspec.json.encode({"lines": activity.facts_of_node(node)})
         uid = await self._call(worker.uid_of, key)
         facts = activity.facts(uid) if uid else []
         return msgspec.json.encode({"lines": history.lines(facts)})
@@ -316,7 +318,10 @@ class _Routes:
         return await self._answer(request, "activity")
 
     async def history(self, request: web.Request) -> web.Response:
-        return await self._answer(request, "history", key=request.query.get("pod", ""))
+        query = request.query
+        return await self._answer(
+            request, "history", key=query.get("pod", ""), node=query.get("node", "")
+        )
 
     async def _answer(self, request: web.Request, question: str, **arguments: Any) -> web.Response:
         at = request.query.get("at", "")

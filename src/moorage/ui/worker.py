@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     # What only some sources have.
     "timeline": lambda snapshot: {},
     "activity": lambda snapshot: {},
-    "history": lambda snapshot, key: {"lines": []},
+    "history": lambda snapshot, key, node: {"lines": []},
 }
 
 KEPT = ("cluster", "nodes", "pending")
@@ -90,6 +90,9 @@ def answer_at(timeline: Timeline, question: str, arguments: dict[str, Any], at: 
         return msgspec.json.encode(timeline.document())
     snapshot = timeline.snapshot(at)
     if question == "history":
+        if node := arguments["node"]:
+            found = history.of_node(timeline.histories.all_facts(at), node)
+            return msgspec.json.encode({"lines": found})
         pod = snapshot.pods.get(arguments["key"])
         facts = [] if pod is None else timeline.histories.facts(pod.uid, at)
         return msgspec.json.encode({"lines": history.lines(facts)})

@@ -2,7 +2,7 @@
 
 import http.client
 
-from moorage.core.journal import Bound
+from moorage.core.journal import Bound, Decided
 from moorage.core.scheduler import Scheduler
 from moorage.serve.rest.app import AppSettings
 from moorage.ui import server as ui_server
@@ -41,6 +41,9 @@ def test_activity_and_history_of_the_scheduler(serve, make_pod):
     lines = server.get("/ui/api/history?pod=default/web").json["lines"]
     assert lines == [{"at": 2.0, "what": "bound", "text": "node-1"}]
     assert server.get("/ui/api/history?pod=default/x").json == {"lines": []}
+    scheduler.journal.add(Decided(at=3.0, pod="a/b", uid="b", node="node-1", nodes=2, feasible=1))
+    (line,) = server.get("/ui/api/history?node=node-1").json["lines"]
+    assert (line["pod"], line["what"]) == ("a/b", "node selected")
 
 
 def test_events_have_the_version_of_the_next_answer(server):

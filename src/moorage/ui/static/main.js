@@ -132,8 +132,8 @@ function openDetails(panel) {
 
 // The first history of a recording takes a while, so the panel does not wait for it.
 async function showHistory(view) {
-  const { lines } = await get("history", { pod: view.pod });
-  if (current().pod !== view.pod) return;
+  const { lines } = await get("history", view.pod ? { pod: view.pod } : { node: view.node });
+  if (current().pod !== view.pod || current().node !== view.node) return;
   histories = lines;
   placeHistory();
 }
@@ -141,7 +141,7 @@ async function showHistory(view) {
 let histories = [], historyOf = "";
 
 function placeHistory() {
-  find("history")?.replaceChildren(...historyPart({ lines: histories }, cluster.at === null ? timeOfDay : clock));
+  find("history")?.replaceChildren(...historyPart(histories, cluster.at === null ? timeOfDay : clock, change));
 }
 
 let activityShown = [];
@@ -159,9 +159,9 @@ async function showActivity() {
 async function showPanel(view, { focus }) {
   const panel = find("panel");
   const isWhatIf = view.what && !view.pod && !view.node;
-  if (view.pod) {
-    if (view.pod !== historyOf) histories = [];
-    historyOf = view.pod;
+  if (view.pod || view.node) {
+    if (view.pod + view.node !== historyOf) histories = [];
+    historyOf = view.pod + view.node;
     showHistory(view).catch((failure) => console.info(`no history: ${failure.message}`));
   }
   const path = isWhatIf ? "what-if" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
@@ -177,7 +177,7 @@ async function showPanel(view, { focus }) {
   const show = isWhatIf ? whatIfPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
   const parts = show(answer, change, Object.keys(cluster.taints));
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
-  if (view.pod) placeHistory();
+  if (view.pod || view.node) placeHistory();
   if (!view.pod && !view.node && !view.what) panel.append(element("div", { id: "activity" }, activityShown));
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);

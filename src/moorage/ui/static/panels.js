@@ -41,6 +41,7 @@ export function nodePanel(node, open) {
       `${(100 * each.share).toFixed(1)} %`,
       Object.entries(each.requests).map(([name, amount]) => `${name} ${amount}`).join(", ")])),
     element("ul", {}, more(node.podCount - node.pods.length)),
+    element("div", { id: "history" }),
     ...labels(node.labels),
     nodeForms(node),
   ];
@@ -154,9 +155,12 @@ function preemption({ message, nominated, count: total, candidates }, node) {
       [...each.victims, each.harm].filter(Boolean).join(", ")]))];
 }
 
-// `clock` makes a text of the seconds of a line.
-export function historyPart({ lines }, clock) {
+// Lines of a pod, or of a node with the pods; `clock` makes a text of the seconds of a line.
+export function historyPart(lines, clock, open) {
   if (!lines.length) return [];
-  const found = table(["time", "", "details"], lines.map(({ at, what, text }) => [clock(at), what, text]));
-  return [element("h3", {}, "History"), found];
+  const ofNode = "pod" in lines[0];
+  const pod = (key) => link(key, () => open({ pod: key, node: "" }));
+  return [element("h3", {}, ofNode ? "Recent decisions" : "History"),
+    table(["time", ...(ofNode ? ["pod"] : []), "", "details"], lines.map(({ at, what, text, ...more }) => [
+      clock(at), ...(ofNode ? [pod(more.pod)] : []), what, text]))];
 }
