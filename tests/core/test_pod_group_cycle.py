@@ -290,6 +290,13 @@ def test_row_16_all_members_have_one_scheduler(machine):
     assert not [each for each in turned.requests if isinstance(each, PatchPodGroupStatus)]
 
 
+def test_the_node_of_a_member_whose_binding_fails_stays_nominated(start):
+    turned = start()
+    [first, *_] = [each for each in turned.requests if isinstance(each, BindPod)]
+    turned.fail(BindPod)
+    assert nominated(turned) == {first.pod.name: first.node}
+
+
 # Conditions
 
 TRUE = Condition(type="PodGroupScheduled", status="True", reason="Scheduled")

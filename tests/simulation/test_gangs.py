@@ -137,6 +137,15 @@ def test_a_gang_torn_by_a_crash_is_completed():
     assert len(placed(sim)) == 8
 
 
+def test_a_torn_gang_comes_before_all_others():
+    """There is room for six pods; the other gang is first in the queue."""
+    torn = [pod(f"g-{i}", "g", nodeName=f"node-{i}") for i in range(2)]
+    rest = [pod(f"g-{i}", "g") for i in range(2, 8)]
+    sim = start(*gang("other", 6), group("g", 8), *torn, *rest)
+    sim.run()
+    assert (len(placed(sim, "g")), placed(sim, "other")) == (8, {})
+
+
 @pytest.mark.parametrize("priority", [None, 100])
 def test_pods_are_evicted_only_if_the_gang_fits_then(priority):
     """Of 8 CPUs, 6 are taken by pods of priority 0, 2 by pods that cannot be evicted."""

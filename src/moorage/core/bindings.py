@@ -271,7 +271,12 @@ class Bindings:
         requeues = forgotten and binding.failed_in != RESERVE
         if requeues and not status.is_rejected:
             self._queue.move_all(updates.ASSIGNED_POD_DELETE, pod, None, now)
-        self._failures.put_back(binding.entry, *binding.failure, now)
+        # The node stays nominated to a member of a gang, so that the gang can be completed.
+        torn = self._cluster.pod_groups is not None and pod.spec.scheduling_group is not None
+        keeps = torn and binding.failed_in == BIND
+        self._failures.put_back(
+            binding.entry, *binding.failure, now, nominated=binding.node if keeps else ""
+        )
         self._undoing.requeue(now)
         if requeues and status.is_rejected:
             self._queue.move_all(

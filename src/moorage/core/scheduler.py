@@ -14,7 +14,7 @@ from random import Random
 
 from moorage.api import config
 from moorage.api.pod import Pod
-from moorage.core import invariants
+from moorage.core import invariants, pod_groups
 from moorage.core.bindings import Bindings
 from moorage.core.confirmations import Confirmations
 from moorage.core.cycle import Decision, SchedulingCycle
@@ -102,7 +102,10 @@ class Scheduler:
     def schedule_one(self, now: float) -> list[Effect]:
         """Take the next pod from the queue and decide where it goes."""
         self._now = now
-        entry = self.queue.pop(now)
+        entry = None
+        if self._groups is not None:
+            entry = pod_groups.pop_torn(self.cluster, self.queue, now)
+        entry = entry or self.queue.pop(now)
         if entry is not None:
             if self._groups is not None and entry.pod.spec.scheduling_group is not None:
                 self._groups.attempt(entry, now)

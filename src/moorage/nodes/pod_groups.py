@@ -36,6 +36,8 @@ class PodGroupMembers:
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupMembers] = {}
+        # Groups with members on nodes and members without one.
+        self.divided: dict[str, None] = {}
 
     def get(self, key: str) -> GroupMembers | None:
         """The members of a group; None if none is known."""
@@ -50,18 +52,21 @@ class PodGroupMembers:
         group = self._groups.setdefault(group_key(pod), GroupMembers())
         if pod.uid not in group.scheduled:
             group.unscheduled[pod.uid] = pod
+        self._changed(pod, group)
 
     def place(self, pod: Pod) -> None:
         """A pod is assumed or observed on a node."""
         group = self._groups.setdefault(group_key(pod), GroupMembers())
         group.unscheduled.pop(pod.uid, None)
         group.scheduled[pod.uid] = pod
+        self._changed(pod, group)
 
     def release(self, pod: Pod) -> None:
         """A pod is not on its node after all; ignored if it is gone meanwhile."""
         group = self._groups.get(group_key(pod))
         if group is not None and group.scheduled.pop(pod.uid, None) is not None:
             group.unscheduled[pod.uid] = pod
+            self._changed(pod, group)
 
     def remove(self, pod: Pod) -> None:
         """A pod is gone, or has ended."""
@@ -70,8 +75,15 @@ class PodGroupMembers:
         if group is not None:
             group.unscheduled.pop(pod.uid, None)
             group.scheduled.pop(pod.uid, None)
+            self._changed(pod, group)
             if not len(group):
                 del self._groups[key]
+
+    def _changed(self, pod: Pod, group: GroupMembers) -> None:
+        if group.scheduled and group.unscheduled:
+            self.divided[group_key(pod)] = None
+        else:
+            self.divided.pop(group_key(pod), None)
 
     def check(self, pods: dict[str, Pod], on_nodes: set[str]) -> None:
         """Raise InvariantError if the members are not those of the known pods."""
@@ -79,6 +91,8 @@ class PodGroupMembers:
         found: set[str] = set()
         for key, group in self._groups.items():
             found |= group.unscheduled.keys() | group.scheduled.keys()
+            if bool(group.scheduled and group.unscheduled) != (key in self.divided):
+                raise InvariantError(f"pod group {key} is divided, or not")
             if not len(group):
                 raise InvariantError(f"pod group {key} has no members")
             for uid in group.scheduled.keys() - on_nodes | group.unscheduled.keys() & on_nodes:
