@@ -21,7 +21,7 @@ from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 from moorage.framework.registry import Registry
 from moorage.planning import bounds, cheapest_mix, node_templates
-from moorage.planning.cheapest_mix import Demand, MixCost, MixSearch
+from moorage.planning.cheapest_mix import CheapestMix, Demand, MixCost, MixSearch
 from moorage.planning.device_bounds import DeviceBounds
 from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
 from moorage.planning.node_templates import NewNodeTemplate
@@ -33,7 +33,7 @@ Counts = tuple[int, ...]
 OnTry = Callable[[int], None]
 
 # Without a given number of tries, the search for a cheaper mix places about so many pods.
-MOST_PLACED = 200_000
+MOST_PLACED = 100_000
 FEWEST_TRIES, MOST_TRIES = 10, 500
 
 
@@ -254,33 +254,40 @@ def _cheapest(
     if most_tries is None:
         placed = MOST_PLACED // max(1, len(search.pending))
         most_tries = min(max(placed, FEWEST_TRIES), MOST_TRIES)
-    found = mixes.run(lambda counts: not search.lacking(counts), fewest, most_tries)
-    # If the search did not come to its end, mixes that are simply good are the answer.
-    counts = found.counts
-    if counts is None:
-        is_cheapest = mixes.price(fewest) == found.at_least
-        counts = fewest if is_cheapest else min(_known_mixes(search, fewest, each), key=mixes.cost)
+    known = fewest
+
+    def try_mixes(most: int) -> CheapestMix:
+        return mixes.run(lambda counts: not search.lacking(counts), known, most)
+
+    # Small problems are solved with a few tries. For others a good mix is found first, so that
+    # fewer mixes are cheaper than the best known one; tries are not repeated.
+    found = try_mixes(min(FEWEST_TRIES, most_tries))
+    if found.counts is None and mixes.price(known) != found.at_least:
+        known = min(_known_mixes(search, mixes, fewest, each), key=mixes.cost)
+        found = try_mixes(most_tries)
+    counts = found.counts or known
     return counts, MixCost(prices, mixes.price(counts), found.at_least)
 
 
 def _known_mixes(
-    search: NodeCountSearch, fewest: Counts, prices: Sequence[Decimal]
+    search: NodeCountSearch, mixes: MixSearch, fewest: Counts, prices: Sequence[Decimal]
 ) -> Iterator[Counts]:
-    """Good mixes: the fewest nodes, each template alone, and a mix without unneeded nodes."""
+    """Good mixes: the fewest nodes, each template alone, the cheapest by sums and some more."""
     yield fewest
-    if not any(fewest):
-        return
     high = search.lower_bound + len(search.pending)
     none = (0,) * len(prices)
     for index in range(len(prices)):
         alone = search.fewest(partial(_with, none, index), search.bound_of(index), high)
         if alone is not None:
             yield alone
-    if len(prices) > 1:
-        even = search.fewest(lambda number: (number,) * len(prices), 0, high)
-        if even is not None:
-            dearest_first = sorted(range(len(prices)), key=lambda index: -prices[index])
-            yield _reduced(search, even, dearest_first, None) or even
+    by_sums = mixes.run(lambda _: True, fewest, MOST_TRIES).counts
+    if by_sums is None:
+        return
+    more = [search.fewest(partial(_plus, by_sums, index), 0, high) for index in range(len(prices))]
+    enough = min((each for each in more if each is not None), key=mixes.cost, default=None)
+    if enough is not None:
+        dearest_first = sorted(range(len(prices)), key=lambda index: -prices[index])
+        yield _reduced(search, enough, dearest_first, None) or enough
 
 
 def _impossible(
@@ -373,6 +380,10 @@ def _reduced(
 
 def _with(counts: Counts, index: int, number: int) -> Counts:
     return (*counts[:index], number, *counts[index + 1 :])
+
+
+def _plus(counts: Counts, index: int, number: int) -> Counts:
+    return _with(counts, index, counts[index] + number)
 
 
 def _orders(templates: Sequence[NewNodeTemplate]) -> list[list[int]]:

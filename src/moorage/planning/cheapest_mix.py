@@ -8,12 +8,15 @@ best mix that was found otherwise, and the cost up to which all mixes were tried
 What a mix costs at least comes from demands: inequalities that hold in every placement.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -22,12 +25,18 @@ from moorage.planning.bounds import Amounts
 
 Counts = tuple[int, ...]
 Fits = Callable[[Counts], bool]
+# What a mix and those that follow it cost at least; its cost, negative; the mix; and the first
+# template of which more are added, so that every mix is visited once.
+_Visit = tuple[int, int, Counts, int]
 
-# Limits of the search: visited mixes; and distinct requests that demands are made of.
-MOST_VISITED = 50_000
+# Limits of the search: mixes that are visited for each try, which takes about as long; and distinct
+# requests that demands are made of.
+VISITED_PER_TRY = 100
 MOST_SIZES = 40
 # A node costs its price times this, plus one: of mixes that cost the same, fewer nodes win.
 SCALE = 1_000_000
+# Bounds are computed with floats: they must not be too high, and may be a little too low.
+ROUNDED_DOWN = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +129,14 @@ class MixSearch:
         # Prices as integers, so that sums and comparisons are exact.
         self._unit = max((_places(price) for price in prices), default=0)
         self._prices = [int(price.scaleb(self._unit)) * SCALE + 1 for price in prices]
-        self._demands = demanded
-        # For each demand, the price and the room of the template with the lowest price for its
-        # room, among the templates from each index on.
-        self._best = [
-            [self._cheapest(demand, range(first, len(prices))) for demand in demanded]
-            for first in range(len(prices))
-        ]
+        self._amounts = np.array([demand.amount for demand in demanded], np.int64)
+        # A row per template, a column per demand.
+        shape = len(demanded), len(prices)
+        self._rooms = np.array([demand.room for demand in demanded], np.int64).reshape(shape).T
+        # For each demand, the lowest price for a unit of it, of the templates from each index on.
+        with np.errstate(divide="ignore"):
+            each = np.array(self._prices, float)[:, np.newaxis] / np.maximum(self._rooms, 0)
+        self._unit_prices = np.minimum.accumulate(each[::-1], axis=0)[::-1]
 
     def cost(self, counts: Counts) -> int:
         """The price of a mix, then its number of nodes, as one integer."""
@@ -140,62 +150,45 @@ class MixSearch:
         """The cheapest mix, if it costs less than a known one, with at most so many tries."""
         limit = self.cost(known)
         tries = visited = 0
-        none = (0,) * len(self._prices)
-        # The least cost of a mix and those that follow, its cost, the mix, the first template of
-        # which more are added: so that every mix is visited once.
-        heap: list[tuple[int, int, Counts, int]] = []
-        self._visit(heap, none, 0, limit)
+        heap: list[_Visit] = []
+        self._visit(heap, (0,) * len(self._prices), 0, 0, limit)
         while heap:
             least, _, counts, first = heap[0]
-            if self._is_enough(counts):
+            missing = self._missing(counts)
+            if not (missing > 0).any():
                 if tries == most_tries:
                     return CheapestMix(None, self._price(least))
                 tries += 1
                 if fits(counts):
                     return CheapestMix(counts, self._price(least))
             visited += 1
-            if visited > MOST_VISITED:
+            if visited > VISITED_PER_TRY * most_tries:
                 return CheapestMix(None, self._price(least))
             heappop(heap)
+            cost = self.cost(counts)
             for index in range(first, len(counts)):
                 more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
-                self._visit(heap, more, index, limit)
+                self._visit(heap, more, index, cost + self._prices[index], limit)
         return CheapestMix(None, self._price(limit))
 
     def _visit(
-        self, heap: list[tuple[int, int, Counts, int]], counts: Counts, first: int, limit: int
+        self, heap: list["_Visit"], counts: Counts, first: int, cost: int, limit: int
     ) -> None:
-        cost = self.cost(counts)
-        missing = self._missing_cost(counts, first)
-        if missing is not None and cost + missing < limit:
-            # Of equal bounds the mix that is nearest to its end comes first.
-            heappush(heap, (cost + missing, -cost, counts, first))
+        missing = np.maximum(self._missing(counts), 0)
+        with np.errstate(invalid="ignore"):  # Nothing of what no template has: 0 * infinity.
+            more = np.nanmax(missing * self._unit_prices[first], initial=0.0)
+        if np.isfinite(more):
+            least = cost + math.floor(more * ROUNDED_DOWN)
+            if least < limit:
+                # Of equal bounds the mix that is nearest to its end comes first.
+                heappush(heap, (least, -cost, counts, first))
 
-    def _missing_cost(self, counts: Counts, first: int) -> int | None:
-        """What nodes of the templates from `first` on must still cost; None if none is enough."""
-        most = 0
-        for demand, best in zip(self._demands, self._best[first], strict=True):
-            missing = demand.amount - _provided(demand, counts)
-            if missing > 0:
-                if best is None:
-                    return None
-                price, room = best
-                most = max(most, -(-missing * price // room))
-        return most
-
-    def _is_enough(self, counts: Counts) -> bool:
-        return all(_provided(demand, counts) >= demand.amount for demand in self._demands)
-
-    def _cheapest(self, demand: Demand, indices: range) -> tuple[int, int] | None:
-        offers = [(self._prices[i], demand.room[i]) for i in indices if demand.room[i] > 0]
-        return min(offers, key=lambda offer: Fraction(*offer), default=None)
+    def _missing(self, counts: Counts) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self._amounts - np.array(counts, np.int64) @ self._rooms
+        return found
 
     def _price(self, cost: int) -> Decimal:
         return Decimal(cost // SCALE).scaleb(-self._unit)
-
-
-def _provided(demand: Demand, counts: Counts) -> int:
-    return sum(room * count for room, count in zip(demand.room, counts, strict=True))
 
 
 def _places(price: Decimal) -> int:
