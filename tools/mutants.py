@@ -39,7 +39,7 @@ STAGES = {
     "golden cases": ["tests/parity"],
     "storms": ["tests/simulation"],
 }
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 900
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
