@@ -285,6 +285,7 @@ def test_optionals(expression, expected):
         ("type of an attribute", f"type({A}.number) == int", True),
         ("type of a quantity", f"type({C}.memory) == kubernetes.Quantity", True),
         ("type of a type", "type(int) == type", True),
+        ("type of a duration", "type(duration('1s')) == google.protobuf.Duration", True),
         ("duration", 'duration("1h30m") == duration("5400s")', True),
         ("duration that is none", 'duration("1x") > duration("1s")', COMPILE),
         ("duration fields", 'duration("3661s").getHours() == 1', True),

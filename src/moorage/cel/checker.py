@@ -43,7 +43,7 @@ _ORDERED = frozenset(
         "string",
         "bytes",
         "google.protobuf.Timestamp",
-        "google.protobuf.CelDuration",
+        "google.protobuf.Duration",
     )
 )
 # Values of other types may be compared with null.

@@ -44,7 +44,7 @@ QUANTITY = Type("kubernetes.Quantity")
 # Short names in signatures.
 _ALIASES = {
     "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.CelDuration",
+    "duration": "google.protobuf.Duration",
     "null": "null_type",
     "optional": "optional_type",
     "quantity": QUANTITY.name,
@@ -68,7 +68,7 @@ CLASSES: dict[str, type] = {
     "type": TypeValue,
     "optional_type": OptionalValue,
     "google.protobuf.Timestamp": Timestamp,
-    "google.protobuf.CelDuration": CelDuration,
+    "google.protobuf.Duration": CelDuration,
     "kubernetes.Quantity": QuantityValue,
     "kubernetes.Semver": Semver,
 }

@@ -37,7 +37,7 @@ _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
         "lease-duration",
         "lease_duration_seconds",
         DurationType(),
-        "DurationType of the lease. [15s]",
+        "Duration of the lease. [15s]",
     ),
     (
         "renew-deadline",
@@ -202,7 +202,7 @@ serving_options = options.bundled(
     "--feature-gates",
     "feature_gates",
     metavar="NAME=BOOL,...",
-    help="Turn features off that are on by default, for example DRADeviceTaints=false.",
+    help="Turn features on or off, for example DRADeviceTaints=false,GangScheduling=true.",
 )
 @click.option(
     "--master",
