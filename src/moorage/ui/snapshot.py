@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,9 @@ def state_of(node: Node) -> int:
     )
 
 
-def natural(name: str) -> list[tuple[int, str]]:
+@lru_cache(maxsize=100_000)  # A recording sorts the same names for every frame.
+def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A sort key that puts node-9 before node-10."""
-    return [
+    return tuple(
         (int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name) if part
-    ]
+    )
