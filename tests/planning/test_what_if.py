@@ -8,6 +8,9 @@ from moorage.planning.drain import drain
 from moorage.planning.what_if import NO_CONTROLLER, what_if
 
 WEB = {"app": "web"}
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SSD = {"preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}}
+BALANCE = ("weight", "NodeResourcesFit:100")
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 
 
@@ -88,6 +91,20 @@ def test_differences(changes, differences):
     assert got.is_clean is not bool(differences["pending"] or differences["lost"])
 
 
+def test_the_weight_of_a_plugin():
+    objects = [
+        node("full", labels={"disk": "ssd"}),
+        node("empty"),
+        pod("big", 3000, nodeName="full"),
+        pod("new", 500, affinity={"nodeAffinity": {PREFERRED: [{"weight": 1, **SSD}]}}),
+    ]
+    for change, expected_node in ((("weight", "NodeAffinity:100"), "full"), (BALANCE, "empty")):
+        got = what_if(objects, [change])
+        assert got.packing.placed["default/new"] == expected_node
+    with pytest.raises(InputError, match="no profile has a plugin of this name"):
+        what_if(objects, [("weight", "Nothing:1")])
+
+
 def test_more_pods():
     got = what_if(CLUSTER, [("pods", "default/w0:3")])
     assert sorted(got.placed.values()) == ["a", "b"]
@@ -129,7 +146,7 @@ def test_a_drain_as_the_drain_command_answers_it():
         ("requests", "default/big:cpu=lots", "cpu=lots is not an amount"),
         ("requests", "default/big", "must be POD:RESOURCE=AMOUNT"),
         ("tolerate", "default/big", "must be POD:KEY"),
-        ("sell", "a", "change 'sell': must be one of add, pods"),
+        ("sell", "a", "change 'sell': must be one of weight, add"),
     ],
 )
 def test_bad_changes(kind, text, message):

@@ -246,6 +246,7 @@ def _changes(command: F) -> F:
     """An option for each kind of change."""
     for kind, metavar, text in reversed(
         (
+            ("weight", "PLUGIN:WEIGHT", "Change the weight of a score plugin."),
             ("add", "NODE:COUNT", "Add nodes like a node, or of a NodePool."),
             ("pods", "POD:COUNT", "Add pods like a pod (namespace/name)."),
             ("requests", "POD:cpu=2,memory=4Gi", "Change what a pod requests in total."),

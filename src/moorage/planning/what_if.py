@@ -2,6 +2,7 @@
 
 A change is a text, the same in the web UI and on the command line:
 
+    weight     PLUGIN:WEIGHT                the weight of a score plugin
     add        NODE:COUNT, POOL:COUNT       more nodes like a node, or of a NodePool
     pods       POD:COUNT                    more pods like a pod
     requests   POD:cpu=2,memory=4Gi         what a pod requests in total
@@ -11,9 +12,9 @@ A change is a text, the same in the web UI and on the command line:
     drain      NODE                         as `kubectl drain`, within disruption budgets
 
 Changes are applied in this order, after the pending pods have been placed. A pod of the input that
-is pending, and was placed on a node that is cordoned or removed, is placed again. A change of a pod
-applies to all pods of its controller; pods that run are recreated with it. Pods of
-DaemonSets come and go with their nodes and are not listed.
+is pending, and was placed on a node that is cordoned or removed, is placed again; with another
+weight, all of them are. A change of a pod applies to all pods of its controller; pods that run are
+recreated with it. Pods of DaemonSets come and go with their nodes and are not listed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from msgspec.structs import replace
 
 from moorage.api import config as configuration
 from moorage.api import manifests, quantity
+from moorage.api.config import weights
 from moorage.api.devices import ResourceSlice
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
@@ -40,7 +42,17 @@ from moorage.planning.drain import DrainResult, recreated
 from moorage.planning.input_cluster import InputCluster, Objects, belongs_to_node
 from moorage.planning.packing import Packing
 
-KINDS = ("add", "pods", "requests", "tolerate", "cordon", "uncordon", "remove", "drain")
+KINDS = (
+    "weight",
+    "add",
+    "pods",
+    "requests",
+    "tolerate",
+    "cordon",
+    "uncordon",
+    "remove",
+    "drain",
+)
 MOST_ADDED = 10_000
 NO_CONTROLLER = "has no controller, and is not recreated"
 
@@ -108,9 +120,17 @@ def what_if(
     packing = Packing(cluster.objects, cluster.config, seed=seed)
     draining.place_pending(packing)
     old = _nodes_of(packing)
+    reweighted = cluster.config
+    for kind, text in changes:
+        if kind == "weight":
+            reweighted = weights.with_weight(reweighted, *_counted(kind, text))
+    if reweighted is not cluster.config:
+        packing = Packing(cluster.objects, reweighted, seed=seed)
+        draining.place_pending(packing)
     changing = _Changing(cluster, pools, packing)
     for kind, text in sorted(changes, key=lambda change: KINDS.index(change[0])):
-        changing.apply(kind, text)
+        if kind != "weight":
+            changing.apply(kind, text)
     draining.place_pending(packing)
     drained = None
     if changing.drained:

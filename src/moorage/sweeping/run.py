@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moorage.api import config as configuration
-from moorage.api.config import KubeSchedulerProfile, PluginEntry, SchedulerConfiguration
+from moorage.api.config import SchedulerConfiguration, weights
 from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.errors import InputError
@@ -76,7 +76,7 @@ class SweepRun:
             if name.startswith(FIELD):
                 config = _with_field(config, name.removeprefix(FIELD), value)
             elif name.startswith(WEIGHT):
-                config = _with_weight(config, name.removeprefix(WEIGHT), int(value))
+                config = weights.with_weight(config, name.removeprefix(WEIGHT), int(value))
         return config
 
     def applied(self, parameters: Parameters) -> list[KubeObject]:
@@ -129,32 +129,6 @@ def _with_field(config: SchedulerConfiguration, path: str, value: Value) -> Sche
         raise InputError(f"sweep config.{path}: {steps[-1]} is not a field of anything")
     target[steps[-1]] = value
     return configuration.load(plain, base_dir=config.base_dir)
-
-
-def _with_weight(config: SchedulerConfiguration, name: str, weight: int) -> SchedulerConfiguration:
-    profiles = tuple(_with_weights(profile, name, weight) for profile in config.profiles)
-    if profiles == config.profiles and not any(
-        is_named(each, name) for profile in config.profiles for each in profile.plugins.names()
-    ):
-        raise InputError(f"sweep weight.{name}: no profile has a plugin of this name")
-    return replace(config, profiles=profiles)
-
-
-def is_named(entry: str, name: str) -> bool:
-    """Whether an entry of a profile is this plugin: `GpuPack` is the class of `pack.py:GpuPack`."""
-    return name in (entry, entry.rpartition(":")[2])
-
-
-def _with_weights(profile: KubeSchedulerProfile, name: str, weight: int) -> KubeSchedulerProfile:
-    def weighted(plugin: PluginEntry) -> PluginEntry:
-        return replace(plugin, weight=weight) if is_named(plugin.name, name) else plugin
-
-    plugins = profile.plugins
-    sets = {
-        point: replace(each, enabled=tuple(map(weighted, each.enabled)))
-        for point, each in (("score", plugins.score), ("multi_point", plugins.multi_point))
-    }
-    return replace(profile, plugins=replace(plugins, **sets))
 
 
 def _with_nodes(objects: list[KubeObject], name: str, count: int) -> list[KubeObject]:

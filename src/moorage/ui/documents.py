@@ -55,6 +55,13 @@ def cluster(snapshot: ClusterSnapshot) -> Plain:
         "resources": [_total(snapshot, name) for name in _resources(snapshot)],
         "labels": {key: len(values) for key, values in sorted(labels.items())},
         "taints": dict(taints.most_common(MOST_LISTED)),
+        "scorePlugins": sorted(
+            {
+                name
+                for profile in snapshot.run.scheduler.profiles.values()
+                for name in profile.score_order
+            }
+        ),
     }
 
 

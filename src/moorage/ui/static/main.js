@@ -175,7 +175,7 @@ async function showPanel(view, { focus }) {
   const [top, opened, focused] = [panel.scrollTop, openDetails(panel), panel.contains(document.activeElement)];
   panelContent = content;
   const show = isWhatIf ? whatIfPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
-  const parts = show(answer, change, Object.keys(cluster.taints));
+  const parts = show(answer, change, cluster);
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
   if (view.pod || view.node) placeHistory();
   if (!view.pod && !view.node && !view.what) panel.append(element("div", { id: "activity" }, activityShown));

@@ -1,9 +1,9 @@
 // The panels: pending pods by reason, a node, a pod with its explanation.
 
 import { bar, count, element, link, more, table } from "./dom.js";
-import { nodeForms, podForms } from "./what_if.js";
+import { nodeForms, podForms, weightForm } from "./what_if.js";
 
-export function pendingPanel(pending, open) {
+export function pendingPanel(pending, open, cluster) {
   const { groups, notExplained } = pending;
   return [
     element("h2", {}, pending.count ? count(pending.count, "pending pod") : "No pod is pending"),
@@ -13,6 +13,7 @@ export function pendingPanel(pending, open) {
     notExplained.count ? element("details", {},
       element("summary", {}, `${count(notExplained.count, "pod")}: not explained here`),
       pods(notExplained, open)) : null,
+    pending.count && cluster.scorePlugins.length ? weightForm(cluster.scorePlugins) : null,
   ];
 }
 
@@ -60,7 +61,7 @@ function close(open) {
   return link("← Pending pods", () => open({ pod: "", node: "" }));
 }
 
-export function podPanel(pod, open, taints) {
+export function podPanel(pod, open, cluster) {
   const node = (name) => link(name, () => open({ node: name, pod: "", compare: "" }));
   return [
     close(open),
@@ -78,7 +79,7 @@ export function podPanel(pod, open, taints) {
     ...preemption(pod.preemption, node),
     element("div", { id: "history" }),
     ...labels(pod.labels),
-    podForms(pod, taints),
+    podForms(pod, Object.keys(cluster.taints)),
   ];
 }
 

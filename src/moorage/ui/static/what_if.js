@@ -4,6 +4,7 @@ import { count, element, link, more, table } from "./dom.js";
 import { changes, setChanges } from "./view.js";
 
 const NAMES = {
+  weight: "weight of",
   add: "add nodes", pods: "add pods", requests: "change requests", tolerate: "add a toleration",
   cordon: "cordon", uncordon: "uncordon", remove: "remove", drain: "drain",
 };
@@ -42,6 +43,13 @@ export function podForms(pod, taints) {
 
 export const SIGNS = "The map shows the cluster with these changes: + and - are pods that come and leave, a red cross "
   + "is a removed node, a double frame a new one.";
+
+export function weightForm(plugins) {
+  const weight = number("Weight"), plugin = element("select", { "aria-label": "Score plugin" },
+    plugins.map((name) => element("option", { value: name }, name)));
+  return element("fieldset", { id: "what-if" }, element("legend", {}, "What if"),
+    element("span", { class: "form" }, button("weigh", "weight", () => `${plugin.value}:${weight.value}`), plugin, weight));
+}
 
 // The changes that are tried out, each with a button to take it back.
 export function changeList(place, text) {
