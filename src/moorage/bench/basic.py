@@ -39,7 +39,7 @@ def basic(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=2_000)
 def own_template(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Every pod has requests and labels of its own; nothing is shared."""
+    """Every pod has different requests and labels; nothing is shared."""
 
     def own(i: int) -> Pod:
         requests = {"cpu": f"{50 + i % 97}m", "memory": f"{300 + i % 389}Mi"}
@@ -77,7 +77,7 @@ def _required(term: NodeSelectorTerm) -> Affinity:
 
 @shape(pods=5_000)
 def gpus(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that ask for a GPU, of which every other node has eight."""
+    """Pods that request a GPU; every other node has eight."""
     eight: dict[str, Quantity] = {GPU: "8"}
     made = [node(f"node-{i}", i, more=None if i % 2 else eight) for i in range(nodes)]
     requests: dict[str, Quantity] = {**REQUESTS, GPU: "1"}
@@ -99,7 +99,7 @@ def taints(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def host_ports(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods with a host port, of which a node takes one each."""
+    """Pods with one of eight host ports; a node takes one pod of each."""
 
     made = [pod(f"pod-{i}", host_port=8000 + i * 8 // pods) for i in range(pods)]
     return BenchLoad(nodes_of(nodes), pods_of("initial", initial), made)
@@ -107,7 +107,7 @@ def host_ports(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def unschedulable(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """One pod in five asks for more than any node has, and is refused."""
+    """One pod in five requests more than any node has."""
 
     made = [pod(f"pod-{i}", requests=REQUESTS if i % 5 else HUGE) for i in range(pods)]
     rejected = len(range(0, pods, 5))
@@ -119,7 +119,7 @@ def unschedulable(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=2_000)
 def preemption(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Full nodes: lesser pods leave, each pod is promised one."""
+    """All nodes are full of pods with lower priority."""
     low = [
         pod(f"low-{i}", requests=LARGE, node_name=f"node-{i % nodes}")
         for i in range(PER_NODE * nodes)
@@ -135,14 +135,14 @@ def _alone(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000, without=_alone)
 def beside_hopeless(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods beside twice as many that fit nowhere, and rest."""
+    """Pods while twice as many unschedulable pods wait."""
     waiting = pods_of("hopeless", 2 * pods, requests=HUGE)
     return BenchLoad(nodes_of(nodes), waiting, pods_of("pod", pods))
 
 
 @shape(pods=5_000, without=_alone)
 def beside_gated(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods beside twice as many that wait at a gate."""
+    """Pods while twice as many gated pods wait."""
     gates = (PodSchedulingGate(name="example.com/quota"),)
     waiting = pods_of("gated", 2 * pods, scheduling_gates=gates)
     return BenchLoad(nodes_of(nodes), waiting, pods_of("pod", pods))
@@ -153,7 +153,7 @@ def beside_gated(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def churn(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """While a pod is placed, another one ends that runs already."""
+    """A running pod ends for every pod that is placed."""
     there = pods_of("initial", max(initial, pods))
     ends: list[Observation] = [Deleted(each) for each in there[:pods]]
     return BenchLoad(nodes_of(nodes), there, pods_of("pod", pods), churn=ends)
@@ -161,7 +161,7 @@ def churn(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def mixed_churn(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Meanwhile nodes, Services and hopeless pods come and go."""
+    """Nodes, Services and unschedulable pods are created and deleted meanwhile."""
     every = 5
     happens = list(islice(_created_and_deleted(nodes), pods // every))
     there, wanted = pods_of("initial", initial), pods_of("pod", pods)

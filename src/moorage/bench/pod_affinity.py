@@ -40,33 +40,33 @@ NEAR_IN_TEAM = PodAffinityTerm(
 
 @shape(pods=2_000)
 def anti_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that refuse to share a node with their like."""
+    """Pods with required anti-affinity by host."""
     there = [_anti_affine(i) for i in range(initial)]
     return BenchLoad(nodes_of(nodes), there, [_anti_affine(i * KINDS, "pod") for i in range(pods)])
 
 
 @shape(pods=5_000)
 def affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that have to be in the zone of their like."""
+    """Pods with required affinity by zone."""
     return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_required(NEAR_BY_ZONE)))
 
 
 @shape(pods=5_000)
 def preferred_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that like to share a node with their like."""
+    """Pods with preferred affinity by host."""
     return _green(nodes, initial, pods, affinity=Affinity(pod_affinity=_preferred(NEAR_BY_HOST)))
 
 
 @shape(pods=5_000)
 def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that would rather not share a node with their like."""
+    """Pods with preferred anti-affinity by host."""
     affinity = Affinity(pod_anti_affinity=_preferred(NEAR_BY_HOST))
     return _green(nodes, initial, pods, affinity=affinity)
 
 
 @shape(pods=5_000)
 def mixed(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Plain pods beside such as have affinity of each kind."""
+    """Pods without affinity, and pods with each of these four kinds."""
     kinds = (
         None,
         Affinity(pod_affinity=_required(NEAR_BY_ZONE)),
@@ -90,20 +90,20 @@ def mixed(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=2_000)
 def anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces found by a selector."""
+    """The same, in 100 namespaces that a selector matches."""
     wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
     return replace(wanted, initial=[_anti_affine(i) for i in range(initial)])
 
 
 @shape(pods=2_000)
 def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces found by a selector."""
+    """The same, in 100 namespaces that a selector matches."""
     return _in_team(nodes, initial, pods, Affinity(pod_affinity=_preferred(NEAR_IN_TEAM)))
 
 
 @shape(pods=2_000)
 def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces found by a selector."""
+    """The same, in 100 namespaces that a selector matches."""
     return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_preferred(NEAR_IN_TEAM)))
 
 
@@ -112,19 +112,19 @@ def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad
 
 @shape(pods=5_000)
 def zone_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that have to lie evenly over the zones."""
+    """Pods with a required spread over zones."""
     return _spread(nodes, initial, pods, "DoNotSchedule")
 
 
 @shape(pods=5_000)
 def preferred_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods that had better lie evenly over the zones."""
+    """Pods with a preferred spread over zones."""
     return _spread(nodes, initial, pods, "ScheduleAnyway")
 
 
 @shape(pods=5_000)
 def default_spread(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods of a Service, spread over hosts and zones by default."""
+    """Pods of a Service, with the default spread over hosts and zones."""
     service = Service(
         metadata=ObjectMeta(name="green", namespace=NAMESPACE, uid="service-green"),
         spec=ServiceSpec(selector=GREEN),

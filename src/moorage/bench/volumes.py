@@ -27,7 +27,7 @@ LOCAL_CLASS = storage.StorageClass(
 
 @shape(pods=5_000)
 def csi_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods with a bound CSI volume each; a node takes 39 of them."""
+    """Pods with a bound CSI volume each; at most 39 on a node."""
     names = _names(initial, pods)
     others: list[KubeObject] = [_csi_node(f"node-{i}") for i in range(nodes)]
     others += [obj for name in names for obj in _bound(name)]
@@ -36,7 +36,7 @@ def csi_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=2_000)
 def local_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods with a claim each, bound to a disk of the chosen node."""
+    """Pods with a claim each, for a local disk of the selected node."""
     names = _names(initial, pods)
     per_node = -(-len(names) // nodes)
     others: list[KubeObject] = [LOCAL_CLASS]
@@ -47,7 +47,7 @@ def local_volumes(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=10_000)
 def secrets(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods with a secret and a config map, which no node is chosen for."""
+    """Pods with a secret and a config map, which every node has."""
     volumes = (Volume(name="token"), Volume(name="settings"))
     return BenchLoad(
         nodes_of(nodes),
