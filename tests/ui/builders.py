@@ -59,7 +59,9 @@ def hostile_cluster():
     for pod in pods:
         pod["metadata"]["labels"] = {HOSTILE: HOSTILE}
     pods[2]["metadata"]["namespace"] = HOSTILE
-    return [node, make_node("node-1"), *pods]
+    half = make_node("node-1")
+    half["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    return [node, half, *pods]
 
 
 def record(path):

@@ -130,12 +130,24 @@ def test_markup_in_names_is_text(show, view, times):
 
 
 TILES = """
-const map = document.getElementById("tiles"), context = map.getContext("2d");
-const {data} = context.getImageData(0, 0, map.width, map.height);
+const map = document.getElementById("tiles"), copy = document.createElement("canvas");
+copy.width = map.width;
+copy.height = map.height;
+const context = copy.getContext("2d", {willReadFrequently: true});
+context.drawImage(map, 0, 0);
+const {data} = context.getImageData(0, 0, copy.width, copy.height);
 let drawn = 0;
 for (let i = 3; i < data.length; i += 4) drawn += data[i] > 0;
 return drawn;
 """
+
+
+def test_tiles_of_the_size_of_their_capacity(show):
+    browser = show("hostile")
+    drawn = browser.execute_script(TILES)
+    browser.find_element(By.ID, "size").click()
+    wait(browser, lambda: "size=capacity" in browser.current_url)
+    assert browser.execute_script(TILES) < drawn  # One node has half of the capacity.
 
 
 @pytest.mark.parametrize("count", [20, 5000])

@@ -59,8 +59,10 @@ async function updateOnce({ force: isForced = false }) {
     const group = view.group in cluster.labels ? view.group : "";
     find("by").value = view.by;
     find("group").value = group;
+    find("size").checked = map.isSized = view.size === "capacity";
     if (document.activeElement !== find("query")) find("query").value = view.q;
     if (is("by", "group", "what")) await showMap(view, group);
+    else if (is("size")) map.draw();
     if (is("q", "by", "group", "what")) await search(view.q);
     if (is("node", "by", "group", "what")) map.select(view.node);
     if (is("node", "pod", "what", "compare")) await showPanel(view, { focus: !force && before.by !== undefined });
@@ -204,6 +206,7 @@ function legend() {
 }
 
 find("by").addEventListener("change", (event) => change({ by: event.target.value }));
+find("size").addEventListener("change", (event) => change({ size: event.target.checked ? "capacity" : "" }));
 find("group").addEventListener("change", (event) => change({ group: event.target.value }));
 find("tools").addEventListener("submit", (event) => event.preventDefault());
 let typing = 0;

@@ -16,6 +16,7 @@ export class ClusterMap {
     this.selected = -1;
     this.cursor = -1;
     this.tiles = [];
+    this.isSized = false;
     // Frames around the selected node and the one under the keyboard, so that the map is not drawn again.
     this.frames = ["selected", "cursor"].map((name) => element("div", { class: `frame ${name}`, hidden: true }));
     canvas.after(...this.frames);
@@ -117,10 +118,14 @@ export class ClusterMap {
     context.fillStyle = colours.ink;
     context.font = "13px system-ui, sans-serif";
     for (const [text, top] of this.headings) context.fillText(text, 0, top + 15, this.width);
+    const most = Math.max(1, ...maxima(this.nodes.allocatable));
     this.tiles.forEach(([x, y], position) => {
       const match = !this.matches || this.matches.has(position);
       context.globalAlpha = match ? 1 : 0.15;
-      drawTile(context, x, y, this.size, this.share(position), this.nodes.states[position], colours);
+      // The area is the capacity; a small node is still seen.
+      const part = this.isSized ? Math.max(0.3, Math.sqrt(this.nodes.allocatable[position] / most)) : 1;
+      const size = this.size * part, gap = (this.size - size) / 2;
+      drawTile(context, x + gap, y + gap, size, this.share(position), this.nodes.states[position], colours);
     });
     context.globalAlpha = 1;
     this.drawDifferences(colours);
@@ -217,6 +222,13 @@ export class ClusterMap {
       frame.scrollTop = top + this.size - frame.clientHeight + 4;
     }
   }
+}
+
+// The largest value of parts that are small enough for the arguments of a call.
+function maxima(values) {
+  const parts = [];
+  for (let i = 0; i < values.length; i += 10000) parts.push(Math.max(...values.slice(i, i + 10000)));
+  return parts;
 }
 
 function tileSize(count) {

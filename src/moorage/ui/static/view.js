@@ -1,7 +1,7 @@
-// What is shown, kept in the URL: #by=cpu&group=zone&q=text&node=name or &pod=namespace/name.
+// What is shown, kept in the URL: #by=cpu&size=capacity&group=zone&q=text&node=name or &pod=namespace/name.
 // `compare` is a node in the panel of a pod. `at` is the time of a recording in seconds. `what` has the changes of a what-if as a query string: remove=node-1&add=node-2:3.
 
-const DEFAULTS = { by: "cpu", group: "topology.kubernetes.io/zone", q: "", node: "", pod: "", what: "", at: "", compare: "" };
+const DEFAULTS = { by: "cpu", size: "", group: "topology.kubernetes.io/zone", q: "", node: "", pod: "", what: "", at: "", compare: "" };
 
 export function current() {
   const given = new URLSearchParams(location.hash.slice(1));
