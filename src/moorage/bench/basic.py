@@ -161,7 +161,7 @@ def churn(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def mixed_churn(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Nodes, Services and unschedulable pods are created and deleted meanwhile."""
+    """Meanwhile nodes, Services and unschedulable pods come and go."""
     every = 5
     happens = list(islice(_created_and_deleted(nodes), pods // every))
     there, wanted = pods_of("initial", initial), pods_of("pod", pods)
