@@ -183,3 +183,9 @@ def test_the_cost_of_a_run(run, write, tmp_path):
     assert cost in got.stdout
     assert "cost of the nodes during the run" in report.read_text()
     assert json.loads(run(*question, "-o", "json").stdout)["cost"]["ofRun"] == 0.9667
+
+
+def test_prices_that_no_node_has_are_refused_before_the_run(run, monkeypatch):
+    monkeypatch.setattr("moorage.scenarios.play.Play.run", lambda *_: pytest.fail("it runs"))
+    got = run("simulate", "scenario", EXAMPLES / "scenarios" / "hour.yaml", "--price-label", "x")
+    assert (got.exit_code, "no node has a price" in got.stderr) == (2, True)

@@ -141,6 +141,7 @@ def simulate(
             trace=record_file is not None,
             on_progress=progress.update,
         )
+        price_options.cost(price_list, simulation)  # Prices without a node are refused at once.
         spent = profiling.run(simulation, until) if shows_profile else None
         if spent is None:
             simulation.run(until)
@@ -321,6 +322,7 @@ def _play(
     price_list = prices.load()
     with ProgressBar("simulating") as progress:
         playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
+        price_options.cost(price_list, playing.simulation)  # As in `simulate`.
         meter = None if price_list is None else CostMeter(playing.simulation, price_list)
         simulation = playing.run(progress.update)
     _record(record_file, simulation)
