@@ -112,7 +112,13 @@ from moorage.framework.points import (
     Permission,
     RowArray,
 )
-from moorage.framework.post_filter import Candidate, NoFeasibleNode, PostFiltered, Reviewer
+from moorage.framework.post_filter import (
+    Candidate,
+    GroupTrial,
+    NoFeasibleNode,
+    PostFiltered,
+    Reviewer,
+)
 from moorage.framework.state import IN_POD_GROUP_CYCLE, CycleState, StateKey
 from moorage.framework.status import (
     SKIP,
@@ -212,6 +218,7 @@ __all__ = [
     "Events",
     "ExactDeviceRequest",
     "GroupPlacement",
+    "GroupTrial",
     "Hint",
     "HostPort",
     "HypotheticalNode",

@@ -19,7 +19,8 @@ from tests.storm_seeds import seeds
 from moorage.api.pod import Pod
 from moorage.core.journal import GroupDecided
 
-SEEDS = seeds(25)
+# Seeds that failed once stay.
+SEEDS = sorted({*seeds(20), 25, 51, 75})
 FLUSHED_SECONDS = 700.0
 GATES = {"TopologyAwareWorkloadScheduling": True}
 
@@ -55,7 +56,7 @@ class GangCluster:
             at = draw.uniform(0, storm.LASTS_SECONDS - 20)
             constraint = {"topology": [{"key": "rack"}]} if draw.random() < 0.3 else None
             fields = {} if constraint is None else {"schedulingConstraints": constraint}
-            for i, each in enumerate([group(name, count, **fields), *members]):
+            for i, each in enumerate([group(name, count, priority=100, **fields), *members]):
                 late = draw.uniform(0, 10) if draw.random() < 0.3 else 0.0
                 changes.append((at + late + i / 1000, lambda sim, each=each: sim.create([each])))
         for i in range(draw.randint(0, 5)):
@@ -88,7 +89,8 @@ def can_tear(faults):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gangs_are_bound_together_whatever_fails(seed):
     cluster, faults = GangCluster(seed), random_faults(seed)
-    sim = storm.run(seed, settings(**GATES), faults=faults, cluster=cluster)
+    gates = {**GATES, "WorkloadAwarePreemption": seed % 2 == 1}
+    sim = storm.run(seed, settings(**gates), faults=faults, cluster=cluster)
     sim.run(until=FLUSHED_SECONDS)
     assert can_tear(faults) or not torn(sim, cluster)
     for name in torn(sim, cluster):

@@ -128,6 +128,8 @@ class SchedulingCycle:
     meter: CallMeter | None = None
     # The rows to which the search is restricted, for a pod group.
     placement: Mask | None = None
+    # Whether no way out is looked for, because this is the trial of a group's preemption.
+    is_trial = False
 
     def __init__(
         self,
@@ -347,7 +349,7 @@ class SchedulingCycle:
         """Let post_filter plugins look for a way out; `absent` is for nodes not searched."""
         assert decision.diagnosis is not None
         profile, pre = decision.profile, decision.pre
-        if profile.has_post_filters:
+        if profile.has_post_filters and not self.is_trial:
             named = None if pre.names is None else self._cluster.table.named(pre.names)
             failure = NoFeasibleNode(
                 pre,

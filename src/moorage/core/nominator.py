@@ -58,6 +58,12 @@ class Nominator:
         if self._node_of:
             self._forget(pod.uid)
 
+    def reread(self, pod: Pod) -> None:
+        """Read a nominated pod again: it has left the queue, and counts as a name only."""
+        node = self._node_of.get(pod.uid)
+        if node:
+            self._changed(node)
+
     def node_of(self, uid: str) -> str | None:
         """The node nominated here for a pod."""
         return self._node_of.get(uid)

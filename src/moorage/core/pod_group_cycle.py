@@ -15,94 +15,46 @@ order. If permit plugins agree in the end, the bindings go on from there.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from moorage.api.config import feature_gates
 from moorage.api.meta import NodeName
-from moorage.api.pod_groups import group_key
+from moorage.api.pod_groups import PodGroup, group_key
 from moorage.core import binding_points
-from moorage.core.binding_cycle import BindingCycle
 from moorage.core.bindings import Bindings
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.failures import Failures
+from moorage.core.group_preemption import LiveGroupTrial
+from moorage.core.group_results import (
+    NOWHERE,
+    GroupResult,
+    Member,
+    Trial,
+    in_placements,
+    with_reason,
+)
 from moorage.core.journal import GroupDecided, GroupEnded, GroupPopped
 from moorage.core.pod_group_placements import GroupPlacements, PlacementError
 from moorage.core.pod_group_status import PodGroupConditions
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
+from moorage.errors import PluginError
 from moorage.framework.profile import Profile
 from moorage.framework.state import IN_POD_GROUP_CYCLE
-from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.nodes.pod_groups import GroupPlacement
 
 UNSCHEDULABLE = "pod group is unschedulable"
 NO_PLACEMENTS = "no feasible placements found"
-NOWHERE = NodeName("")
+# The node in the Events of victims of a group.
+CLUSTER = "cluster"
+NO_PREEMPTION = unschedulable(
+    "default preemption plugin is not registered, workload aware preemption is disabled"
+)
 WAITING = unschedulable("pod group is waiting for preemption to complete")
 
 Record = Callable[[QueuedPod, Decision, float], None]
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """A member of a group, and what was found for it in this cycle."""
-
-    entry: QueuedPod
-    decision: Decision | None = None
-    # Why it has no node, if it was tried and has none; for one that preempts, why it has to.
-    status: Status = SUCCESS
-    diagnosis: Diagnosis | None = None
-    # While it is assumed.
-    binding: BindingCycle | None = None
-    # Where it is assumed, or was, if it may be.
-    node: NodeName = NOWHERE
-    preempts: bool = False
-    # WAIT, with the reasons of permit plugins, and their names.
-    permit: Status = SUCCESS
-    waits_for: tuple[str, ...] = ()
-    nominated_before: str = ""
-
-    @property
-    def is_error(self) -> bool:
-        return self.status.code is Code.ERROR
-
-    @property
-    def rejectors(self) -> set[str]:
-        """The plugins that rejected it; a change that helps one of them may help the group."""
-        return set() if self.diagnosis is None else self.diagnosis.unschedulable_plugins
-
-
-@dataclass(slots=True)
-class GroupResult:
-    """What was found for a group as a whole."""
-
-    status: Status
-    waits_for_preemption: bool = False
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the group has room, at once or when its victims are gone."""
-        return self.status.is_success or self.waits_for_preemption
-
-    @property
-    def label(self) -> str:
-        """The result in metrics."""
-        if self.status.is_success:
-            return "scheduled"
-        if self.waits_for_preemption:
-            return "waiting_on_preemption"
-        return "unschedulable" if self.status.is_rejected else "error"
-
-
-@dataclass(slots=True)
-class Trial:
-    """What was found for a group in one placement."""
-
-    placement: GroupPlacement
-    members: list[Member]
-    result: GroupResult
 
 
 class PodGroupCycle:
@@ -125,6 +77,7 @@ class PodGroupCycle:
         self._record = record
         self.conditions = PodGroupConditions(state)
         self._placements = GroupPlacements(state.cluster, cycle.random)
+        self._preempts = state.cluster.has_feature(feature_gates.WORKLOAD_AWARE_PREEMPTION)
         self._has_placements = state.cluster.has_feature(feature_gates.TOPOLOGY_AWARE)
 
     def attempt(self, popped: QueuedPod, now: float) -> None:
@@ -140,6 +93,8 @@ class PodGroupCycle:
         has_one_profile = result is None
         if result is None:
             members, result = self._decide(members, key, now)
+            if self._preempts and result.label == "unschedulable":
+                result = self._preempt(members, key, result, now)
         placed = sum(bool(member.node) for member in members)
         journal.add(
             GroupDecided(
@@ -166,6 +121,8 @@ class PodGroupCycle:
         for uid, pod in list(known.unscheduled.items()) if known is not None else ():
             if uid != popped.uid and (entry := queue.pop_pod(pod, now)) is not None:
                 entries.append(entry)
+        for entry in entries:
+            self._state.nominator.reread(entry.pod)
         entries.sort(key=_order)
         return [entry for entry in entries if self._can_be_tried(entry)]
 
@@ -202,7 +159,7 @@ class PodGroupCycle:
             placements = self._placements.generate(profile, key)
             if placements is None:
                 result = self._try_all(members, now)
-                return members, _in_placements(result, 1)
+                return members, in_placements(result, 1)
             if not placements:
                 names = {plugin.name for plugin in (profile.placement_generator,) if plugin}
                 for member in members:
@@ -240,7 +197,7 @@ class PodGroupCycle:
             for member in first.members:
                 if member.diagnosis is not None:
                     member.diagnosis.unschedulable_plugins.update(rejectors)
-            return first.members, _in_placements(first.result, len(trials))
+            return first.members, in_placements(first.result, len(trials))
         best = 0
         if len(good) > 1:
             proposed = [[m.entry.pod for m in trial.members if m.node] for trial in good]
@@ -281,7 +238,8 @@ class PodGroupCycle:
         decision.state[IN_POD_GROUP_CYCLE] = True
         node = decision.node
         if node:
-            self._record(entry, decision, now)
+            if not self._cycle.is_trial:
+                self._record(entry, decision, now)
         else:
             member.status, member.diagnosis = decision.status, decision.diagnosis
             if member.is_error or not decision.nominated:
@@ -323,6 +281,57 @@ class PodGroupCycle:
         if member.nominated_before:
             self._state.nominator.nominate(member.entry.pod, member.nominated_before)
 
+    # Preemption for the group as a whole
+
+    def _preempt(
+        self, members: Sequence[Member], key: str, result: GroupResult, now: float
+    ) -> GroupResult:
+        """Look for pods that can be evicted so that the group fits, and evict them."""
+        for member in reversed(members):
+            if member.binding is not None:
+                self._withdraw(member, now)
+        pods = [member.entry.pod for member in members]
+        profile = self._state.profiles[pods[0].spec.scheduler_name]
+        methods = profile.methods("post_filter", "post_filter_group")
+        if not methods:
+            return with_reason(result, NO_PREEMPTION)
+        group = self._state.cluster.get(PodGroup, key)
+        if group is None:
+            return GroupResult(error(f"failed to get pod group object: {key} not found"))
+        nodes = {node for pod in pods if (node := self._state.nominator.node_for(pod))}
+        trial = LiveGroupTrial(
+            self._state.cluster.table, nodes, lambda: self._try_without_effects(members, now)
+        )
+        try:
+            found = methods[0].call(self._state.cluster, group, pods, trial)
+        except PluginError as failure:
+            return GroupResult(error(str(failure)))
+        finally:
+            trial.end()
+        if isinstance(found, Status):
+            return with_reason(result, found) if found.is_rejected else GroupResult(found)
+        for member, pod in zip(members, pods, strict=True):
+            nominated = trial.members.get(pod.uid) or self._state.nominator.node_for(pod)
+            member.nominated = nominated
+        name = methods[0].name
+        self._preemptions.begin(pods[0], CLUSTER, found, name, profile, now, group_uid=group.uid)
+        return GroupResult(result.status, waits_for_preemption=True)
+
+    def _try_without_effects(
+        self, members: Sequence[Member], now: float
+    ) -> tuple[Status, dict[str, str]]:
+        """Try the members without post_filter plugins; they are withdrawn at once."""
+        fresh = [Member(member.entry) for member in members]
+        self._cycle.is_trial = True
+        try:
+            result = self._try_all(fresh, now)
+        finally:
+            self._cycle.is_trial = False
+        for member in reversed(fresh):
+            if member.binding is not None:
+                self._withdraw(member, now)
+        return result.status, {member.entry.uid: member.node for member in fresh if member.node}
+
     # What follows from it
 
     def _submit(self, members: Sequence[Member], result: GroupResult, now: float) -> None:
@@ -339,6 +348,10 @@ class PodGroupCycle:
         for member in members:
             if member.binding is None:
                 self._fail(member, result, rejectors, now)
+        if is_placed and self._preempts:
+            # No preemption was tried for those that are left; without the others it may be.
+            left = [member.entry.pod for member in members if member.diagnosis is not None]
+            self._state.queue.activate(left, now)
 
     def _fail(self, member: Member, result: GroupResult, rejectors: set[str], now: float) -> None:
         """Return a member to the queue."""
@@ -353,6 +366,13 @@ class PodGroupCycle:
         if decision.post_filter is not None:
             for request in decision.post_filter.requests:
                 self._state.outbox.add(request)
+        if member.nominated and result.waits_for_preemption:
+            status = result.status if member.node else member.status
+            found = member.diagnosis or Diagnosis(
+                status.message, set(member.waits_for) or rejectors
+            )
+            self._put_back(member, status, found, member.nominated, now)
+            return
         if member.preempts and result.goes_on:
             self._evict(decision, now)
         if not member.node or (member.preempts and result.goes_on):
@@ -399,11 +419,3 @@ def _order(entry: QueuedPod) -> tuple[int, float, str, str]:
     """By priority, then by when a pod was first ready to be tried."""
     first = entry.first_tried_at
     return -entry.pod.priority, float("-inf") if first is None else first, entry.key, entry.uid
-
-
-def _in_placements(result: GroupResult, count: int) -> GroupResult:
-    """The result for `count` placements, with the reason of the first if none is large enough."""
-    if result.goes_on or not result.status.is_rejected:
-        return result
-    text = f"0/{count} placements are available, first placement status: {result.status.message}"
-    return GroupResult(unschedulable(text))

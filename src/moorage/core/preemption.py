@@ -54,6 +54,8 @@ class Preemption:
     plugin: str
     profile: Profile
     victims: tuple[Pod, ...]
+    # The UID of the pod group for which the victims are evicted, wherever they are.
+    group_uid: str = ""
     stage: PreemptionStage = FIRST
     # It waits for (by UID): victims whose eviction is in progress, victims that are not observed
     # terminating, and pods whose nomination is being cleared.
@@ -96,16 +98,26 @@ class Preemptions:
         return len(self._in_progress)
 
     def begin(
-        self, pod: Pod, node: str, victims: Iterable[Pod], plugin: str, profile: Profile, now: float
+        self,
+        pod: Pod,
+        node: str,
+        victims: Iterable[Pod],
+        plugin: str,
+        profile: Profile,
+        now: float,
+        *,
+        group_uid: str = "",
     ) -> None:
-        """Evict victims from a node for a pod."""
+        """Evict victims from a node for a pod, or from all nodes for its group."""
         evicted = [victim for victim in victims if not victim.is_terminating]
         if not evicted:
             return  # All of them are terminating already.
         keys = tuple(victim.key for victim in evicted)
         self._journal.add(Preempting(at=now, pod=pod.key, uid=pod.uid, node=node, victims=keys))
         self._last_number += 1
-        preemption = Preemption(self._last_number, pod, node, plugin, profile, tuple(evicted))
+        preemption = Preemption(
+            self._last_number, pod, node, plugin, profile, tuple(evicted), group_uid
+        )
         self._in_progress[preemption.number] = preemption
         self._gating[pod.uid] += 1
         self._notify(preemption, now)
@@ -239,7 +251,7 @@ class Preemptions:
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
         cached = self._state.cache.get(victim.uid)
-        return cached is not None and cached.node == preemption.node
+        return cached is not None and (cached.node == preemption.node or bool(preemption.group_uid))
 
     def _is_in_the_way(self, victim: Pod, preemption: Preemption) -> bool:
         """Whether a victim is on the node and not terminating."""
@@ -252,7 +264,7 @@ class Preemptions:
     def _request(self, eviction: VictimEviction) -> None:
         """Patch the victim's condition, then delete it with its own grace period."""
         victim = eviction.victim
-        condition = _condition(victim, eviction.by.pod)
+        condition = _condition(victim, eviction.by)
         eviction.is_patched = eviction.is_patched or _has_condition(victim, condition)
         request: DeletePod | PatchPodStatus = DeletePod(PodRef.of(victim))
         if not eviction.is_patched:
@@ -288,7 +300,8 @@ class Preemptions:
         self._journal.add(
             Preempted(at=now, pod=key, uid=uid, node=node, by=pod.key, by_uid=pod.uid)
         )
-        note = f"Preempted by pod {pod.uid} on node {node}{how}"
+        preemptor = f"podgroup {by.group_uid}" if by.group_uid else f"pod {pod.uid}"
+        note = f"Preempted by {preemptor} on node {node}{how}"
         reporter = pod.spec.scheduler_name
         event = EmitEvent(PodRef.of(victim), "Normal", "Preempted", "Preempting", note, reporter)
         self._outbox.add(event)
@@ -298,12 +311,14 @@ def _stays(pod: Pod) -> bool:
     return not (pod.is_terminating or pod.is_terminal)
 
 
-def _condition(victim: Pod, by: Pod) -> Condition:
+def _condition(victim: Pod, by: Preemption) -> Condition:
+    preemptor = "podgroup" if by.group_uid else "pod"
+    name = by.pod.spec.scheduler_name
     return Condition(
         type=DISRUPTION_TARGET,
         status="True",
         reason=BY_SCHEDULER,
-        message=f"{by.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        message=f"{name}: preempting to accommodate a higher priority {preemptor}",
         observed_generation=victim.metadata.generation or None,
     )
 

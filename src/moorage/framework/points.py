@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from moorage.api.server_requests import Request
     from moorage.framework.cluster import Cluster, Rejection
     from moorage.framework.events import Events
-    from moorage.framework.post_filter import NoFeasibleNode, PostFiltered
+    from moorage.framework.post_filter import GroupTrial, NoFeasibleNode, PostFiltered
     from moorage.framework.state import CycleState
     from moorage.framework.status import (
         Mask,
@@ -217,6 +217,16 @@ class Contract(Protocol):
 
         The failure says why, and what would happen if pods left a node. The core evicts the pods
         that the result names as victims.
+        """
+
+    @method()
+    def post_filter_group(
+        self, cluster: Cluster, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
+    ) -> tuple[Pod, ...] | Status:
+        """A pod group does not fit: the pods to evict for it; none if that is under way.
+
+        For a plugin that also has post_filter, with the gate WorkloadAwarePreemption. The trial
+        says whether the group would fit if pods left their nodes.
         """
 
     @method()

@@ -2,7 +2,7 @@
 return a PostFiltered. A plugin that looks for a way out asks `failure.what_if`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -18,6 +18,7 @@ from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.view import RowArray
 from moorage.framework.what_if import WhatIf
+from moorage.nodes.usage import Placed
 
 KEEP = None  # Leave the pod's nominated node as it is.
 
@@ -88,6 +89,23 @@ class NoFeasibleNode:
             for position in np.flatnonzero(self.searched[rows]).tolist():
                 found[position] = self.status(int(rows[position])).code is code
         return found
+
+
+class GroupTrial(Protocol):
+    """Tries the pods of a group again, with pods removed from nodes; nothing changes in the end."""
+
+    # The nodes of the last trial that succeeded, and those that are nominated to the group's pods.
+    nodes: set[str]
+    nominated: set[str]
+
+    def remove(self, placed: Iterable[Placed]) -> None:
+        """Take pods away."""
+
+    def restore(self, placed: Iterable[Placed]) -> None:
+        """Put pods back that were taken away."""
+
+    def status(self) -> Status:
+        """SUCCESS if the group fits now, else why not."""
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ ALPHA = {
     GENERIC_WORKLOAD: "",
     GANG_SCHEDULING: GENERIC_WORKLOAD,
     TOPOLOGY_AWARE: GENERIC_WORKLOAD,
+    WORKLOAD_AWARE_PREEMPTION: GANG_SCHEDULING,
 }
 OFF = (
     "DRADeviceTaintRules",
@@ -47,7 +48,6 @@ OFF = (
     "DRAWorkloadResourceClaims",
     "StorageCapacityScoring",
     "VolumeLimitScaling",
-    WORKLOAD_AWARE_PREEMPTION,
 )
 
 

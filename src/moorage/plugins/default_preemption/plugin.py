@@ -14,13 +14,14 @@ import numpy as np
 
 from moorage import plugin as mp
 from moorage.errors import PluginError
-from moorage.plugins.default_preemption import candidates, victims
+from moorage.plugins.default_preemption import candidates, groups, victims
 from moorage.plugins.default_preemption.candidates import Choice
 from moorage.plugins.default_preemption.dry_run import PreemptionDryRun
 from moorage.plugins.default_preemption.results import Candidates, DryRunResults, PreemptionCache
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod group to be finished")
 
 NO_CANDIDATE = mp.unschedulable("preemption: no candidate node for preemption")
 NEVER = mp.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
@@ -31,6 +32,7 @@ TERMINATING = mp.unschedulable(
 CONSTRAINED = mp.unschedulable(
     "preemption: not eligible due to placement-based pod group scheduling limitation"
 )
+BY_GROUP = mp.unschedulable("preemption: not eligible due to workload aware preemption enabled")
 NO_GROUP = mp.unschedulable("preemption: pod group for pod not found")
 
 CLEAR = ""
@@ -49,7 +51,10 @@ class DefaultPreemption:
         self._absolute = min_candidate_nodes_absolute
         # UIDs of the pods for which victims are being evicted.
         self._under_way: set[str] = set()
+        # Pod groups for which victims are being evicted.
+        self._groups_under_way: set[str] = set()
         self._cache = PreemptionCache()
+        self._for_groups = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cache": PreemptionCache()}
@@ -57,13 +62,32 @@ class DefaultPreemption:
     # Queue
 
     def pre_enqueue(self, pod: mp.Pod) -> mp.Status:
+        if self._groups_under_way and mp.group_key(pod) in self._groups_under_way:
+            return GROUP_UNDER_WAY
         return UNDER_WAY if pod.uid in self._under_way else mp.SUCCESS
 
+    def attach(self, cluster: mp.Cluster) -> None:
+        self._for_groups = cluster.has_feature(mp.feature_gates.WORKLOAD_AWARE_PREEMPTION)
+
     def preemption_started(self, pod: mp.Pod) -> None:
-        self._under_way.add(pod.uid)
+        if self._for_groups and pod.spec.scheduling_group is not None:
+            self._groups_under_way.add(mp.group_key(pod))
+        else:
+            self._under_way.add(pod.uid)
 
     def preemption_finished(self, pod: mp.Pod) -> None:
+        if self._for_groups and pod.spec.scheduling_group is not None:
+            self._groups_under_way.discard(mp.group_key(pod))
         self._under_way.discard(pod.uid)
+
+    def post_filter_group(
+        self,
+        cluster: mp.Cluster,
+        group: mp.PodGroup,
+        pods: Sequence[mp.Pod],
+        trial: mp.GroupTrial,
+    ) -> tuple[mp.Pod, ...] | mp.Status:
+        return groups.victims_of(cluster, group, pods, trial, self._cache.budgets(cluster))
 
     def events_to_register(self) -> mp.Events:
         # The plugin that rejected the pod decides whether a deletion helps.
@@ -232,6 +256,8 @@ def _review(
 
 def _group_limit(cluster: mp.Cluster, pod: mp.Pod) -> mp.Status | None:
     """Why a member of a pod group does not preempt; None if it may."""
+    if cluster.has_feature(mp.feature_gates.WORKLOAD_AWARE_PREEMPTION):
+        return BY_GROUP
     if not cluster.has_feature(mp.feature_gates.TOPOLOGY_AWARE):
         return None
     group = cluster.get(mp.PodGroup, mp.group_key(pod))
