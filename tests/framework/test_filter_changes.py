@@ -63,7 +63,7 @@ def run(bench, watch):
         refused = [row for row in range(table.capacity) if results.filtered.is_rejected(row)]
         assert {table.name(row) for row in refused} == set(NODES) - fits
         assert (
-            {table.name(int(row)) for row in results.scored.best} <= fits
+            {table.name(int(row)) for row in results.scored.best()} <= fits
             if results.scored
             else True
         )
@@ -179,6 +179,6 @@ def test_compact_scores_equal_full_scores(bench, brief, liked, rest):
         scored = made.run(POD).scored
         rows = np.flatnonzero(scored.totals >= 0).tolist()
         said.append(
-            (scored.totals.tolist(), list(scored.best), [scored.parts.of(row) for row in rows])
+            (scored.totals.tolist(), list(scored.best()), [scored.parts.of(row) for row in rows])
         )
     assert said[0] == said[1]

@@ -80,7 +80,7 @@ def contents(decision):
     if scored is not None:
         parts["totals"] = scored.totals.tolist()
         parts["scores"] = {row: scored.parts.of(row) for row in parts["fits"]}
-        parts["best"] = list(scored.best)
+        parts["best"] = list(scored.best())
     return parts
 
 

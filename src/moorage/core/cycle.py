@@ -112,7 +112,7 @@ class Decision(Struct, gc=False):
         """The rows with the highest totals, the selected one first."""
         if self.scored is None:
             return [self.row]
-        selected, best = self.row, self.scored.best[:count]
+        selected, best = self.row, self.scored.best()[:count]
         rows = best.tolist() if isinstance(best, np.ndarray) else best
         found = [selected, *[row for row in rows if row != selected]][:count]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
@@ -287,7 +287,7 @@ class SchedulingCycle:
     def _best(self, decision: Decision) -> int:
         """A row with the highest total; the seed decides which of several."""
         assert decision.scored is not None
-        best = decision.scored.best
+        best = decision.scored.best()
         return int(best[int(self._random.random() * len(best))])
 
     def _select(self, decision: Decision, row: int) -> None:

@@ -173,7 +173,7 @@ class Scheduler:
             self._outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
             self.queue.done(pod.uid)
             return
-        if entry.uid in self.cache:
+        if self.cache.get(entry.uid) is not None:
             self.queue.done(entry.uid)
             return
         profile = self.profiles[pod.spec.scheduler_name]

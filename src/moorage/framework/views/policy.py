@@ -34,6 +34,7 @@ class CachePolicy:
     ) -> None:
         # With whether the result is cached.
         self.pre_filters = [(p, depends_of(p) in cached) for p in at["pre_filter"]]
+        self.filtering = {p.name for p in (*at["pre_filter"], *at["filter"])}
         filters: list[IndexedFilter] = list(enumerate(at["filter"]))
         self.filters = [(i, p) for i, p in filters if depends_of(p) in cached]
         others = [(i, p) for i, p in filters if depends_of(p) not in cached]

@@ -4,7 +4,6 @@ cached. PreFiltered: their combined result.
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from moorage.framework.views.template import PluginViews
 
 Result = Status | Narrowed
-# A plugin's name, how its result is obtained, and whether it is cached.
-Step = tuple[str, Callable[[CycleState, Pod], Result], bool]
+# A plugin's name, its method, and its views if the result is cached.
+Step = tuple[str, PluginMethod, "PluginViews | None"]
 
 
 class PreFiltered(Struct, eq=False):
@@ -138,14 +137,14 @@ class PreFilterStage:
         steps, combined = found
         succeeded, postponed = combined, None
         can_reuse = self._retains
-        for name, run, is_cached in steps:
-            result = run(state, pod)
+        for name, method, views in steps:
+            result = self._cached(views) if views else invoke.pre_filter(method, state, pod)
             if result is SUCCESS:
-                can_reuse = can_reuse and is_cached
+                can_reuse = can_reuse and views is not None
                 continue
             if combined is succeeded:
                 combined = PreFiltered(skipped=set(succeeded.skipped))
-            if can_reuse and not is_cached:
+            if can_reuse and views is None:
                 can_reuse = self.skips_again(name, result)
             if result is SKIP:
                 combined.skipped.add(name)
@@ -185,23 +184,23 @@ class PreFilterStage:
         is_settled = True
         for plugin, is_cached in self._policy.pre_filters:
             name, result = plugin.name, None
+            method = self._profile.require(plugin, "pre_filter")
             if not is_cached:
-                method = self._profile.require(plugin, "pre_filter")
-                steps.append((name, partial(invoke.pre_filter, method), False))
+                steps.append((name, method, None))
                 continue
-            run = partial(self._cached, self._views_of(name))
+            views = self._views_of(name)
             if is_settled:
                 with suppress(PluginError):  # Raised again in the plugin's turn.
-                    result = run(self._state, self._state.template.exemplar)
+                    result = self._cached(views)
             if result is SKIP:
                 self._cached_skips.append(name)
             elif result is not SUCCESS:
                 # A rejection ends the stage, so plugins after this one run in their turn.
                 is_settled = False
-                steps.append((name, run, True))
+                steps.append((name, method, views))
         return steps
 
-    def _cached(self, views: "PluginViews", state: CycleState, pod: Pod) -> Result:
+    def _cached(self, views: "PluginViews") -> Result:
         result = views.pre_filtered
         self._state.adopt(views.state)
         return result

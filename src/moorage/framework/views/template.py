@@ -141,9 +141,19 @@ class TemplateViews:
             self._check = self._rejections = None  # They belong to another template.
         elif profile.reads_all_nodes and self._position != state.table.node_changes.position:
             # What a plugin computed over all nodes together holds until one of them changes.
-            self._use(profile.views.by_node(self.template))
+            self._renew(profile.views.by_node(self.template))
             state.stand_on(self.state)
         return self._pre_filters.run(state, pod)
+
+    def _renew(self, by_node: Mapping[str, PluginViews]) -> None:
+        """Replace the views of plugins that read node objects only, where they are others."""
+        changed = {name for name, views in by_node.items() if views is not self._views[name]}
+        if changed.isdisjoint(self._policy.filtering):
+            self._position = self.state.table.node_changes.position
+            self._views.update(by_node)
+            self._total = None
+        else:
+            self._use(by_node)
 
     # Filter
 

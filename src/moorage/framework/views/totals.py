@@ -143,7 +143,6 @@ class Scored(Struct, gc=False):
     parts: Parts
     best_rows: BestRows
 
-    @property
     def best(self) -> Sequence[int] | RowArray:
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)

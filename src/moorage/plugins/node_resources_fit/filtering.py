@@ -90,7 +90,7 @@ class FilterRequest(Struct, frozen=True, eq=False):
         A node that could not hold the pod even if it were empty is marked UNRESOLVABLE. How full
         it is of a resource that the pod does not request does not matter.
         """
-        lacking = TOO_MANY_PODS if node.pod_count >= node.allocatable("pods") else 0
+        lacking = TOO_MANY_PODS if len(node.placed()) >= node.allocatable("pods") else 0
         served = node.table.device_resources.classes
         for bit, resource, amount in self.each:
             allocatable, requested = node.amounts(resource)
