@@ -112,6 +112,35 @@ class PodGroupCycle:
         profile = members[0].entry.pod.spec.scheduler_name
         journal.add(GroupEnded(at=now, group=key, profile=profile, result=result.label))
 
+    def trials(self, key: str, now: float) -> list[Trial]:
+        """What would be found for a group's pending members in each placement; for explanations.
+
+        Raises PlacementError.
+        """
+        known, profiles = self._state.cluster.members(key), self._state.profiles
+        pods = () if known is None else known.unscheduled.values()
+        entries = sorted(
+            (
+                QueuedPod(pod, now)
+                for pod in pods
+                if profiles[pod.spec.scheduler_name].run_pre_enqueue(pod) is None
+            ),
+            key=_order,
+        )
+        if not entries:
+            return []
+        members = [Member(entry) for entry in entries]
+        profile, placements = profiles[entries[0].pod.spec.scheduler_name], None
+        if self._has_placements:
+            placements = self._placements.generate(profile, key)
+        if placements is None:
+            placements = [GroupPlacement("", self._state.cluster.table.active_rows)]
+        self._cycle.is_trial = True
+        try:
+            return [self._try_in(placement, members, now) for placement in placements]
+        finally:
+            self._cycle.is_trial = False
+
     # The members
 
     def _entries(self, popped: QueuedPod, key: str, now: float) -> list[QueuedPod]:

@@ -81,10 +81,10 @@ class Scheduler:
         self.preemptions = Preemptions(state, self.bindings)
         self._handlers = EventHandlers(state, self.bindings, self.preemptions)
         self._confirmations = Confirmations(state, self.bindings, self._handlers, confirm_seconds)
-        self._groups: PodGroupCycle | None = None
+        self.groups: PodGroupCycle | None = None
         if state.cluster.pod_groups is not None:
             parts = (self.cycle, self._failures, self.bindings, self.preemptions)
-            self._groups = PodGroupCycle(state, *parts, self._record)
+            self.groups = PodGroupCycle(state, *parts, self._record)
         self._outbox = state.outbox
         self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
         self._now = 0.0
@@ -103,12 +103,12 @@ class Scheduler:
         """Take the next pod from the queue and decide where it goes."""
         self._now = now
         entry = None
-        if self._groups is not None:
+        if self.groups is not None:
             entry = pod_groups.pop_torn(self.cluster, self.queue, now)
         entry = entry or self.queue.pop(now)
         if entry is not None:
-            if self._groups is not None and entry.pod.spec.scheduling_group is not None:
-                self._groups.attempt(entry, now)
+            if self.groups is not None and entry.pod.spec.scheduling_group is not None:
+                self.groups.attempt(entry, now)
             else:
                 self._attempt(entry, now)
         return self._caused(now)
@@ -127,8 +127,8 @@ class Scheduler:
                 self.preemptions.completed(name, outcome, now)
             elif purpose is Purpose.UNDO:
                 self.undoing.completed(name, outcome, now)
-            elif purpose is Purpose.POD_GROUP and self._groups is not None:
-                self._groups.conditions.completed(name, outcome)
+            elif purpose is Purpose.POD_GROUP and self.groups is not None:
+                self.groups.conditions.completed(name, outcome)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:

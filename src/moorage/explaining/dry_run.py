@@ -7,6 +7,7 @@ reason may have another reason after that.
 
 import copy
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,14 +19,21 @@ from moorage.api.config import Source
 from moorage.api.config import load as load_config
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.api.pod_groups import PodGroup, group_key
 from moorage.api.server_requests import DeallocateResourceClaim, DeleteResourceClaim
 from moorage.core.cycle import Decision
 from moorage.core.observations import Added
+from moorage.core.pod_group_cycle import PodGroupCycle
+from moorage.core.pod_group_placements import PlacementError
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
 from moorage.expansion import expand
 from moorage.expansion.device_claims import with_claims
-from moorage.explaining.explanation import Explanation
+from moorage.explaining.explanation import (
+    Explanation,
+    GroupExplanation,
+    PlacementExplanation,
+)
 from moorage.framework.cluster import Rejection
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
@@ -126,7 +134,39 @@ def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
         line = _line(profile, gate.plugin, rejection)
         return Explanation(pod, runs_on=runs_on, gate=gate, advice=[line] if line else [])
     decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
-    return of_decision(decision, runs_on)
+    explained = of_decision(decision, runs_on)
+    if scheduler.groups is not None and pod.spec.scheduling_group is not None and not runs_on:
+        _add_group(explained, scheduler, scheduler.groups)
+    return explained
+
+
+def _add_group(explained: Explanation, scheduler: Scheduler, groups: PodGroupCycle) -> None:
+    """Explain why the pod's group does not fit; then the pod stays pending, even if it would."""
+    key = group_key(explained.pod)
+    group, known = scheduler.cluster.get(PodGroup, key), scheduler.cluster.members(key)
+    if known is None:
+        return
+    trials, error = [], ""
+    try:
+        trials = groups.trials(key, 0.0)
+    except PlacementError as failure:
+        error = str(failure)
+    if any(trial.result.goes_on for trial in trials):
+        return
+    placements = []
+    for trial in trials:
+        reasons = Counter(m.status.message for m in trial.members if not m.node)
+        fit = sum(bool(member.node) for member in trial.members)
+        placements.append(PlacementExplanation(trial.placement.name, fit, dict(reasons)))
+    needed = 1 if group is None else group.min_count or 1
+    tried = len(trials[0].members) if trials else len(known.unscheduled)
+    counts = (needed, len(known.scheduled), tried)
+    explained.group = GroupExplanation(key, *counts, placements, error)
+    summary = explained.group.summary
+    first = [] if explained.picked else [f"{summary[0].upper()}{summary[1:]}."]
+    explained.advice = [*first, *explained.group.lines, *explained.advice]
+    if explained.picked:
+        explained.picked, explained.message = "", f"{summary}."
 
 
 def find_pod(objects: Iterable[KubeObject], name: str) -> Pod:

@@ -42,6 +42,63 @@ class FunnelStep(NamedTuple):
     left: int
 
 
+class PlacementExplanation(NamedTuple):
+    """How many members of a group fit into a part of the cluster, and why the others do not."""
+
+    name: str
+    fit: int
+    # Reasons with the number of members that have each.
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """Why the group of a pod does not fit."""
+
+    key: str
+    needed: int
+    scheduled: int
+    tried: int
+    placements: list[PlacementExplanation]
+    error: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The group in one sentence, without the final full stop."""
+        if self.error:
+            return f"its group {self.key} cannot be placed: {self.error}"
+        best = max((each.fit for each in self.placements), default=0)
+        there = f", {self.scheduled} on nodes already" if self.scheduled else ""
+        more = " in one placement" if len(self.placements) > 1 else ""
+        return (
+            f"its group {self.key} needs {self.needed} pods{there}, and at most {best} of "
+            f"{self.tried} pending members fit{more}"
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """A sentence per placement, the one with most members first."""
+        found = []
+        for each in sorted(self.placements, key=lambda each: -each.fit):
+            where = f"{each.name}: " if each.name else ""
+            text = f"{where}{each.fit} of {self.tried} members fit"
+            for reason, count in each.reasons.items():
+                text += f"; for {count}: {reason.rstrip('.')}"
+            found.append(f"{text}.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data."""
+        return {
+            "name": self.key,
+            "minCount": self.needed,
+            "scheduled": self.scheduled,
+            "pending": self.tried,
+            "placements": [each._asdict() for each in self.placements],
+            **({"error": self.error} if self.error else {}),
+        }
+
+
 @dataclass(slots=True, repr=False)
 class Explanation:
     """What the scheduler would do with a pod, and why."""
@@ -69,6 +126,8 @@ class Explanation:
     candidates: list[Candidate] = field(default_factory=list)
     nominated: str = ""
     why_nominated: str = ""
+    # Where how many members of the pod's group fit, if that is less than it needs.
+    group: "GroupExplanation | None" = None
     # The filter plugins in the order in which they run.
     filter_plugins: list[str] = field(default_factory=list)
     # Details behind the reasons, one line each; for people, so not part of `to_dict`.
@@ -171,6 +230,7 @@ class Explanation:
             "preemptionMessage": self.preemption_message,
             "candidates": candidates,
             "nominated": self.nominated,
+            "podGroup": self.group and self.group.to_dict(),
         }
         plain |= {name: value for name, value in optional.items() if value}
         if self.error is not None:
