@@ -3,6 +3,7 @@
 import pytest
 from tests.ui.builders import HOSTILE, ZONE, cluster, make_pod
 
+from moorage.api import manifests
 from moorage.errors import InputError
 from moorage.explaining import grouping
 from moorage.explaining.dry_run import DryRun, explain
@@ -135,6 +136,26 @@ def test_the_funnel_ends_with_the_feasible_nodes():
         ("TaintToleration", 1, 18),
     ]
     assert len(explained.feasible) == 18
+
+
+def test_objects_of_an_api_server_are_complete(snapshot):
+    replicas = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "uid": "w"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"spec": {"containers": [{"name": "c"}]}},
+        },
+    }
+    objects = [*snapshot.run.objects, *manifests.read([replicas]).everything]
+    found = ClusterSnapshot.of_api_server(objects, title="x", version=7)
+    expected = documents.cluster(snapshot) | {"title": "x", "version": 7}
+    assert documents.cluster(found) == expected  # The pods of a ReplicaSet are its controller's.
+    assert documents.pending(found) == documents.pending(snapshot) | {"version": 7}
+    assert documents.pod(found, "default/run-1")["headline"]
+    assert found.try_out((("remove", "node-5"),)).pending_before == 6
 
 
 def test_numbers_in_names_are_compared_as_numbers():

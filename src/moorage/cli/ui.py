@@ -45,6 +45,7 @@ def ui(
     Ctrl-C ends it.
     """
     import asyncio
+    import gc
 
     from moorage.planning import recording
     from moorage.ui import server
@@ -66,9 +67,12 @@ def ui(
     title = ", ".join(paths) if live is None else live.server
     given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
     given += [] if config_file is None else ["--config", config_file]
+    gc.disable()  # The many new objects would be looked through again and again.
     snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
     if not snapshot.rows:
         raise InputError("the cluster is empty: there is no Node among the objects given")
+    gc.freeze()
+    gc.enable()
     begin = f"{len(snapshot.rows):,} nodes"
     asyncio.run(_serve(server.FixedSource(snapshot), begin, port, opens_browser=not no_browser))
 

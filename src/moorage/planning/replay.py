@@ -100,7 +100,7 @@ def rerun(recording: Recording, config: configuration.Source = None) -> Rerun:
     """Apply the recorded changes to a simulation with another configuration."""
     recorded = RecordedChanges(recording.lines)
     simulation = Simulation(
-        [_without_template(obj) for obj in recorded.beginning],
+        [without_template(obj) for obj in recorded.beginning],
         config,
         recording.seed,
         start_seconds=recorded_changes.START_SECONDS,
@@ -156,7 +156,7 @@ class _ChangePlayer:
         for change in changes:
             # A change that is refused does not apply, because this run took another course.
             with contextlib.suppress(RequestRefused):
-                self._apply_one(change.verb, _without_template(change.obj))
+                self._apply_one(change.verb, without_template(change.obj))
 
     def _apply_one(self, verb: str, obj: KubeObject) -> None:
         simulation = self._simulation
@@ -213,7 +213,7 @@ def _undecided(obj: KubeObject) -> KubeObject:
     return replace(obj, spec=replace(obj.spec, node_name=""), status=PodStatus())
 
 
-def _without_template(obj: KubeObject) -> KubeObject:
+def without_template(obj: KubeObject) -> KubeObject:
     """A workload that creates no pods: the recording has its pods."""
     spec: Any = getattr(obj, "spec", None)
     if getattr(spec, "template", None) is None:

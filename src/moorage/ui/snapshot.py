@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from moorage.api.config import Source
+from moorage.api.config import load as load_config
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.core.observations import Added
+from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.explaining import grouping
 from moorage.explaining.dry_run import DryRun
@@ -21,6 +24,7 @@ from moorage.explaining.explanation import Explanation
 from moorage.explaining.grouping import ReasonGroup
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
+from moorage.planning.replay import without_template
 from moorage.planning.what_if import Change, WhatIf, what_if
 
 CORDONED, TAINTED, NOT_READY = 1, 2, 4
@@ -61,6 +65,19 @@ class ClusterSnapshot:
         # Answers as JSON, by question and arguments.
         self.answers: dict[tuple[str, ...], bytes] = {}
         self._tried: WhatIf | None = None
+
+    @classmethod
+    def of_api_server(
+        cls, objects: Iterable[KubeObject], config: Source = None, *, title: str, version: int
+    ) -> "ClusterSnapshot":
+        """A snapshot of complete objects: no defaults are set, and no pods of workloads created."""
+        scheduler = Scheduler(load_config(config))
+        kept = []
+        for obj in objects:
+            scheduler.observe(Added(obj), 0.0)
+            kept.append(without_template(obj))
+        run = DryRun.observed(kept, scheduler, config)
+        return cls(kept, config, title=title, version=version, run=run)
 
     @property
     def table(self) -> NodeTable:

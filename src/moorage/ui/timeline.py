@@ -20,6 +20,7 @@ from moorage.core.preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from moorage.core.scheduler import Scheduler
 from moorage.explaining.dry_run import DryRun
 from moorage.planning.recording import Recording
+from moorage.planning.replay import without_template
 from moorage.sim.trace import Line
 from moorage.ui.history import PodHistories
 from moorage.ui.snapshot import NOT_READY, ClusterSnapshot, state_of
@@ -91,9 +92,7 @@ class Timeline:
             self._objects.pop(key, None)
             observation = Deleted(obj)
         else:
-            # A workload would create pods, but the recording has its pods.
-            if getattr(getattr(obj, "spec", None), "template", None) is None:
-                self._objects[key] = obj
+            self._objects[key] = without_template(obj)
             observation = Added(obj) if change.before is None else Updated(obj)
         self._scheduler.observe(observation, change.at)
 

@@ -4,6 +4,7 @@ A scheduling cycle for a request must not delay the server's own work, and code 
 is not made for several threads. So the server sends the objects, as bytes, to this process.
 """
 
+import gc
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,8 +60,13 @@ def load(bodies: Bodies, config: Source, title: str, version: int) -> None:
     """Replace the snapshot of this process."""
     global _snapshot  # The process exists to keep it.
     _snapshot = None  # Two at once would take twice the memory.
+    gc.unfreeze()
+    gc.collect()
+    gc.disable()  # The many new objects would be looked through again and again.
     objects = [obj for kind, body in bodies if (obj := decode(kind, body)) is not None]
-    _snapshot = ClusterSnapshot(objects, config, title=title, version=version)
+    _snapshot = ClusterSnapshot.of_api_server(objects, config, title=title, version=version)
+    gc.freeze()
+    gc.enable()
 
 
 def decode(kind: str, body: bytes) -> KubeObject | None:
