@@ -11,6 +11,7 @@ import pytest
 from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.pod_groups import PodGroup
 from moorage.errors import InputError
 from moorage.scenarios import reading
 from moorage.scenarios.play import Play
@@ -44,10 +45,11 @@ DEPLOYMENT = {
 }
 
 
-def play(*objects, seed=None, duration="2h", **spec):
+def play(*objects, seed=None, duration="2h", config=None, **spec):
     document = {"apiVersion": "moorage.dev/v1", "kind": "Scenario", "metadata": {"name": "s"}}
     document["spec"] = {"duration": duration, **spec}
-    return Play(reading.plan(document, list(objects) or [pool()]), seed=seed).run()
+    plan = reading.plan(document, list(objects) or [pool()])
+    return Play(plan, config=config, seed=seed).run()
 
 
 @pytest.mark.parametrize(
@@ -279,3 +281,22 @@ def test_devices_of_added_nodes():
     jobs = arrivals(pod=CLAIMS, at=["10m"], count=2)
     sim = play(pool(), ONE_GPU, arrivals=[jobs], events=[{"at": "1h", "addNodes": new}])
     assert set(sim.placements.values()) == {"late-0"}
+
+
+def running(simulation):
+    return sorted(pod.name for pod in simulation.cluster.all(Pod) if pod.node_name)
+
+
+def test_gangs_arrive_and_end_together():
+    """Each takes ten of sixteen CPUs, and runs for 40 minutes: one waits for the other."""
+    stream = arrivals(at=["10m", "20m"], count=10, gang=True, lifetime={"fixed": "40m"})
+    gates = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    gates["featureGates"] = {"GenericWorkload": True, "GangScheduling": True}
+    early = play(arrivals=[stream], duration="30m", config=gates)
+    assert len(running(early)) == 10
+    assert {group.name for group in early.cluster.all(PodGroup)} == {"a-0", "a-1"}
+    later = play(arrivals=[stream], duration="55m", config=gates)
+    assert len(running(later)) == 10, "the second follows the first"
+    assert [group.name for group in later.cluster.all(PodGroup)] == ["a-1"]
+    without = play(arrivals=[stream], duration="30m")
+    assert len(running(without)) == 16

@@ -108,6 +108,9 @@ class Arrival(Struct, frozen=True):
     replace: bool
     # The name in a trace; without one the pod is named after its stream.
     name: str = ""
+    # The gang that it belongs to, and how many pods that has; "" for none.
+    gang: str = ""
+    gang_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +128,19 @@ class ArrivalStream:
     times: tuple[float, ...] = ()
     per_hour: float = 0.0
     poisson: bool = True
+    # Whether the pods of one time are a gang; they run equally long then.
+    gang: bool = False
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
         """The pods by time; they depend on the seed and this stream only."""
         random = Random(f"{seed}/{self.name}")
-        for at in self._times(random):
-            for _ in range(self.count):
-                seconds = None if self.lifetime is None else self.lifetime.draw(random)
-                yield Arrival(at, self.pod, seconds, self.replace)
+        for number, at in enumerate(self._times(random)):
+            seconds = None
+            gang, size = (f"{self.name}-{number}", self.count) if self.gang else ("", 0)
+            for i in range(self.count):
+                if self.lifetime is not None and not (self.gang and i):
+                    seconds = self.lifetime.draw(random)
+                yield Arrival(at, self.pod, seconds, self.replace, gang=gang, gang_size=size)
 
     def _times(self, random: Random) -> Iterator[float]:
         yield from self.times

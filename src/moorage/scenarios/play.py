@@ -14,9 +14,15 @@ from msgspec.structs import replace
 
 from moorage.api import config as configuration
 from moorage.api.devices import DeviceClass
-from moorage.api.meta import KubeObject
+from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import Node, NodePool
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodSchedulingGroup
+from moorage.api.pod_groups import (
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
 from moorage.controllers import drivers
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
@@ -63,6 +69,8 @@ class Play:
         self._alive: dict[str, tuple[str, Arrival]] = {}
         self._started: set[str] = set()
         self._used: set[str] = set()
+        # How many members of each gang have not ended.
+        self._gangs: dict[str, int] = {}
         self._completed: dict[int, Pod] = {}
         self._check()
         self._cluster.watch(self._changed)
@@ -119,9 +127,25 @@ class Play:
             name = self._names.fresh(stream, f"{name or stream}-")
         else:
             self._used.add(name)
-        meta = replace(pod.metadata, name=name)
-        made = self._cluster.create(replace(pod, metadata=meta), self.simulation.now)
+        meta, spec = replace(pod.metadata, name=name), pod.spec
+        if arrival.gang:
+            self._create_group(pod.namespace, arrival)
+            spec = replace(spec, scheduling_group=PodSchedulingGroup(pod_group_name=arrival.gang))
+        pod = replace(pod, metadata=meta, spec=spec)
+        made = self._cluster.create(pod, self.simulation.now)
         self._alive[made.uid] = (stream, arrival)
+
+    def _create_group(self, namespace: str, arrival: Arrival) -> None:
+        """Create the PodGroup of a gang, unless an earlier member has."""
+        if self._cluster.get(PodGroup, f"{namespace}/{arrival.gang}") is None:
+            self._gangs[arrival.gang] = arrival.gang_size
+            gang = GangSchedulingPolicy(min_count=arrival.gang_size)
+            group = PodGroup(
+                metadata=ObjectMeta(name=arrival.gang, namespace=namespace),
+                spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(gang=gang)),
+            )
+            [completed] = self.simulation.complete([group])
+            self._cluster.create(completed, self.simulation.now)
 
     def _complete(self, pod: Pod) -> Pod:
         """The template as an API server would store it; once for all pods that share it."""
@@ -156,9 +180,14 @@ class Play:
         """Delete a pod whose lifetime is over."""
         if uid not in self._alive:
             return
-        del self._alive[uid]
+        _, arrival = self._alive.pop(uid)
         self._started.discard(uid)
         self._cluster.remove(self._cluster.existing(Pod, key, uid))
+        if arrival.gang:
+            self._gangs[arrival.gang] -= 1
+            if not self._gangs[arrival.gang]:
+                group = f"{key.partition('/')[0]}/{arrival.gang}"
+                self._cluster.delete(PodGroup, group, self.simulation.now)
 
     # Events
 

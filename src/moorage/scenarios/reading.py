@@ -181,6 +181,7 @@ class _Reader:
             times=tuple(sorted(times)),
             per_hour=spec.rate.per_hour if spec.rate else 0.0,
             poisson=bool(spec.rate and spec.rate.distribution == "poisson"),
+            gang=spec.gang,
         )
 
     def _pod(self, path: str, spec: ArrivalsSpec) -> Pod:

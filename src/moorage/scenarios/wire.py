@@ -43,6 +43,8 @@ class ArrivalsSpec(StrictData):
     end: Duration | None = None
     lifetime: LifetimeSpec | None = None
     replace: bool = True
+    # Whether the pods that arrive together are a gang, with a PodGroup of their own.
+    gang: bool = False
 
 
 class ScaleAction(StrictData, kw_only=True):
