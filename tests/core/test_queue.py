@@ -47,6 +47,9 @@ class Profile:
         plugin = self.holds.get(pod.name)
         return None if plugin is None else unschedulable("held").by(plugin)
 
+    def queue_path_methods(self):
+        return []
+
     def queue_key(self, pod, queued_at):
         return -pod.priority, queued_at
 

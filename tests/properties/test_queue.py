@@ -81,6 +81,9 @@ class Profile:
         holder = self.gates.holder(pod)
         return None if holder is None else unschedulable("held").by(holder)
 
+    def queue_path_methods(self):
+        return []
+
     def queue_key(self, pod, queued_at):
         return -pod.priority, queued_at
 

@@ -94,6 +94,10 @@ class Heap(Generic[T]):
             record[0] = key_of(record[3])
         self._line, self._records = deque(sorted(self._live.values())), []
 
+    def heaps(self) -> "list[Heap[T]]":
+        """Itself: this heap is one partition."""
+        return [self]
+
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._live
 

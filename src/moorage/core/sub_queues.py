@@ -13,6 +13,7 @@ from moorage.core import updates
 from moorage.core.backoff import BackoffQueue
 from moorage.core.heap import Heap, comparable
 from moorage.core.journal import Journal, MixedKeys, Queued
+from moorage.core.partitions import PartitionedHeap, QueuePaths
 from moorage.core.queue_states import (
     ACTIVATE,
     ACTIVE,
@@ -31,6 +32,7 @@ from moorage.core.unschedulable import UnschedulablePods
 from moorage.errors import InvariantError, describe
 from moorage.framework import points
 from moorage.framework.events import Events
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.status import Status
 
 
@@ -50,6 +52,9 @@ class QueueProfile(Protocol):
     def plugins(self) -> list[Any]:
         """All plugins of the profile."""
 
+    def queue_path_methods(self) -> list[PluginMethod]:
+        """How the queue_sort plugin partitions the queue; empty if it does not."""
+
 
 class SubQueues:
     """See the module."""
@@ -61,7 +66,13 @@ class SubQueues:
         # There is one active queue, so the first profile's queue_sort plugin orders all pods.
         self._order = next(iter(self._profiles.values()))
         self._journal = journal
-        self.active: Heap[QueuedPod] = Heap(self._rekey)
+        self.active: Heap[QueuedPod] | PartitionedHeap = Heap(self._rekey)
+        # With partitions: the pods of `backoff.rejected` in the order of the active queue.
+        self._early: PartitionedHeap | None = None
+        if methods := self._order.queue_path_methods():
+            self._paths = QueuePaths(*methods)
+            self.active = PartitionedHeap(self._paths, self._rekey)
+            self._early = PartitionedHeap(self._paths, self._rekey)
         self.backoff = backoff
         self.backoff.rejected.on_incomparable = self._rekey
         self.unschedulable = UnschedulablePods(self._profiles)
@@ -82,17 +93,44 @@ class SubQueues:
     def pop(self, now: float) -> QueuedPod | None:
         """Remove and return the next pod to try; None if there is none."""
         self._now = now
-        if self.active:
+        if self._early is not None:
+            self._follow_paths(self._early)
+        if self.active and not self._is_early_first():
             entry = self.active.pop()
         elif self.backoff.rejected:
             # An early attempt is better than an idle scheduler.
-            entry = self.backoff.rejected.pop()
+            if self._early is None:
+                entry = self.backoff.rejected.pop()
+            else:
+                entry = self._early.pop()
+                self.backoff.discard(entry.key)
             self._record(entry, ACTIVE, updates.POP_FROM_BACKOFF, now)
         else:
             return None
         del self._by_key[entry.key], self._by_uid[entry.uid]
         entry.state = QUEUE_TRANSITIONS[entry.state, POP]
         return entry
+
+    def _follow_paths(self, early: PartitionedHeap) -> None:
+        """Take in how the plugin orders partitions at present."""
+        changed = self._paths.changed()
+        assert isinstance(self.active, PartitionedHeap)
+        if changed is None:
+            self.active.rekey(self._queue_key)
+            early.rekey(self._queue_key)
+        else:
+            self.active.changed(changed)
+            early.changed(changed)
+
+    def _is_early_first(self) -> bool:
+        """Whether a pod that backs off is tried because its partition is before all active ones.
+
+        Else a partition would lose its turn to others whose pods were rejected less recently.
+        """
+        if not self._early:
+            return False
+        assert isinstance(self.active, PartitionedHeap)
+        return self._early.rank() < self.active.rank()
 
     def take(self, entry: QueuedPod) -> None:
         """Remove an active pod that is tried out of turn."""
@@ -114,6 +152,8 @@ class SubQueues:
             self.active.remove(key)
         elif state == BACKOFF:
             self.backoff.discard(key)
+            if self._early is not None and key in self._early:
+                self._early.remove(key)
         else:
             self.unschedulable.discard(key)
 
@@ -131,6 +171,8 @@ class SubQueues:
         self._now = now
         self._remove_namesake(entry)
         self.backoff.put(entry, self._queue_key(entry))
+        if self._early is not None and entry.has_rejectors:
+            self._early.push(entry.key, entry, self._queue_key(entry))
         self._entered(entry, BACK_OFF, label, now)
         return True
 
@@ -168,6 +210,8 @@ class SubQueues:
             self.active.update(entry.key, entry, self._queue_key(entry))
         else:
             self.backoff.put(entry, self._queue_key(entry))
+            if self._early is not None and entry.has_rejectors:
+                self._early.update(entry.key, entry, self._queue_key(entry))
 
     def counts(self) -> dict[str, int]:
         """How many pods are in each state."""
@@ -200,6 +244,8 @@ class SubQueues:
         self._has_mixed_keys = True
         self.active.rekey(self._queue_key)
         self.backoff.rekey(self._queue_key)
+        if self._early is not None:
+            self._early.rekey(self._queue_key)
         sorters = (p.name for p in self._order.plugins() if points.implements(p, "queue_sort"))
         plugin = next(sorters, "")
         message = (
@@ -240,8 +286,13 @@ class SubQueues:
         for index in (self._by_key, self._by_uid):
             if {entry.key: entry.state for entry in index.values()} != seen:
                 raise InvariantError("pods are indexed wrongly, or in the wrong state")
-        order = [self._queue_key(entry) for entry in self.active]
-        if order != sorted(order):
-            raise InvariantError("the active queue is out of order")
+        for heap in self.active.heaps():
+            order = [self._queue_key(entry) for entry in heap]
+            if order != sorted(order):
+                raise InvariantError("the active queue is out of order")
+        if self._early is not None:
+            rejected = {entry.key for entry in self.backoff.rejected}
+            if rejected != {entry.key for entry in self._early}:
+                raise InvariantError("pods that back off are partitioned wrongly")
         self.backoff.check()
         self.unschedulable.check()

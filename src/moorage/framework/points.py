@@ -164,6 +164,26 @@ class Contract(Protocol):
         `queued_at` is when the pod entered the queue, the last time.
         """
 
+    @method(error='running QueueSort plugin "{plugin}": {reason}')
+    def queue_path(self, pod: Pod) -> tuple[str, ...]:
+        """The partition of the queue in which a pod waits, as a path in a tree of partitions.
+
+        For a queue_sort plugin whose order changes while pods wait. `queue_sort` orders the pods of
+        one partition; the order of partitions is decided when a pod is popped. A path leads to
+        pods or to longer paths, not to both. Needs the next two methods as well.
+        """
+
+    @method(error='running QueueSort plugin "{plugin}": {reason}')
+    def queue_path_key(self, path: tuple[str, ...]) -> Any:
+        """The present sort key of a path among the paths with the same parent."""
+
+    @method(error='running QueueSort plugin "{plugin}": {reason}')
+    def queue_path_changes(self) -> Sequence[tuple[str, ...]] | None:
+        """The paths whose keys may have changed since the last call.
+
+        None: pods may have other paths as well; all are placed again. Called before every pop.
+        """
+
     @method(
         "PreFilter",
         codes=(*SUCCESS_OR_SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),

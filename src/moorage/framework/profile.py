@@ -151,6 +151,13 @@ class Profile:
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
 
+    def queue_path_methods(self) -> list[PluginMethod]:
+        """The methods by which the queue_sort plugin partitions the queue; empty if it does not."""
+        names = ("queue_path", "queue_path_key", "queue_path_changes")
+        sorters = self._at["queue_sort"]
+        found = [self.method(sorters[0], name) for name in names] if sorters else []
+        return [method for method in found if method is not None] if all(found) else []
+
     def _events_of(self, plugin: Any) -> Events:
         method = self.method(plugin, "events_to_register")
         if method is None:
