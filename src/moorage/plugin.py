@@ -71,6 +71,7 @@ from moorage.api.pod import (
 )
 from moorage.api.pod_groups import PodGroup, group_key
 from moorage.api.policy import Namespace, PodDisruptionBudget
+from moorage.api.queues import ElasticQuota, Queue, queue_name
 from moorage.api.server_requests import (
     BindPod,
     CreateResourceClaim,
@@ -213,6 +214,7 @@ __all__ = [
     "DeviceToleration",
     "DomainSums",
     "DomainView",
+    "ElasticQuota",
     "EligibleRows",
     "EmitEvent",
     "Events",
@@ -265,6 +267,7 @@ __all__ = [
     "PodTerms",
     "PodUID",
     "PostFiltered",
+    "Queue",
     "Rejection",
     "RejectionCounts",
     "ReleaseResourceClaim",
@@ -317,6 +320,7 @@ __all__ = [
     "pending",
     "ports",
     "quantity",
+    "queue_name",
     "requests",
     "resource_claims",
     "selectors",

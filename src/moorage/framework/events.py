@@ -47,6 +47,8 @@ RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
 RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
 DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 POD_GROUP = "scheduling.k8s.io/PodGroup"
+QUEUE = "scheduling.moorage.dev/Queue"
+ELASTIC_QUOTA = "scheduling.x-k8s.io/ElasticQuota"
 WILDCARD = "*"
 
 
@@ -98,6 +100,8 @@ class ClusterEvent(Struct, frozen=True):
     DEVICE_CLASS_ADD = Usual(DEVICE_CLASS, Action.ADD)
     DEVICE_CLASS_UPDATE = Usual(DEVICE_CLASS, Action.UPDATE)
     POD_GROUP_ADD = Usual(POD_GROUP, Action.ADD)
+    QUEUE_CHANGE = Usual(QUEUE, Action.ALL)
+    ELASTIC_QUOTA_CHANGE = Usual(ELASTIC_QUOTA, Action.ALL)
     UNSCHEDULABLE_POD_ADD = Usual(UNSCHEDULABLE_POD, Action.ADD)
 
     resource: str

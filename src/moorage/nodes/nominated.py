@@ -68,6 +68,10 @@ class NominatedPods:
             if each.pod.priority >= pod.priority and each.pod.uid != pod.uid
         ]
 
+    def on(self, row: int) -> list[Placed]:
+        """All nominated pods of a row."""
+        return self._placed.get(row, [])
+
     def has_any(self, row: int) -> bool:
         """Whether any pod is nominated to a row."""
         return row in self._placed

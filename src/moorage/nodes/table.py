@@ -21,7 +21,7 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
-from moorage.nodes.changes import Cursor, RowLog
+from moorage.nodes.changes import ChangeLog, Cursor, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.device_resources import DeviceResources
 from moorage.nodes.images import Images
@@ -34,6 +34,9 @@ from moorage.nodes.resources import Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
 from moorage.nodes.volumes import Use, VolumeUses
 from moorage.nodes.zone_order import ZoneOrder
+
+# Pods that come to a node (1) or leave it (-1).
+PodLog = ChangeLog[tuple[Placed, int]]
 
 SMALLEST = 64
 # The number of float arrays that are kept.
@@ -220,6 +223,7 @@ class NodeTable(Rows):
         # Extended resources that devices serve where a kubelet offers none.
         self.device_resources = DeviceResources()
         self.placements = Placements(self)
+        self._pod_changes: PodLog | None = None
 
     # Reading
 
@@ -230,6 +234,16 @@ class NodeTable(Rows):
         """Everything may have changed for those who read rows."""
         self.changes.forget()
         self.node_changes.forget()
+
+    def pod_changes(self) -> PodLog:
+        """Pods that come to nodes and leave them, from the first call on.
+
+        A pod that changes leaves as it was and comes as it is, unless nothing changed but its
+        status.
+        """
+        if self._pod_changes is None:
+            self._pod_changes = PodLog()
+        return self._pod_changes
 
     def allocatable_floats(self, resources: tuple[str, ...]) -> Allocatable:
         """Allocatable amounts of several resources; kept until a node changes."""
@@ -360,6 +374,8 @@ class NodeTable(Rows):
         placed, uid = self.placed[row], pod.metadata.uid
         assert uid not in placed, f"pod {pod.key} is added twice to {node_name}"
         placed[uid] = Placed(pod, usage)
+        if self._pod_changes is not None:
+            self._pod_changes.add((placed[uid], 1))
         self.pod_counts[row] = len(placed)
         self._add_usage(row, usage, sign=1)
         if usage.ports:
@@ -387,6 +403,8 @@ class NodeTable(Rows):
         row = self.row_of[node_name]
         there = self.placed[row]
         placed = there.pop(uid)
+        if self._pod_changes is not None:
+            self._pod_changes.add((placed, -1))
         usage = placed.usage
         self.pod_counts[row] = len(there)
         self._add_usage(row, usage, sign=-1)

@@ -14,7 +14,7 @@ from moorage import plugin as mp
 from moorage.plugins.default_preemption import victims
 from moorage.plugins.default_preemption.results import OFFSET, BlockVictims, DryRunResults
 from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
-from moorage.plugins.default_preemption.victims import Budgets, Violated
+from moorage.plugins.disruption_budgets import Budgets, Violated
 
 # A line per row of the table, a column per position in the order of importance.
 Matrix = NDArray[np.bool_]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from moorage import plugin as mp
 from moorage.plugins.default_preemption import sorted_pods
-from moorage.plugins.default_preemption.victims import Budgets
+from moorage.plugins.disruption_budgets import Budgets
 
 PREEMPTED = "DisruptionTarget"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 from moorage.plugins.default_preemption import sorted_pods, victims
 from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
-from moorage.plugins.default_preemption.victims import Budgets, Violated
+from moorage.plugins.disruption_budgets import Budgets, Violated
 
 # The code of a row where preemption helps.
 HELPS = 0

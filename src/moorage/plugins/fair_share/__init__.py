@@ -1,0 +1,3 @@
+from moorage.plugins.fair_share.plugin import FairShare
+
+__all__ = ["FairShare"]

@@ -1,0 +1,261 @@
+"""FairShare: teams share a cluster by queues with guarantees, limits and weights.
+
+The scheduling queue is ordered by weighted dominant shares. A pod that would exceed the maximum of
+its queue, or of a parent, is rejected. A pod that stays within the guarantee of its queue may
+evict pods that other queues borrowed. `tree` has the queues and their usage, `reclaim` the victims.
+
+FairShare replaces PrioritySort and DefaultPreemption, which know nothing of queues.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from moorage import plugin as mp
+from moorage.plugins.disruption_budgets import Budgets
+from moorage.plugins.fair_share import reclaim
+from moorage.plugins.fair_share.reclaim import Reclaim
+from moorage.plugins.fair_share.tree import Path, QueueNode, QueueTree, request_of
+
+UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
+RESERVED = mp.unschedulable("node(s) were reclaimed for a queue within its guarantee")
+NEVER = mp.unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+TERMINATING = mp.unschedulable(
+    "preemption: not eligible due to a terminating pod on the nominated node."
+)
+NOT_HELPFUL = "preemption: not helpful for scheduling"
+NO_CLAIM = "preemption: its queue would exceed its guaranteed share, and nothing may be reclaimed"
+NOTHING_BORROWED = "preemption: no other queue uses more than its guaranteed share"
+NO_CANDIDATE = "preemption: evicting borrowed pods makes no room on any node"
+CHOSEN = "it does the least harm of {} nodes"
+CLEAR = ""
+
+# A reclaimed node is kept for its pod for so long, also from pods of higher priority.
+RESERVED_SECONDS = 60.0
+# So many nodes are tried, and so many with victims are compared, at most.
+MOST_TRIED, MOST_CANDIDATES = 500, 100
+
+RESERVED_NODES = mp.StateKey[frozenset[str]]("FairShare.reserved")
+
+
+class Reclaimed(NamedTuple):
+    """The victims for a pod, and the node that is kept for it."""
+
+    victims: tuple[mp.Placed, ...]
+    node: str
+    priority: int
+    until: float
+
+
+class FairShare:
+    name = "FairShare"
+    reads_kinds = ("Queue", "ElasticQuota", "PodDisruptionBudget")
+
+    def __init__(self) -> None:
+        # By UID of the pods for which others are evicted: decisions that were made at a time,
+        # evictions in progress, and nodes that are kept.
+        self._decided_at = -1.0
+        self._decided: dict[str, Reclaimed] = {}
+        self._evicting: dict[str, Reclaimed] = {}
+        self._reserved: dict[str, Reclaimed] = {}
+
+    def attach(self, cluster: mp.Cluster) -> None:
+        self._cluster = cluster
+
+    def _tree(self) -> QueueTree:
+        tree = self._cluster.derived(QueueTree)
+        tree.refresh()
+        return tree
+
+    # The order of the queue
+
+    def queue_sort(self, pod: mp.Pod, queued_at: float) -> tuple[int, float]:
+        return -pod.priority, queued_at
+
+    def queue_path(self, pod: mp.Pod) -> Path:
+        return self._tree().path(pod)
+
+    def queue_path_key(self, path: Path) -> tuple[int, float]:
+        return self._tree().rank(path)
+
+    def queue_path_changes(self) -> list[Path] | None:
+        return self._tree().take_changes()
+
+    # Limits
+
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> str | None:
+        tree = self._tree()
+        return None if tree.find(pod) is not None or tree.problem(pod) else "outside"
+
+    def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
+        tree = self._tree()
+        queue = tree.find(pod)
+        if queue is None:
+            problem = tree.problem(pod)
+            return mp.unresolvable(problem) if problem else mp.SKIP
+        if (over := queue.over_max(request_of(pod))) is not None:
+            return mp.unresolvable(f'queue "{over[0].title}" is at its maximum of {over[1]}')
+        nodes = self._reserved_from(pod, state.now)
+        if not nodes:
+            return mp.SKIP
+        state[RESERVED_NODES] = nodes
+        return mp.SUCCESS
+
+    def _reserved_from(self, pod: mp.Pod, now: float) -> frozenset[str]:
+        """Nodes that a pod must not take although their nominated pod is less important."""
+        if not self._reserved:
+            return frozenset()
+        self._reserved = {uid: each for uid, each in self._reserved.items() if each.until > now}
+        if Reclaim(self._tree(), self._cluster.table, pod, request_of(pod)).has_claim:
+            return frozenset()
+        found = {each.node for each in self._reserved.values() if each.priority < pod.priority}
+        return frozenset(found)
+
+    def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
+        return RESERVED if node.name in state[RESERVED_NODES] else mp.SUCCESS
+
+    def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        reserved = state[RESERVED_NODES]
+        return mp.Verdicts(fits=~table.named(reserved), otherwise=RESERVED)
+
+    def reserve(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> mp.Status:
+        self._reserved.pop(pod.uid, None)
+        return mp.SUCCESS
+
+    # Reclaim
+
+    def pre_enqueue(self, pod: mp.Pod) -> mp.Status:
+        return UNDER_WAY if pod.uid in self._evicting else mp.SUCCESS
+
+    def preemption_started(self, pod: mp.Pod) -> None:
+        if (found := self._decided.pop(pod.uid, None)) is not None:
+            self._evicting[pod.uid] = self._reserved[pod.uid] = found
+
+    def preemption_finished(self, pod: mp.Pod) -> None:
+        self._evicting.pop(pod.uid, None)
+
+    def post_filter(
+        self, state: mp.CycleState, pod: mp.Pod, failure: mp.NoFeasibleNode
+    ) -> mp.PostFiltered:
+        if pod.spec.preemption_policy == "Never":
+            return mp.PostFiltered(NEVER)
+        if failure.nominated and _has_victims(state.table, failure.nominated):
+            return mp.PostFiltered(TERMINATING)
+        if failure.filtered is None:  # A pre_filter plugin rejected the pod.
+            return _nothing(NOT_HELPFUL)
+        going = self._victims(state.now)
+        search = Reclaim(
+            self._tree(), state.table, pod, request_of(pod), _nominated(failure), going
+        )
+        nodes = search.nodes()
+        if not nodes:
+            return _nothing(NOTHING_BORROWED if search.has_claim else NO_CLAIM)
+        found = self._candidates(search, nodes, state.table, failure)
+        if not found:
+            return _nothing(NO_CANDIDATE)
+        best = min(found, key=reclaim.harm)
+        placed = state.table.placed[state.table.row_of[best.node]]
+        victims = tuple(placed[victim.uid] for victim in best.victims)
+        until = state.now + RESERVED_SECONDS
+        self._decided[pod.uid] = Reclaimed(victims, best.node, pod.priority, until)
+        why = CHOSEN.format(len(found))
+        return mp.PostFiltered(
+            mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=why
+        )
+
+    def _victims(self, now: float) -> list[mp.Placed]:
+        """Pods that are being evicted, or will be after other decisions of this cycle."""
+        if self._decided_at != now:
+            self._decided_at, self._decided = now, {}
+        reclaimed = (*self._evicting.values(), *self._decided.values())
+        return [victim for each in reclaimed for victim in each.victims]
+
+    def _candidates(
+        self, search: Reclaim, nodes: list[str], table: mp.NodeTable, failure: mp.NoFeasibleNode
+    ) -> list[mp.Candidate]:
+        """Nodes with their victims, from a random node on."""
+        budgets = Budgets(self._cluster)
+        start = failure.random.randrange(len(nodes))
+        found: list[mp.Candidate] = []
+        for name in (nodes[start:] + nodes[:start])[:MOST_TRIED]:
+            row = table.row_of.get(name)
+            if row is None or table.nodes[row] is None:
+                continue
+            if failure.status(row).code is not mp.Code.UNSCHEDULABLE:
+                continue  # Evictions do not change why it was rejected.
+            candidate = search.on_node(failure.what_if.node(row), budgets)
+            if candidate is not None:
+                found.append(candidate)
+                if len(found) == MOST_CANDIDATES:
+                    break
+        return found
+
+    # Requeueing
+
+    def events_to_register(self) -> mp.Events:
+        return {
+            mp.ClusterEvent.POD_DELETE: self._has_room,
+            mp.ClusterEvent.UPDATE_POD_SCALE_DOWN: self._has_room,
+            mp.ClusterEvent.UPDATE_POD_LABEL: self._has_room,
+            mp.ClusterEvent.QUEUE_CHANGE: None,
+            mp.ClusterEvent.ELASTIC_QUOTA_CHANGE: None,
+        }
+
+    def _has_room(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
+        """A pod of the tree ended, or changed: whether the waiting pod is within all maxima."""
+        tree = self._tree()
+        queue = tree.find(pod)
+        is_over = queue is not None and queue.over_max(request_of(pod)) is not None
+        return mp.Hint.QUEUE_SKIP if is_over or tree.problem(pod) else mp.Hint.QUEUE
+
+    # Explanation
+
+    def explain_rejection(self, rejection: mp.Rejection) -> str:
+        tree = rejection.cluster.derived(QueueTree)
+        tree.refresh()
+        queue = tree.find(rejection.pod)
+        if queue is None:
+            return ""
+        request = request_of(rejection.pod)
+        if (over := queue.over_max(request)) is not None:
+            full, resource = over
+            asked = mp.texts.amount(request[resource], resource)
+            return f"{_level(full, resource, full.max, 'at most ')}; the pod requests {asked}."
+        levels = [
+            _level(each, resource, each.guaranteed)
+            for each in queue.lineage
+            for resource in each.guaranteed
+            if request.get(resource)
+        ]
+        if not levels:
+            return f"{queue.title} has no guaranteed share."
+        return "; ".join(levels) + "."
+
+
+def _level(queue: QueueNode, resource: str, limits: dict[str, int], most: str = "") -> str:
+    """As in `team-a is at 40 of 40 guaranteed cpu`, or `at 60 of at most 60 cpu`."""
+    used, limit = (
+        mp.texts.amount(each, resource) for each in (queue.used.get(resource, 0), limits[resource])
+    )
+    word = "" if most else "guaranteed "
+    return f"{queue.title} is at {used} of {most}{limit} {word}{resource}"
+
+
+def _nothing(reason: str) -> mp.PostFiltered:
+    return mp.PostFiltered(mp.unschedulable(reason), CLEAR)
+
+
+def _has_victims(table: mp.NodeTable, node: str) -> bool:
+    """Whether pods are terminating on a node because a scheduler preempted them."""
+    row = table.row_of.get(node)
+    placed = {} if row is None else table.placed[row]
+    return any(
+        each.pod.is_terminating and each.pod.condition("DisruptionTarget") is not None
+        for each in placed.values()
+    )
+
+
+def _nominated(failure: mp.NoFeasibleNode) -> Iterator[mp.Placed]:
+    """All nominated pods."""
+    nominated = failure.what_if.nominated
+    for row in nominated.rows().tolist():
+        yield from nominated.on(row)

@@ -1,0 +1,173 @@
+"""Reclaim: which pods may be evicted for one pod, and which of them on a node.
+
+A pod *claims* what a queue of its lineage guarantees, if that queue stays within its guarantee with
+the pod. It may evict *borrowed* pods: those of queues that use more of a claimed resource than
+their own guarantee, they and all their ancestors up to the common one. A queue is not reduced
+further once it is within its guarantee. A pod may also evict pods of lower priority of its own
+queue. Pods outside all queues evict only each other, by priority.
+"""
+
+import math
+from collections.abc import Iterable
+
+from moorage import plugin as mp
+from moorage.plugins.disruption_budgets import Budgets
+from moorage.plugins.fair_share.tree import Amounts, QueueNode, QueueTree, add, requested
+
+# System-critical pods (`system-cluster-critical` has this priority) are never evicted.
+CRITICAL = 2_000_000_000
+
+AmountsByQueue = dict[QueueNode, dict[str, int]]
+
+
+class Reclaim:
+    """One pod's search for victims."""
+
+    def __init__(
+        self,
+        tree: QueueTree,
+        table: mp.NodeTable,
+        pod: mp.Pod,
+        request: Amounts,
+        nominated: Iterable[mp.Placed] = (),
+        evicting: Iterable[mp.Placed] = (),
+    ) -> None:
+        self._tree = tree
+        self._table = table
+        self._pod = pod
+        self._request = request
+        self.queue = tree.find(pod)
+        self._lineage = () if self.queue is None else self.queue.lineage
+        # What queues will get from nominated pods, and lose to evictions that are not observed yet.
+        self._coming: AmountsByQueue = {}
+        self._going: AmountsByQueue = {}
+        self._evicted = set()
+        for each in nominated:
+            if each.pod.uid != pod.uid:
+                self._add(self._coming, each)
+        for each in evicting:
+            self._evicted.add(each.pod.uid)
+            if not each.pod.is_terminating:
+                self._add(self._going, each)
+        self._claims: dict[QueueNode, tuple[str, ...]] = {}
+
+    # What may be evicted
+
+    def claimed(self, queue: QueueNode) -> tuple[str, ...]:
+        """The resources that the pod may reclaim from another queue."""
+        found = self._claims.get(queue)
+        if found is None:
+            above = set(queue.lineage)
+            own = (each for each in self._lineage if each not in above)
+            found = next((claim for each in own if (claim := self._claim(each))), ())
+            self._claims[queue] = found
+        return found
+
+    def _claim(self, queue: QueueNode) -> tuple[str, ...]:
+        """The resources that a queue guarantees to the pod."""
+        wanted = [r for r in queue.guaranteed if self._request.get(r)]
+        coming = self._coming.get(queue, {})
+        within = all(
+            self._staying(queue, r) + coming.get(r, 0) + self._request[r] <= queue.guaranteed[r]
+            for r in wanted
+        )
+        return tuple(wanted) if within else ()
+
+    @property
+    def has_claim(self) -> bool:
+        """Whether a queue of the pod's lineage guarantees it something."""
+        return any(self._claim(queue) for queue in self._lineage)
+
+    def nodes(self) -> list[str]:
+        """The nodes with pods that may be evicted, sorted; all nodes for a pod without a queue."""
+        if self.queue is None:
+            return sorted(self._table.row_of)
+        queues = [queue for queue in self._tree.queues.values() if self._is_borrowing(queue)]
+        if min(self.queue.priorities, default=math.inf) < self._pod.priority:
+            queues.append(self.queue)
+        return sorted({node for queue in queues for node in queue.pods_on})
+
+    def _is_borrowing(self, queue: QueueNode, removed: AmountsByQueue | None = None) -> bool:
+        """Whether a queue, and its ancestors below the common one, use more than guaranteed."""
+        gone = removed or {}
+        apart = [each for each in queue.lineage if each not in self._lineage]
+        return any(
+            all(
+                self._staying(each, r) - gone.get(each, {}).get(r, 0) > each.guaranteed.get(r, 0)
+                for each in apart
+            )
+            for r in self.claimed(queue)
+        )
+
+    def _staying(self, queue: QueueNode, resource: str) -> int:
+        """What a queue uses without pods that leave."""
+        going = self._going.get(queue, {})
+        leaving = queue.leaving.get(resource, 0) + going.get(resource, 0)
+        return queue.used.get(resource, 0) - leaving
+
+    def _may_evict(self, each: mp.Placed, removed: AmountsByQueue) -> bool:
+        pod = each.pod
+        if pod.priority >= CRITICAL:
+            return False
+        queue = self._tree.find(pod)
+        if queue is self.queue:
+            return pod.priority < self._pod.priority
+        if queue is None or self.queue is None or not self.claimed(queue):
+            return False
+        return self._is_leaving(pod) or self._is_borrowing(queue, removed)
+
+    def _is_leaving(self, pod: mp.Pod) -> bool:
+        return pod.is_terminating or pod.uid in self._evicted
+
+    # One node
+
+    def on_node(self, node: mp.HypotheticalNode, budgets: Budgets) -> mp.Candidate | None:
+        """The fewest victims that make room on a node; None if there is none."""
+        victims: list[mp.Placed] = []
+        removed: AmountsByQueue = {}  # without pods that leave anyway
+        for each in sorted(node.node.placed().values(), key=importance, reverse=True):
+            if self._may_evict(each, removed):
+                victims.append(each)
+                node.remove(each)
+                if not self._is_leaving(each.pod):
+                    self._add(removed, each)
+        if not victims or not node.status().is_success:
+            return None
+        victims.reverse()
+        violated = budgets.violated_by([each.pod for each in victims])
+        # Pods are added back while the pod still fits: protected ones first, then by importance.
+        for each in sorted(victims, key=lambda each: each.pod.uid not in violated):
+            node.add(each)
+            if node.status().is_success:
+                victims.remove(each)
+            else:
+                node.remove(each)
+        broken = [violated[each.pod.uid] for each in victims if each.pod.uid in violated]
+        names = tuple(dict.fromkeys(key for keys in broken for key in keys))
+        pods = tuple(each.pod for each in victims)
+        return mp.Candidate(node.node.name, pods, len(broken), names) if pods else None
+
+    def _add(self, total: AmountsByQueue, each: mp.Placed) -> None:
+        found = self._tree.find(each.pod)
+        for queue in () if found is None else found.lineage:
+            add(total.setdefault(queue, {}), requested(each))
+
+
+def importance(each: mp.Placed) -> tuple[int, float]:
+    """The order of pods, the most important first: a higher priority, then an earlier start."""
+    return -each.pod.priority, started_at(each.pod)
+
+
+def started_at(pod: mp.Pod) -> float:
+    """When a pod was started; a pod that has not started counts as the latest."""
+    text = pod.status.start_time
+    found = None if text is None else mp.timestamps.seconds(text, 0.0)
+    return math.inf if found is None else found
+
+
+def harm(candidate: mp.Candidate) -> tuple[float, ...]:
+    """What candidates are compared by; the least is chosen."""
+    priorities = [pod.priority for pod in candidate.victims]
+    top = max(priorities)
+    first = min(started_at(pod) for pod in candidate.victims if pod.priority == top)
+    return candidate.violations, top, len(priorities), sum(priorities), -first
