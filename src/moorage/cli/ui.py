@@ -1,6 +1,9 @@
 """`moorage ui`: a cluster of files, or a live one, in a browser."""
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -45,7 +48,6 @@ def ui(
     Ctrl-C ends it.
     """
     import asyncio
-    import gc
 
     from moorage.planning import recording
     from moorage.ui import server
@@ -63,18 +65,26 @@ def ui(
         return
     if not (paths or kubeconfig or context or os.environ.get("KUBECONFIG")):
         raise click.UsageError("Name a PATH or, for a live cluster, --kubeconfig or $KUBECONFIG.")
-    manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
-    title = ", ".join(paths) if live is None else live.server
-    given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
-    given += [] if config_file is None else ["--config", config_file]
-    gc.disable()  # The many new objects would be looked through again and again.
-    snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
-    if not snapshot.rows:
-        raise InputError("the cluster is empty: there is no Node among the objects given")
-    gc.freeze()
-    gc.enable()
+    with _without_collections():
+        manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
+        title = ", ".join(paths) if live is None else live.server
+        given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
+        given += [] if config_file is None else ["--config", config_file]
+        snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
+        if not snapshot.rows:
+            raise InputError("the cluster is empty: there is no Node among the objects given")
     begin = f"{len(snapshot.rows):,} nodes"
     asyncio.run(_serve(server.FixedSource(snapshot), begin, port, opens_browser=not no_browser))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Make many objects; the garbage collector would look through them again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 async def _serve(source: "SnapshotSource", begin: str, port: int, *, opens_browser: bool) -> None:
