@@ -242,6 +242,13 @@ def test_search(show, snapshots):
     expected = len(documents.matching(snapshots[5000], "node-49")["positions"])
     wait(browser, lambda: browser.find_element(By.ID, "found").text == f"{expected} found")
     assert "q=node-49" in browser.current_url
+    browser.find_element(By.ID, "query").send_keys(Keys.CONTROL, "a")
+    browser.find_element(By.ID, "query").send_keys("pod:run-49")
+    wait(browser, lambda: "111 pods found" in panel(browser))
+    assert cells(browser, "panel")[0] == ["default/run-49", "node-49"]
+    assert browser.find_element(By.ID, "found").text == "100 found"
+    browser.find_element(By.ID, "query").send_keys(Keys.CONTROL, "a", Keys.DELETE)
+    wait(browser, lambda: "7 pending pods" in panel(browser))
 
 
 def test_with_the_keyboard_alone(show):
@@ -262,6 +269,12 @@ def test_with_the_keyboard_alone(show):
     wait(browser, lambda: "7 pending pods" in panel(browser))
     browser.back()
     wait(browser, lambda: "This node is cordoned." in panel(browser))
+    for _ in range(20):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        if browser.switch_to.active_element.text == "uncordon":
+            break
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    wait(browser, lambda: "--uncordon node-1" in panel(browser))
 
 
 def test_on_a_phone(show):

@@ -4,7 +4,7 @@ import { activityPart, timeOfDay } from "./activity.js";
 import { common, follow, get, podPath } from "./api.js";
 import { element, onColours } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
-import { historyPart, nodePanel, pendingPanel, podPanel } from "./panels.js";
+import { historyPart, nodePanel, pendingPanel, podPanel, podsPanel } from "./panels.js";
 import { TimeBar, clock } from "./time.js";
 import { change, changes, current } from "./view.js";
 import { SIGNS, changeList, whatIfPanel } from "./what_if.js";
@@ -65,7 +65,8 @@ async function updateOnce({ force: isForced = false }) {
     else if (is("size")) map.draw();
     if (is("q", "by", "group", "what")) await search(view.q);
     if (is("node", "by", "group", "what")) map.select(view.node);
-    if (is("node", "pod", "what", "compare")) await showPanel(view, { focus: !force && before.by !== undefined });
+    const isPods = is("q") && [view, before].some(({ q }) => q?.startsWith(POD));
+    if (isPods || is("node", "pod", "what", "compare")) await showPanel(view, { focus: !force && !isPods && before.by !== undefined });
     timeBar?.show();
     document.body.dataset.ready = "yes";
   } catch (failure) {
@@ -114,13 +115,22 @@ function options(id, pairs) {
   find(id).replaceChildren(...pairs.map(([key, text]) => element("option", { value: key }, text)));
 }
 
+const POD = "pod:";
+
+// The nodes of pods; the server sends the first hundred.
+function nodesOf({ pods }) {
+  const names = new Set(pods.map(({ node }) => node));
+  return { positions: map.nodes.names.flatMap((name, position) => (names.has(name) ? [position] : [])) };
+}
+
 async function search(query) {
   if (!query) {
     find("found").textContent = "";
     map.highlight(null);
     return;
   }
-  const { positions } = await get("match", { q: query });
+  const { positions } = query.startsWith(POD) ? nodesOf(await get("pods", { q: query.slice(POD.length) }))
+    : await get("match", { q: query });
   if (current().q !== query) return;
   find("found").textContent = `${positions.length.toLocaleString("en")} found`;
   map.highlight(new Set(positions));
@@ -166,21 +176,22 @@ async function showPanel(view, { focus }) {
     historyOf = view.pod + view.node;
     showHistory(view).catch((failure) => console.info(`no history: ${failure.message}`));
   }
-  const path = isWhatIf ? "what-if" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
-  const answer = isWhatIf ? answered : await get(path, view.pod ? { compare: view.compare } : view.node ? changes() : {});
+  const isSearch = view.q.startsWith(POD) && !view.pod && !view.node && !view.what;
+  const path = isWhatIf ? "what-if" : isSearch ? "pods" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
+  const answer = isWhatIf ? answered : await get(path, isSearch ? { q: view.q.slice(POD.length) } : view.pod ? { compare: view.compare } : view.node ? changes() : {});
   const now = current();
-  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || now.compare !== view.compare || !answer) return;
+  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || now.compare !== view.compare || now.q !== view.q || !answer) return;
   // A panel that would look the same stays, with what is open, scrolled to or focused in it.
   const content = JSON.stringify([path, { ...answer, version: 0 }]);
   if (content === panelContent) return;
   const same = panelContent.startsWith(JSON.stringify([path]).slice(0, -1));
   const [top, opened, focused] = [panel.scrollTop, openDetails(panel), panel.contains(document.activeElement)];
   panelContent = content;
-  const show = isWhatIf ? whatIfPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
+  const show = isWhatIf ? whatIfPanel : isSearch ? podsPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
   const parts = show(answer, change, cluster);
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
   if (view.pod || view.node) placeHistory();
-  if (!view.pod && !view.node && !view.what) panel.append(element("div", { id: "activity" }, activityShown));
+  if (!view.pod && !view.node && !view.what && !isSearch) panel.append(element("div", { id: "activity" }, activityShown));
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
     if (focused) panel.focus({ preventScroll: true });

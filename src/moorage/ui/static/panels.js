@@ -17,6 +17,15 @@ export function pendingPanel(pending, open, cluster) {
   ];
 }
 
+export function podsPanel({ count: found, pods: listed }, open) {
+  return [
+    element("h2", {}, `${count(found, "pod")} found`),
+    table(["pod", "node"], listed.map(({ pod, node }) => [
+      link(pod, () => open({ pod, node: "" })), node ? link(node, () => open({ node, pod: "" })) : "pending"])),
+    element("ul", {}, more(found - listed.length)),
+  ];
+}
+
 function pods(group, open) {
   return element("ul", {},
     group.pods.map((pod) => element("li", {}, link(pod, () => open({ pod, node: "" })))),
