@@ -2,8 +2,9 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.group_builders import gang
 
-from moorage.api import config
+from moorage.api import config, defaults, manifests
 from moorage.api.server_requests import BindPod
 from moorage.core.effects import Done, Failed
 from moorage.core.journal import Journal
@@ -375,3 +376,14 @@ def test_histograms(value, bucket):
     samples = [s for s in histogram.family().samples if s.name == "h_bucket"]
     assert next(s.labels["le"] for s in samples if s.value == 1) == bucket
     assert samples[-1].value == 1
+
+
+@pytest.mark.parametrize(("cpu", "result"), [("1", "scheduled"), ("99", "unschedulable")])
+def test_attempts_for_pod_groups(cpu, result):
+    measured = Measured(featureGates={"GenericWorkload": True, "GangScheduling": True})
+    for obj in defaults.complete(manifests.from_dicts(gang("g", 2, cpu=cpu))):
+        measured.observe(Added(obj))
+    got, prefix = measured.schedule().values, "scheduler_podgroup"
+    assert got[f"{prefix}_schedule_attempts_total", DEFAULT, result] == 1
+    assert got[f"{prefix}_scheduling_attempt_duration_seconds_count", DEFAULT, result] == 1
+    assert got[f"{prefix}_scheduling_algorithm_duration_seconds_count",] == 1

@@ -108,6 +108,7 @@ def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject],
     from moorage.api import manifests
     from moorage.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
     from moorage.api.pod import Pod
+    from moorage.api.pod_groups import PodGroup
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
     from moorage.cli import cautions
@@ -122,7 +123,7 @@ def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject],
         raise InputError(f"{path}: a Pod or a workload is expected, there is none")
     known = {_identity(obj) for obj in cluster}
     devices = (ResourceClaim, ResourceClaimTemplate, DeviceClass)
-    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, *devices)
+    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, PodGroup, *devices)
     along: list[KubeObject] = [
         obj for obj in found if isinstance(obj, kinds) and _identity(obj) not in known
     ]

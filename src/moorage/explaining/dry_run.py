@@ -71,6 +71,8 @@ class DryRun:
         self._config = load_config(config)
         self._seed = seed
         self._scheduler: Scheduler | None = None
+        # By key: why a group does not fit, None if it does. All its pods share it.
+        self._groups: dict[str, GroupExplanation | None] = {}
 
     @classmethod
     def observed(
@@ -86,6 +88,7 @@ class DryRun:
         """The same cluster with another configuration."""
         other = copy.copy(self)
         other._config, other._scheduler = load_config(config), None
+        other._groups = {}
         return other
 
     @property
@@ -98,7 +101,13 @@ class DryRun:
         if pod.node_name:  # The node is considered without it.
             unbound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
             return _explain(self._make_scheduler(pod, unbound), unbound, pod.node_name)
-        return _explain(self.scheduler, pod, "")
+        explained = _explain(self.scheduler, pod, "")
+        key = group_key(pod)
+        if key and explained.gate is None and self.scheduler.groups is not None:
+            if key not in self._groups:
+                self._groups[key] = _explain_group(self.scheduler, self.scheduler.groups, key)
+            _add_group(explained, self._groups[key])
+        return explained
 
     @property
     def scheduler(self) -> Scheduler:
@@ -134,25 +143,23 @@ def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
         line = _line(profile, gate.plugin, rejection)
         return Explanation(pod, runs_on=runs_on, gate=gate, advice=[line] if line else [])
     decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
-    explained = of_decision(decision, runs_on)
-    if scheduler.groups is not None and pod.spec.scheduling_group is not None and not runs_on:
-        _add_group(explained, scheduler, scheduler.groups)
-    return explained
+    return of_decision(decision, runs_on)
 
 
-def _add_group(explained: Explanation, scheduler: Scheduler, groups: PodGroupCycle) -> None:
-    """Explain why the pod's group does not fit; then the pod stays pending, even if it would."""
-    key = group_key(explained.pod)
+def _explain_group(
+    scheduler: Scheduler, groups: PodGroupCycle, key: str
+) -> GroupExplanation | None:
+    """Why a group does not fit; None if it does."""
     group, known = scheduler.cluster.get(PodGroup, key), scheduler.cluster.members(key)
     if known is None:
-        return
+        return None
     trials, error = [], ""
     try:
         trials = groups.trials(key, 0.0)
     except PlacementError as failure:
         error = str(failure)
     if any(trial.result.goes_on for trial in trials):
-        return
+        return None
     placements = []
     for trial in trials:
         reasons = Counter(m.status.message for m in trial.members if not m.node)
@@ -160,11 +167,17 @@ def _add_group(explained: Explanation, scheduler: Scheduler, groups: PodGroupCyc
         placements.append(PlacementExplanation(trial.placement.name, fit, dict(reasons)))
     needed = 1 if group is None else group.min_count or 1
     tried = len(trials[0].members) if trials else len(known.unscheduled)
-    counts = (needed, len(known.scheduled), tried)
-    explained.group = GroupExplanation(key, *counts, placements, error)
-    summary = explained.group.summary
+    return GroupExplanation(key, needed, len(known.scheduled), tried, placements, error)
+
+
+def _add_group(explained: Explanation, group: GroupExplanation | None) -> None:
+    """Say why the pod's group does not fit; then the pod stays pending, even if it would."""
+    explained.group = group
+    if group is None:
+        return
+    summary = group.summary
     first = [] if explained.picked else [f"{summary[0].upper()}{summary[1:]}."]
-    explained.advice = [*first, *explained.group.lines, *explained.advice]
+    explained.advice = [*first, *group.lines, *explained.advice]
     if explained.picked:
         explained.picked, explained.message = "", f"{summary}."
 
