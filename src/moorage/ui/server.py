@@ -32,8 +32,8 @@ TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-# A new snapshot is taken after a change, but not before the last one is so old, and so many
-# times older than it took to make: at most a twentieth of a core is used for snapshots.
+# A new snapshot is taken after a change, but not before the last one is so old, and so many times
+# the CPU time that it took to make: at most a twentieth of a core is used for snapshots.
 MIN_AGE_SECONDS = 1.0
 AGE_PER_BUILD_SECOND = 20.0
 # How often a stream of events looks for a new version, and sends something in any case.
@@ -178,13 +178,14 @@ class ChangingSource:
         return self._version() != self._loaded_version and time.monotonic() >= self._next_at
 
     async def _load(self) -> None:
-        await self._call(worker.wait_until_started)
-        began = time.monotonic()
         found = await self._read()
-        await self._call(worker.load, found.bodies, self._config, self._title, found.version)
+        spent: float = await self._call(
+            _load_timed, found.bodies, self._config, self._title, found.version
+        )
+        if self._loaded_version < 0:
+            spent = 0.0  # Most of it was the start of the process.
         self._loaded_version = found.version
-        ended = time.monotonic()
-        self._next_at = ended + max(MIN_AGE_SECONDS, AGE_PER_BUILD_SECOND * (ended - began))
+        self._next_at = time.monotonic() + max(MIN_AGE_SECONDS, AGE_PER_BUILD_SECOND * spent)
 
     async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         if self._pool is None:  # Started by the first request: most servers get none.
@@ -196,6 +197,13 @@ class ChangingSource:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+
+
+def _load_timed(*arguments: Any) -> float:
+    """Load a snapshot in the other process; returns the seconds of CPU time."""
+    began = time.process_time()
+    worker.load(*arguments)
+    return time.process_time() - began
 
 
 def mount(app: web.Application, source: SnapshotSource) -> None:

@@ -52,10 +52,6 @@ def begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def wait_until_started() -> None:
-    """Return when the process runs; to import everything takes seconds."""
-
-
 def load(bodies: Bodies, config: Source, title: str, version: int) -> None:
     """Replace the snapshot of this process."""
     global _snapshot  # The process exists to keep it.
