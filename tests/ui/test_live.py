@@ -16,7 +16,9 @@ from moorage.ui import server
 
 @pytest.fixture
 def page(monkeypatch):
-    monkeypatch.setattr(server, "AGE_PER_BUILD_SECOND", 0.0)
+    for name in ("AGE_PER_BUILD_SECOND", "MIN_AGE_SECONDS"):
+        monkeypatch.setattr(server, name, 0.0)
+    monkeypatch.setattr(server, "EVENT_SECONDS", 0.05)
     found = Page(make_app(open_api(None)))
     yield found
     found.close()
