@@ -135,6 +135,19 @@ def test_no_more_pods_are_evicted_than_needed():
     assert (len(left(sim)), bound(sim)) == (10, 6)
 
 
+def test_pods_that_repel_the_group_from_another_node_are_evicted():
+    """A low pod wants no pod of the gang in its zone, which has two nodes."""
+    apart = {"labelSelector": {"matchLabels": {"app": "gang"}}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    hostile = on("hostile", 0, affinity={"podAntiAffinity": required})
+    members = [labelled(each, "gang") for each in pods("g", 3, priority=HIGH)]
+    nodes = [node("n0", 4, zone="z"), node("n1", 4, zone="z")]
+    objects = [*nodes, hostile, on("low", 1), group("g", 3, priority=HIGH), *members]
+    sim = Simulation(objects, config=CONFIG)
+    sim.run()
+    assert (left(sim), bound(sim)) == (["low"], 3)
+
+
 def test_no_pod_is_evicted_for_a_gang_that_does_not_fit():
     low = [on(f"low-{i}", i // 4) for i in range(8)]
     sim = start(*low, *preemptor(count=9), nodes=2, cpu=4)

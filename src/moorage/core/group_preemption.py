@@ -1,29 +1,62 @@
 """LiveGroupTrial: whether a pod group would fit if pods left their nodes.
 
-The pods are removed from the live table, and put back at the end. Nothing else runs meanwhile.
+The pods are removed from the live table, and put back at the end. Nothing else runs meanwhile. The
+members stay assumed between two questions: after pods are put back, only the members on their nodes
+are decided again. If these do not fit elsewhere, and members differ, all are decided anew.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from moorage.framework.status import Status
+from moorage.core.group_results import Member
+from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import Placed
 
-# Tries all members without effects; returns the status of the group, and the nodes by UID.
-TryMembers = Callable[[], tuple[Status, dict[str, str]]]
+NO_ROOM = unschedulable("pod group is unschedulable")
+
+
+class MemberTrials(Protocol):
+    """Decides members without effects."""
+
+    def try_all(self, members: Sequence[Member]) -> Status:
+        """Decide members in order, and assume them on their nodes."""
+
+    def try_one(self, member: Member) -> bool:
+        """The same for one; returns whether it has a node."""
+
+    def assume(self, member: Member) -> bool:
+        """Assume a decided member on its node again; returns whether plugins still agree."""
+
+    def withdraw(self, member: Member) -> None:
+        """Undo its assumption."""
 
 
 class LiveGroupTrial:
     """See the module; implements `GroupTrial`."""
 
-    def __init__(self, table: NodeTable, nominated: set[str], try_members: TryMembers) -> None:
-        self.nodes: set[str] = set()
+    def __init__(
+        self,
+        table: NodeTable,
+        nominated: set[str],
+        members: Sequence[Member],
+        trials: MemberTrials,
+    ) -> None:
         self.nominated = nominated
-        # The nodes of the members in the last trial that succeeded, by UID.
-        self.members: dict[str, str] = {}
+        # The members as they were in the last trial that succeeded.
+        self.members: list[Member] = []
+        self._entries = [member.entry for member in members]
+        self._is_uniform = len({id(member.template) for member in members}) == 1
         self._table = table
-        self._try_members = try_members
+        self._trials = trials
         self._removed: dict[str, Placed] = {}
+        # Nodes to which pods were put back since then.
+        self._filled: set[str] = set()
+
+    @property
+    def nodes(self) -> set[str]:
+        """The nodes of the last trial that succeeded."""
+        return {member.node for member in self.members if member.node}
 
     def remove(self, placed: Iterable[Placed]) -> None:
         """Take pods away."""
@@ -36,14 +69,48 @@ class LiveGroupTrial:
         for each in placed:
             del self._removed[each.pod.uid]
             self._table.add_pod(each.pod.node_name, each.pod, each.usage)
+            self._filled.add(each.pod.node_name)
 
-    def status(self) -> Status:
-        """SUCCESS if the group fits now, else why not."""
-        status, nodes = self._try_members()
+    def status(self, *, anew: bool = False) -> Status:
+        """SUCCESS if the group fits now, else why not; `anew`: all members are decided again."""
+        if self.members and not anew:
+            if self._try_moved():
+                return SUCCESS
+            if self._is_uniform:
+                return NO_ROOM
+        self._withdraw(self.members)
+        members = [Member(entry) for entry in self._entries]
+        status = self._trials.try_all(members)
         if status.is_success:
-            self.members, self.nodes = nodes, set(nodes.values())
+            self.members, self._filled = members, set()
+        else:
+            self._withdraw(members)
         return status
+
+    def _try_moved(self) -> bool:
+        """Decide the members again on whose nodes pods were put back; all others stay."""
+        for member in self.members:
+            if member.node and member.binding is None and not self._trials.assume(member):
+                self._withdraw(self.members)
+                return False
+        moved = [member for member in self.members if member.node in self._filled]
+        self._withdraw(moved)
+        fresh = [Member(member.entry) for member in moved]
+        if all(self._trials.try_one(member) for member in fresh):
+            by_uid = {member.entry.uid: member for member in fresh}
+            self.members = [by_uid.get(each.entry.uid, each) for each in self.members]
+            self._filled = set()
+            return True
+        self._withdraw(fresh)
+        self._withdraw(self.members)
+        return False
+
+    def _withdraw(self, members: Sequence[Member]) -> None:
+        for member in reversed(members):
+            if member.binding is not None:
+                self._trials.withdraw(member)
 
     def end(self) -> None:
         """Put everything back."""
+        self._withdraw(self.members)
         self.restore([*self._removed.values()])

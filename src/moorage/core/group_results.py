@@ -9,6 +9,7 @@ from moorage.core.diagnosis import Diagnosis
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
 from moorage.nodes.pod_groups import GroupPlacement
+from moorage.nodes.template import PodTemplate
 
 NOWHERE = NodeName("")
 
@@ -33,6 +34,11 @@ class Member:
     nominated_before: str = ""
     # Its node in the trial for which pods are evicted, if the whole group preempts.
     nominated: str = ""
+
+    @property
+    def template(self) -> PodTemplate | None:
+        """The template with which it was decided."""
+        return None if self.decision is None else self.decision.template
 
     @property
     def is_error(self) -> bool:

@@ -15,6 +15,7 @@ order. If permit plugins agree in the end, the bindings go on from there.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from moorage.api.config import feature_gates
 from moorage.api.meta import NodeName
@@ -328,38 +329,24 @@ class PodGroupCycle:
         if group is None:
             return GroupResult(error(f"failed to get pod group object: {key} not found"))
         nodes = {node for pod in pods if (node := self._state.nominator.node_for(pod))}
-        trial = LiveGroupTrial(
-            self._state.cluster.table, nodes, lambda: self._try_without_effects(members, now)
-        )
+        trials = _TrialsWithoutEffects(self, now)
+        trial = LiveGroupTrial(self._state.cluster.table, nodes, members, trials)
+        self._cycle.is_trial = True
         try:
             found = methods[0].call(self._state.cluster, group, pods, trial)
         except PluginError as failure:
             return GroupResult(error(str(failure)))
         finally:
+            self._cycle.is_trial = False
             trial.end()
         if isinstance(found, Status):
             return with_reason(result, found) if found.is_rejected else GroupResult(found)
+        chosen = {member.entry.uid: member.node for member in trial.members}
         for member, pod in zip(members, pods, strict=True):
-            nominated = trial.members.get(pod.uid) or self._state.nominator.node_for(pod)
-            member.nominated = nominated
+            member.nominated = chosen.get(pod.uid) or self._state.nominator.node_for(pod)
         name = methods[0].name
         self._preemptions.begin(pods[0], CLUSTER, found, name, profile, now, group_uid=group.uid)
         return GroupResult(result.status, waits_for_preemption=True)
-
-    def _try_without_effects(
-        self, members: Sequence[Member], now: float
-    ) -> tuple[Status, dict[str, str]]:
-        """Try the members without post_filter plugins; they are withdrawn at once."""
-        fresh = [Member(member.entry) for member in members]
-        self._cycle.is_trial = True
-        try:
-            result = self._try_all(fresh, now)
-        finally:
-            self._cycle.is_trial = False
-        for member in reversed(fresh):
-            if member.binding is not None:
-                self._withdraw(member, now)
-        return result.status, {member.entry.uid: member.node for member in fresh if member.node}
 
     # What follows from it
 
@@ -448,3 +435,25 @@ def _order(entry: QueuedPod) -> tuple[int, float, str, str]:
     """By priority, then by when a pod was first ready to be tried."""
     first = entry.first_tried_at
     return -entry.pod.priority, float("-inf") if first is None else first, entry.key, entry.uid
+
+
+@dataclass(frozen=True, slots=True)
+class _TrialsWithoutEffects:
+    """Implements `MemberTrials` for a cycle; no way out is looked for, and nothing is recorded."""
+
+    cycle: PodGroupCycle
+    now: float
+
+    def try_all(self, members: Sequence[Member]) -> Status:
+        return self.cycle._try_all(members, self.now).status
+
+    def try_one(self, member: Member) -> bool:
+        self.cycle._try(member, self.now)
+        return member.binding is not None
+
+    def assume(self, member: Member) -> bool:
+        self.cycle._assume(member, self.now)
+        return member.binding is not None
+
+    def withdraw(self, member: Member) -> None:
+        self.cycle._withdraw(member, self.now)

@@ -104,8 +104,11 @@ class GroupTrial(Protocol):
     def restore(self, placed: Iterable[Placed]) -> None:
         """Put pods back that were taken away."""
 
-    def status(self) -> Status:
-        """SUCCESS if the group fits now, else why not."""
+    def status(self, *, anew: bool = False) -> Status:
+        """SUCCESS if the group fits now, else why not.
+
+        Unless `anew`, only pods on nodes to which pods were put back need to be tried again.
+        """
 
 
 @dataclass(slots=True)

@@ -5,8 +5,9 @@ pod. First all units of lower priority are removed. If the group does not fit ev
 does not help. Otherwise they are put back one by one as long as the group still fits: first those
 that a PodDisruptionBudget protects, then the others, the most important first.
 
-A unit on nodes that the group does not use is put back without a trial; one trial at the end shows
-whether that was right. If not, all units are tried one by one.
+A unit on nodes that the group does not use is put back without a trial, and for others only the
+pods on their nodes are tried again. One trial of all at the end shows whether that was right; it is
+not if pods repel each other across nodes. Then all units are put back one by one with such a trial.
 """
 
 from collections.abc import Sequence
@@ -71,11 +72,10 @@ def victims_of(
     violated = budgets.violated_by([each.pod for unit in units for each in unit.placed])
     units.sort(key=lambda unit: not any(each.pod.uid in violated for each in unit.placed))
     victims = _reprieve(units, trial, trusts_nodes=True)
-    if not trial.status().is_success:
+    if not trial.status(anew=True).is_success:
         for unit in units:
             if unit not in victims:
                 trial.remove(unit.placed)
-        trial.status()
         victims = _reprieve(units, trial, trusts_nodes=False)
     return tuple(each.pod for unit in victims for each in unit.placed)
 
@@ -89,7 +89,7 @@ def _reprieve(
         trial.restore(unit.placed)
         if trusts_nodes and not unit.nodes & trial.nodes:
             continue
-        if not trial.status().is_success:
+        if not trial.status(anew=not trusts_nodes).is_success:
             trial.remove(unit.placed)
             victims.append(unit)
     return victims
