@@ -228,7 +228,7 @@ def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
         found.nominated = outcome.nominated or ""
         found.why_nominated = outcome.why
     if not found.picked:
-        found.advice = _advice(decision, found.rejected)
+        found.advice = _advice(decision, found.rejected) + _post_filter_advice(decision)
     if not found.unschedulable_plugins:
         found.unschedulable_plugins = sorted({s.plugin for s in found.rejected.values()} - {""})
     return found
@@ -310,6 +310,19 @@ def _advice(decision: Decision, rejected: Mapping[str, Status]) -> list[str]:
         f"{reason}: {line}"
         for (reason, plugin), each in often_first
         if (line := _line(decision.profile, plugin, each))
+    ]
+
+
+def _post_filter_advice(decision: Decision) -> list[str]:
+    """The lines for the reasons of the post_filter plugin that found no way out."""
+    outcome = decision.post_filter
+    if outcome is None or outcome.status.is_success:
+        return []
+    plugin, cluster = outcome.status.plugin, decision.state.cluster
+    return [
+        f"{reason}: {line}"
+        for reason in outcome.status.reasons
+        if (line := _line(decision.profile, plugin, Rejection(reason, decision.pod, [], cluster)))
     ]
 
 
