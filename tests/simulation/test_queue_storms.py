@@ -1,7 +1,7 @@
 """Storms with queues: random clusters, changes and faults, with guarantees, limits and a tree.
 
-No queue exceeds its maximum at any time, in the API server's objects. At the end, the usage that the
-scheduler has kept equals a new count.
+No queue exceeds its maximum at any time, in the API server's objects. At the end, the usage that
+the scheduler has kept equals a new count.
 MOORAGE_SEEDS=1000 runs that many seeds, MOORAGE_SEED=7 that one.
 """
 

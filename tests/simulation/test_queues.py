@@ -256,6 +256,36 @@ def test_a_parent_reclaims_for_its_children():
     assert placed(sim) == {"a": 6, "b": 2, "c": 4}
 
 
+def test_a_guarantee_is_reclaimed_from_siblings_when_the_parent_is_at_its_maximum():
+    queues = [queue("x", max={"cpu": "6"}), queue("a", "x", guaranteed={"cpu": "4"})]
+    sim = start(*queues, queue("b", "x"), queue("c"), *pods("b", 8), *pods("c", 3))
+    sim.run()
+    assert placed(sim) == {"b": 6, "c": 3}
+    sim.create(pods("a", 8))
+    sim.run()
+    assert placed(sim) == {"a": 4, "b": 2, "c": 3}
+    assert len(sim.evictions) == 4
+
+
+@pytest.mark.parametrize("limit", [{}, {"cpu": "12"}], ids=["nodes are full", "parent is full"])
+def test_as_many_pods_are_evicted_as_come_while_victims_take_their_time(limit):
+    def slow(made):
+        for each in made:
+            each["spec"]["terminationGracePeriodSeconds"] = 30
+        return made
+
+    children = [
+        queue(n, "x", guaranteed={"cpu": str(c)}) for n, c in zip("abc", (2, 2, 4), strict=True)
+    ]
+    sim = start(queue("x", max=limit), *children, *slow([*pods("a", 12), *pods("b", 12)]))
+    sim.run(until=10)
+    assert placed(sim) == {"a": 6, "b": 6}
+    sim.create(slow(pods("c", 12)))
+    sim.run(until=70)
+    assert placed(sim)["c"] == 4
+    assert len(sim.evictions) == 4
+
+
 def test_disruption_budgets_are_respected_if_possible():
     queues = [queue("a", guaranteed={"cpu": "6"}), queue("b")]
     protected = pods("b", 11)

@@ -188,6 +188,11 @@ def allocatable(node: Node) -> Amounts:
     return amounts
 
 
+def units(amounts: Mapping[str, Quantity]) -> Amounts:
+    """Quantities in the same units as requests: thousandths of cpu, whole units of others."""
+    return _all_as_int64(_exact(amounts))
+
+
 @_cache_latest
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports that the pod uses; those of init containers do not count, except sidecars."""

@@ -26,6 +26,7 @@ ALMOST_FULL, FULL = 80, 95
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "._-=+*#@"
 SPARK = 36
+QUEUE_SPARK = 16
 
 
 class Detail(Enum):
@@ -49,6 +50,9 @@ def show_placements(
     if result.nodes:
         page.section()
         _show_nodes(page, result, show_all=show_all)
+    if result.queues:
+        page.section("Queues")
+        page.put(_queues(page, result))
     if result.placed:
         page.section(f"{texts.count(len(result.placed), 'pod')} placed")
         page.put(_placed(page, result, show_all=show_all))
@@ -208,6 +212,9 @@ def show_course(result: Result, name: str, seed: int, cost: ClusterCost | None =
     if result.waits.count:
         page.section("Time to schedule")
         page.put(_waits(result))
+    if result.queues:
+        page.section("Queues")
+        page.put(_queues(page, result))
     if result.disruptions:
         page.section(f"{texts.count(len(result.disruptions), 'pod')} disrupted")
         page.put(_disruptions(result))
@@ -272,6 +279,30 @@ def _waits(result: Result) -> Table:
     spans = (waits.mean, waits.p50, waits.p90, waits.p99, waits.max)
     table.add_row(f"{waits.count:,}", *map(axes.span, spans))
     return table
+
+
+def _queues(page: ConsolePage, result: Result) -> Table:
+    """Queues with their dominant shares; full height of a line is 100 %."""
+    heads = ("entitled", "mean", "at the end", "on nodes", "pending", "mean wait", "longest")
+    table = output.table("queue", numbers=heads)
+    wide = page.width >= 100 and result.seconds > 0
+    if wide:
+        table.add_column("share over time", no_wrap=True)
+    for each in result.queues:
+        row = [_share(each.entitled), _share(each.mean_share), _share(each.share)]
+        row += [f"{each.running:,}", f"{each.pending:,}"]
+        row += [axes.span(each.waits.mean), axes.span(each.waits.max)]
+        if wide:
+            row.append(_queue_spark(page, result, each.name))
+        table.add_row(each.name, *row)
+    return table
+
+
+def _queue_spark(page: ConsolePage, result: Result, queue: str) -> str:
+    blocks = PLAIN_BLOCKS if page.console.options.ascii_only else BLOCKS
+    shares = [sample.queue_shares.get(queue, 0.0) for sample in result.samples]
+    picked = [shares[i * len(shares) // QUEUE_SPARK] for i in range(QUEUE_SPARK)]
+    return "".join(blocks[min(len(blocks) - 1, int(share * len(blocks)))] for share in picked)
 
 
 def _disruptions(result: Result) -> Table:

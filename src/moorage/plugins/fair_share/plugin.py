@@ -92,8 +92,14 @@ class FairShare:
         if queue is None:
             problem = tree.problem(pod)
             return mp.unresolvable(problem) if problem else mp.SKIP
-        if (over := queue.over_max(request_of(pod))) is not None:
-            return mp.unresolvable(f'queue "{over[0].title}" is at its maximum of {over[1]}')
+        request = request_of(pod)
+        if (over := queue.over_max(request)) is not None:
+            full, resource = over
+            reason = f'queue "{full.title}" is at its maximum of {resource}'
+            # Only if children of the full queue borrow from this one, evictions may help.
+            may_reclaim = Reclaim(tree, state.table, pod, request).has_claim(below=full)
+            state[RESERVED_NODES] = frozenset()
+            return mp.unschedulable(reason) if may_reclaim else mp.unresolvable(reason)
         nodes = self._reserved_from(pod, state.now)
         if not nodes:
             return mp.SKIP
@@ -105,7 +111,7 @@ class FairShare:
         if not self._reserved:
             return frozenset()
         self._reserved = {uid: each for uid, each in self._reserved.items() if each.until > now}
-        if Reclaim(self._tree(), self._cluster.table, pod, request_of(pod)).has_claim:
+        if Reclaim(self._tree(), self._cluster.table, pod, request_of(pod)).has_claim():
             return frozenset()
         found = {each.node for each in self._reserved.values() if each.priority < pod.priority}
         return frozenset(found)
@@ -140,7 +146,10 @@ class FairShare:
             return mp.PostFiltered(NEVER)
         if failure.nominated and _has_victims(state.table, failure.nominated):
             return mp.PostFiltered(TERMINATING)
-        if failure.filtered is None:  # A pre_filter plugin rejected the pod.
+        rejected = failure.pre.rejected
+        if rejected is not None and (
+            rejected.plugin != self.name or rejected.code is not mp.Code.UNSCHEDULABLE
+        ):
             return _nothing(NOT_HELPFUL)
         going = self._victims(state.now)
         search = Reclaim(
@@ -148,7 +157,7 @@ class FairShare:
         )
         nodes = search.nodes()
         if not nodes:
-            return _nothing(NOTHING_BORROWED if search.has_claim else NO_CLAIM)
+            return _nothing(NOTHING_BORROWED if search.has_claim() else NO_CLAIM)
         found = self._candidates(search, nodes, state.table, failure)
         if not found:
             return _nothing(NO_CANDIDATE)
@@ -181,7 +190,7 @@ class FairShare:
             if row is None or table.nodes[row] is None:
                 continue
             if failure.status(row).code is not mp.Code.UNSCHEDULABLE:
-                continue  # Evictions do not change why it was rejected.
+                continue  # Evictions do not change why the node was rejected.
             candidate = search.on_node(failure.what_if.node(row), budgets)
             if candidate is not None:
                 found.append(candidate)

@@ -73,10 +73,10 @@ class Reclaim:
         )
         return tuple(wanted) if within else ()
 
-    @property
-    def has_claim(self) -> bool:
-        """Whether a queue of the pod's lineage guarantees it something."""
-        return any(self._claim(queue) for queue in self._lineage)
+    def has_claim(self, below: QueueNode | None = None) -> bool:
+        """Whether a queue of the pod's lineage guarantees it something; or one below another."""
+        end = len(self._lineage) if below is None else self._lineage.index(below)
+        return any(self._claim(queue) for queue in self._lineage[:end])
 
     def nodes(self) -> list[str]:
         """The nodes with pods that may be evicted, sorted; all nodes for a pod without a queue."""
@@ -122,35 +122,50 @@ class Reclaim:
     # One node
 
     def on_node(self, node: mp.HypotheticalNode, budgets: Budgets) -> mp.Candidate | None:
-        """The fewest victims that make room on a node; None if there is none."""
+        """The fewest victims that make room on a node; None if evictions do not help there.
+
+        Pods that leave anyway are no victims. If they are enough, there are none.
+        """
         victims: list[mp.Placed] = []
-        removed: AmountsByQueue = {}  # without pods that leave anyway
+        removed: AmountsByQueue = {}
         for each in sorted(node.node.placed().values(), key=importance, reverse=True):
             if self._may_evict(each, removed):
-                victims.append(each)
                 node.remove(each)
                 if not self._is_leaving(each.pod):
+                    victims.append(each)
                     self._add(removed, each)
-        if not victims or not node.status().is_success:
+        if not self._fits(node, removed):
             return None
         victims.reverse()
         violated = budgets.violated_by([each.pod for each in victims])
         # Pods are added back while the pod still fits: protected ones first, then by importance.
         for each in sorted(victims, key=lambda each: each.pod.uid not in violated):
             node.add(each)
-            if node.status().is_success:
+            self._add(removed, each, -1)
+            if self._fits(node, removed):
                 victims.remove(each)
             else:
                 node.remove(each)
+                self._add(removed, each)
         broken = [violated[each.pod.uid] for each in victims if each.pod.uid in violated]
         names = tuple(dict.fromkeys(key for keys in broken for key in keys))
         pods = tuple(each.pod for each in victims)
-        return mp.Candidate(node.node.name, pods, len(broken), names) if pods else None
+        return mp.Candidate(node.node.name, pods, len(broken), names)
 
-    def _add(self, total: AmountsByQueue, each: mp.Placed) -> None:
+    def _fits(self, node: mp.HypotheticalNode, removed: AmountsByQueue) -> bool:
+        """Whether the pod fits the node, and all queues are within their maximum in the end."""
+        for queue in self._lineage:
+            gone, coming = removed.get(queue, {}), self._coming.get(queue, {})
+            for r, most in queue.max.items():
+                used = self._staying(queue, r) + coming.get(r, 0) - gone.get(r, 0)
+                if self._request.get(r) and used + self._request[r] > most:
+                    return False
+        return node.status().is_success
+
+    def _add(self, total: AmountsByQueue, each: mp.Placed, sign: int = 1) -> None:
         found = self._tree.find(each.pod)
         for queue in () if found is None else found.lineage:
-            add(total.setdefault(queue, {}), requested(each))
+            add(total.setdefault(queue, {}), requested(each), sign)
 
 
 def importance(each: mp.Placed) -> tuple[int, float]:
@@ -168,6 +183,8 @@ def started_at(pod: mp.Pod) -> float:
 def harm(candidate: mp.Candidate) -> tuple[float, ...]:
     """What candidates are compared by; the least is chosen."""
     priorities = [pod.priority for pod in candidate.victims]
+    if not priorities:
+        return (-1.0,)
     top = max(priorities)
     first = min(started_at(pod) for pod in candidate.victims if pod.priority == top)
     return candidate.violations, top, len(priorities), sum(priorities), -first

@@ -261,20 +261,18 @@ def _limits(cluster: mp.Cluster) -> Iterator[tuple[str, QueueLimits]]:
         yield (
             queue.name,
             QueueLimits(
-                spec.parent, units(spec.guaranteed), units(spec.max), weight, spec.namespaces
+                spec.parent,
+                mp.requests.units(spec.guaranteed),
+                mp.requests.units(spec.max),
+                weight,
+                spec.namespaces,
             ),
         )
     for quota in sorted(cluster.all(mp.ElasticQuota), key=lambda each: each.key):
-        most = units(quota.spec.max)
+        most = mp.requests.units(quota.spec.max)
         if most:
             most = dict.fromkeys(NATIVE, 0) | most
-        yield quota.key, QueueLimits("", units(quota.spec.min), most, 1, (quota.namespace,))
-
-
-def units(amounts: Mapping[str, str | int | float]) -> dict[str, int]:
-    """Quantities in the units of requests: thousandths of cpu, whole units of others."""
-    quantity = mp.quantity
-    return {
-        name: quantity.milli(amount) if name == "cpu" else quantity.value(amount)
-        for name, amount in amounts.items()
-    }
+        yield (
+            quota.key,
+            QueueLimits("", mp.requests.units(quota.spec.min), most, 1, (quota.namespace,)),
+        )

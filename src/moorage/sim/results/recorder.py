@@ -1,5 +1,6 @@
 """Recorder: counts pods and requests incrementally from the cluster's watch events."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -10,12 +11,14 @@ from moorage.api import requests
 from moorage.api.devices import ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.queues import Queue
 from moorage.api.requests import PODS
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.results.device_usage import NETWORK, DeviceUsage
-from moorage.sim.results.result import Disruption, Placement
+from moorage.sim.results.queue_usage import QueueUsage
+from moorage.sim.results.result import Disruption, Placement, QueueResult, WaitTimes
 from moorage.sim.results.samples import Sample, Samples
 from moorage.sim.results.usage import Amounts, UsageTable
 
@@ -33,6 +36,7 @@ class RecordedPod(Struct):
     created_at: float
     containers: object
     amounts: Amounts
+    queue: str
     node: str = ""
     bound_at: float | None = None
 
@@ -43,6 +47,7 @@ class Recorder:
     def __init__(self, cluster: MemoryCluster, clock: Clock[object], depths: Depths) -> None:
         self.usage = UsageTable()
         self.devices = DeviceUsage(self._count_device)
+        self.queues = QueueUsage()
         self.samples = Samples()
         # Seconds from creation to binding, of each pod that was bound.
         self.waits: list[float] = []
@@ -92,6 +97,7 @@ class Recorder:
         seconds, self._integrated_to = to - self._integrated_to, to
         if not seconds:
             return
+        self.queues.integrate(seconds, self.usage.total_offered)
         requested, integrals, peaks = self.usage.total_requested, self._share_seconds, self._peaks
         for name, offered in self.usage.total_offered.items():
             if offered:
@@ -106,6 +112,29 @@ class Recorder:
         offered = usage.total_offered.get(resource, 0)
         now = usage.total_requested[resource] / offered if offered else 0.0
         return max(now, self._peaks.get(resource, 0.0))
+
+    def queue_results(self) -> list[QueueResult]:
+        """The outcome for every queue, in the order of their names."""
+        queues, totals = self.queues, self.usage.total_offered
+        shares = queues.shares(totals)
+        pending = Counter(
+            name
+            for known in self._pods.values()
+            if not known.node
+            for name in queues.lineage(known.queue)
+        )
+        return [
+            QueueResult(
+                name=name,
+                running=queues.running[name],
+                pending=pending[name],
+                waits=WaitTimes.of(queues.waits.get(name, [])),
+                share=shares[name],
+                mean_share=queues.mean_share(name, self._clock.now),
+                entitled=queues.entitled(name, totals),
+            )
+            for name in sorted(queues.queues)
+        ]
 
     def until_now(self) -> list[Sample]:
         """All samples, and one of the current time."""
@@ -133,6 +162,7 @@ class Recorder:
             fragmentation={name: self._stranded(name, existing, fits) for name in resources},
             imbalance={name: _deviation(column) for name, column in shares.items()},
             packing=percents[: len(usage.names)],
+            queue_shares=self.queues.shares(usage.total_offered),
             **depths,
         )
 
@@ -163,6 +193,10 @@ class Recorder:
             case Added(obj=Node() as node) | Updated(obj=Node() as node):
                 self._allocatable[node.name] = requests.allocatable(node)
                 self._put_node(node.name)
+            case Added(obj=Queue() as queue) | Updated(obj=Queue() as queue):
+                self.queues.queues[queue.name] = queue
+            case Deleted(obj=Queue() as queue):
+                del self.queues.queues[queue.name]
             case Deleted(obj=Node() as node):
                 del self._allocatable[node.name]
                 self.usage.drop_node(node.name)
@@ -202,7 +236,8 @@ class Recorder:
             return
         self.created += 1
         amounts = requests.requested(pod)
-        created = RecordedPod(pod.key, self._clock.now, pod.spec.containers, amounts)
+        queue = self.queues.queue_of(pod)
+        created = RecordedPod(pod.key, self._clock.now, pod.spec.containers, amounts, queue)
         self._pods[pod.uid] = created
         self._add_requests(amounts, 1)
         if pod.node_name:
@@ -220,6 +255,7 @@ class Recorder:
         if pod.node_name and not known.node:
             known.bound_at = self._clock.now
             self.waits.append(self._clock.now - known.created_at)
+            self.queues.waited(known.queue, self._clock.now - known.created_at)
             self._place(known, pod.node_name)
 
     def _pod_ended(self, pod: Pod) -> None:
@@ -234,11 +270,13 @@ class Recorder:
         if known.node:
             self.running -= 1
             self.usage.add_requests(known.node, known.amounts, -1)
+            self.queues.add(known.queue, known.amounts, -1)
 
     def _place(self, known: RecordedPod, node: str) -> None:
         known.node = node
         self.running += 1
         self.usage.add_requests(node, known.amounts)
+        self.queues.add(known.queue, known.amounts)
 
     def _resize(self, known: RecordedPod, pod: Pod) -> None:
         amounts = requests.requested(pod)
@@ -247,6 +285,8 @@ class Recorder:
         if known.node:
             self.usage.add_requests(known.node, known.amounts, -1)
             self.usage.add_requests(known.node, amounts)
+            self.queues.add(known.queue, known.amounts, -1)
+            self.queues.add(known.queue, amounts)
         known.amounts, known.containers = amounts, pod.spec.containers
 
     def _add_requests(self, amounts: Amounts, sign: int) -> None:

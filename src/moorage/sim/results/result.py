@@ -104,6 +104,30 @@ class WaitTimes(Struct, frozen=True, kw_only=True):
         return plain
 
 
+class QueueResult(Struct, frozen=True, kw_only=True):
+    """The outcome for one queue and its children; shares are dominant ones, 0 to 1."""
+
+    name: str
+    running: int
+    pending: int
+    waits: WaitTimes
+    # At the end, and the mean over time.
+    share: float
+    mean_share: float
+    # What it can expect if all queues ask for more.
+    entitled: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "running": self.running,
+            "pending": self.pending,
+            "share": self.share,
+            "meanShare": self.mean_share,
+            "entitled": self.entitled,
+            "timeToSchedule": self.waits.to_dict(),
+        }
+
+
 class Utilisation(NamedTuple):
     """The requested share of a resource: the mean over time, the peak, and the last value."""
 
@@ -217,6 +241,7 @@ class Result:
     peaks: Mapping[str, float]
     # The node names for the rows of each sample's `packing`.
     rows: list[str]
+    queues: list[QueueResult]
     _pods: list[Pod]
     _nodes: list[Node]
 
@@ -308,6 +333,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole result as plain data; samples are a list per quantity."""
+        queues = {each.name: each.to_dict() for each in self.queues}
         return {
             "placements": self.placements,
             "devices": msgspec.to_builtins(self.devices),
@@ -329,6 +355,7 @@ class Result:
             ],
             "spreadViolations": msgspec.to_builtins(self.spread_violations),
             "samples": self._columns(),
+            **({"queues": queues} if queues else {}),
         }
 
     def _columns(self) -> dict[str, Any]:
@@ -340,6 +367,11 @@ class Result:
                 for resource in self.resources
             }
         found["meanShare"] = {name: self.mean_shares(name) for name in self.resources}
+        if self.queues:
+            found["queueShare"] = {
+                each.name: [sample.queue_shares.get(each.name, 0.0) for sample in self.samples]
+                for each in self.queues
+            }
         return found
 
 
@@ -379,6 +411,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         samples=(samples := recorder.until_now()),
         peaks={name: recorder.peak(name) for sample in samples for name in sample.offered},
         rows=list(recorder.usage.names),
+        queues=recorder.queue_results(),
         _pods=pods,
         _nodes=nodes,
     )

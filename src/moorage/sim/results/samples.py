@@ -41,6 +41,8 @@ class Sample:
     imbalance: dict[str, float]
     # Per row, the requested percentage of the resource that the node has least left of.
     packing: Percents
+    # The dominant share of each queue.
+    queue_shares: dict[str, float]
 
     def share(self, resource: str) -> float:
         """The requested share of a resource, 0 to 1."""
