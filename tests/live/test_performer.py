@@ -13,6 +13,7 @@ from moorage.api.server_requests import (
     BindPod,
     DeletePod,
     LookUpPod,
+    PatchPodGroupStatus,
     PatchPodStatus,
     PodRef,
     ReleaseResourceClaim,
@@ -156,6 +157,22 @@ def test_requests():
 def test_nominated_node(nominated, sent):
     _, scripted = performed(PatchPodStatus(REF, nominated_node_name=nominated), answers=[GOOD])
     assert json.loads(scripted.bodies[0])["status"] == {"nominatedNodeName": sent}
+
+
+def test_the_condition_of_a_pod_group():
+    condition = Condition(type="PodGroupScheduled", status="True", reason="Scheduled")
+    request = PatchPodGroupStatus(REF, "train", "group-1", condition)
+    [(_, outcome)], scripted = performed(request, answers=[GOOD])
+    assert outcome == Done()
+    body = json.loads(scripted.bodies[0])
+    assert body["metadata"] == {"uid": "group-1"}
+    [sent] = body["status"]["conditions"]
+    assert (sent["type"], sent["status"], sent["reason"]) == (
+        "PodGroupScheduled",
+        "True",
+        "Scheduled",
+    )
+    assert "lastProbeTime" not in sent, "a PodGroup has no such field"
 
 
 def test_requests_for_one_pod_are_in_order_others_concurrent():

@@ -1,4 +1,4 @@
-"""Requests of the scheduler that change device claims, performed on the store."""
+"""Requests of the scheduler that change claims and pod groups, performed on the store."""
 
 import itertools
 from random import Random
@@ -11,12 +11,13 @@ from moorage.api.devices import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from moorage.api.meta import ObjectMeta
+from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.resource_claims import FINALIZER, ClaimChangedError
 from moorage.api.server_requests import (
     CreateResourceClaim,
     DeallocateResourceClaim,
     DeleteResourceClaim,
+    PatchPodGroupStatus,
     PodRef,
     ReleaseResourceClaim,
     ReserveResourceClaim,
@@ -24,7 +25,7 @@ from moorage.api.server_requests import (
 from moorage.serve import timestamps
 from moorage.serve.api_server import ApiServer
 from moorage.serve.local_client import LocalClient
-from moorage.serve.resources import PODS, RESOURCE_CLAIMS
+from moorage.serve.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from moorage.serve.status_errors import ConflictError, NotFoundError
 from moorage.serve.store import Store
 
@@ -60,6 +61,19 @@ class Served:
 @pytest.fixture
 def served():
     return Served()
+
+
+def test_the_condition_of_a_pod_group(served):
+    policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    group = served.api.create(POD_GROUPS, {"metadata": {"name": "g"}, "spec": policy})
+    condition = Condition(type="PodGroupScheduled", status="True", reason="Scheduled")
+    uid = group["metadata"]["uid"]
+    served.client.perform(PatchPodGroupStatus(served.ref, "g", uid, condition))
+    [shown] = served.store.get(POD_GROUPS, "default", "g")["status"]["conditions"]
+    assert (shown["status"], shown["reason"]) == ("True", "Scheduled")
+    assert shown["lastTransitionTime"] == timestamps.to_text(NOON)
+    with pytest.raises(NotFoundError):
+        served.client.perform(PatchPodGroupStatus(served.ref, "g", "other", condition))
 
 
 def test_reserve_with_allocation(served):
