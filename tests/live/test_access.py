@@ -10,6 +10,7 @@ from moorage import plugin as mp
 from moorage.api import config
 from moorage.api.kinds import KINDS
 from moorage.live import access, kinds, start
+from moorage.plugins.fair_share import FairShare
 
 ROOT = Path(__file__).parents[2]
 LEASE = {"resourceName": "mine", "resourceNamespace": "here"}
@@ -99,6 +100,12 @@ def test_a_plugin_that_declares_its_access_gets_just_that():
         ("storage.k8s.io", "storageclasses", "watch"),
         ("example.com", "quotas/status", "patch"),
     }
+
+
+def test_queues_are_watched_for_fair_shares_only():
+    found = {kind.name for kind, _ in kinds.watched({"FairShare": FairShare})}
+    assert found == {"Node", "Pod", "PodDisruptionBudget", *kinds.CUSTOM}
+    assert not found - {"Node", "Pod"} & {kind.name for kind, _ in kinds.watched({})}
 
 
 def test_a_plugin_that_declares_nothing_gets_every_kind():

@@ -1,4 +1,4 @@
-"""Storms with queues: random clusters, changes and faults, with guarantees, limits and a tree.
+"""Storms with queues and gangs: random clusters, changes and faults, with a tree of queues.
 
 No queue exceeds its maximum at any time, in the API server's objects. At the end, the usage that
 the scheduler has kept equals a new count.
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 from random_faults import random_faults
-from tests import queue_builders, storm
+from tests import group_builders, queue_builders, storm
 from tests.storm_seeds import seeds
 
 from moorage import Simulation
@@ -41,7 +41,17 @@ class QueueCluster(storm.RandomCluster):
             )
             for name, (cpu, pods) in LIMITS.items()
         ]
-        return [*queues, *super().objects()]
+        return [*queues, *self._gangs(), *super().objects()]
+
+    def _gangs(self):
+        made = []
+        for i in range(self._random.randrange(3)):
+            made += group_builders.gang(f"gang-{i}", self._random.randint(2, 4), cpu="500m")
+        for each in made:
+            if each["kind"] == "Pod":
+                labels = {"moorage.dev/queue": self._random.choice([*LIMITS])}
+                each["metadata"]["labels"] = labels
+        return made
 
     def _new_pod(self):
         pod = super()._new_pod()
@@ -79,7 +89,7 @@ def test_no_queue_exceeds_its_maximum(seed):
     cluster = QueueCluster(seed)
     sim = Simulation(
         cluster.objects(),
-        queue_builders.settings(),
+        queue_builders.settings(**group_builders.GATES),
         seed,
         faults=random_faults(seed),
         check=True,

@@ -317,3 +317,23 @@ def test_a_gang_stays_within_the_maximum_of_its_queue():
     sim = start(queue("a", max={"cpu": "3"}), *members, config=gates)
     sim.run()
     assert placed(sim) == {"small": 3}
+
+
+def test_a_gang_reclaims_for_all_its_pods_or_for_none():
+    def of_queue(objects):
+        for each in objects:
+            if each["kind"] == "Pod":
+                each["metadata"]["labels"] = {"moorage.dev/queue": "a"}
+        return objects
+
+    gates = settings(GenericWorkload=True, GangScheduling=True)
+    sim = start(queue("a", guaranteed={"cpu": "4"}), queue("b"), *pods("b", 12), config=gates)
+    sim.run()
+    sim.create(of_queue(gang("large", 5)))
+    sim.run()
+    assert placed(sim) == {"b": 12}
+    assert not sim.evictions
+    sim.create(of_queue(gang("small", 4)))
+    sim.run()
+    assert placed(sim) == {"b": 8, "small": 4}
+    assert len(sim.evictions) == 4

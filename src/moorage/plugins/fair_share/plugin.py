@@ -51,9 +51,9 @@ class FairShare:
     reads_kinds = ("Queue", "ElasticQuota", "PodDisruptionBudget")
 
     def __init__(self) -> None:
-        # By UID of the pods for which others are evicted: decisions that were made at a time,
-        # evictions in progress, and nodes that are kept.
-        self._decided_at = -1.0
+        # By UID of the pods for which others are evicted: decisions for members of one group in one
+        # cycle, evictions in progress, and nodes that are kept.
+        self._cycle = (-1.0, "")
         self._decided: dict[str, Reclaimed] = {}
         self._evicting: dict[str, Reclaimed] = {}
         self._reserved: dict[str, Reclaimed] = {}
@@ -151,7 +151,7 @@ class FairShare:
             rejected.plugin != self.name or rejected.code is not mp.Code.UNSCHEDULABLE
         ):
             return _nothing(NOT_HELPFUL)
-        going = self._victims(state.now)
+        going = self._victims(pod, state.now)
         search = Reclaim(
             self._tree(), state.table, pod, request_of(pod), _nominated(failure), going
         )
@@ -171,10 +171,11 @@ class FairShare:
             mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=why
         )
 
-    def _victims(self, now: float) -> list[mp.Placed]:
-        """Pods that are being evicted, or will be after other decisions of this cycle."""
-        if self._decided_at != now:
-            self._decided_at, self._decided = now, {}
+    def _victims(self, pod: mp.Pod, now: float) -> list[mp.Placed]:
+        """Pods that are being evicted, or will be if the pod's group is complete in this cycle."""
+        cycle = now, mp.group_key(pod)
+        if cycle != self._cycle or not cycle[1] or pod.uid in self._decided:
+            self._cycle, self._decided = cycle, {}
         reclaimed = (*self._evicting.values(), *self._decided.values())
         return [victim for each in reclaimed for victim in each.victims]
 
