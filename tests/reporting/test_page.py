@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.queue_builders import node, pods, queue, settings
 
+from moorage import Simulation
 from moorage.reporting import axes, heat_map, page
 from moorage.scenarios import reading
 from moorage.scenarios.play import Play
@@ -89,3 +91,13 @@ def test_round_times(seconds, unit, labels):
 )
 def test_spans(seconds, said):
     assert axes.span(seconds) == said
+
+
+def test_queues_are_shown_with_their_shares():
+    objects = [queue("team-a"), queue("team-b", weight=3), node("node", 8), *pods("team-a", 3)]
+    sim = Simulation(objects, config=settings())
+    sim.run(until=700)
+    found = page.render(sim.result, title="x", seed=0)
+    assert "Shares of queues" in found
+    for text in ("team-a", "25.0%", "37.5%"):
+        assert text in found

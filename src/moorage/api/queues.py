@@ -13,8 +13,8 @@ from moorage.api.quantity import Quantity
 
 GROUP = "scheduling.moorage.dev"
 QUEUE_LABEL = "moorage.dev/queue"
-# In this order; Kueue's label names a LocalQueue, here a queue of the same name.
-QUEUE_LABELS = (QUEUE_LABEL, "kueue.x-k8s.io/queue-name")
+# Kueue's label names a LocalQueue, here a queue of the same name.
+KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 class QueueSpec(Data):
@@ -51,7 +51,7 @@ class ElasticQuota(KubeObject):
 def queue_name(pod: Pod) -> str:
     """The queue that a pod's labels name; empty if they name none."""
     found = pod.metadata.labels
-    return next((found[key] for key in QUEUE_LABELS if found.get(key)), "")
+    return found.get(QUEUE_LABEL) or found.get(KUEUE_LABEL) or ""
 
 
 def validate_queue(queue: Queue) -> Iterator[tuple[str, Any, str]]:

@@ -120,7 +120,7 @@ class PartitionedHeap:
 
     def changed(self, paths: Sequence[Path]) -> None:
         """Sort partitions again whose keys changed."""
-        for path in paths:
+        for path in paths if self._paths else ():
             parent = self._root
             for name in path[:-1]:
                 parent = parent.named.get(name, self._root)

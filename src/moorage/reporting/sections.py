@@ -20,6 +20,7 @@ MOST_ROWS = 15
 MOST_EXAMPLES = 6
 MOST_BINS = 25
 MOST_RESOURCES = 6
+MOST_QUEUES = 8
 MOST_SCORED = 10
 NAMES_WIDTH = 120
 MOST_PLACED = 200
@@ -44,6 +45,8 @@ def sections(
         yield "Node map", node_map.figure(result)
     if result.waits.count:
         yield "Time to schedule", tag("div", _waits(result), class_="charts")
+    if result.queues:
+        yield "Queues", tag("div", *_queues(result), class_="charts")
     if result.disruptions:
         yield "Disruptions", _disruptions(result)
     if result.nodes:
@@ -187,6 +190,39 @@ def _waits(result: Result) -> str:
     spans = map(axes.span, (found.mean, found.p50, found.p90, found.p99, found.max))
     table = html.table(["", "wait"], zip(names, spans, strict=True), numbers=[1])
     return chart + charts.figure("Percentiles", f"Of {found.count:,} pods.", table)
+
+
+def _queues(result: Result) -> Iterator[str]:
+    """Shares of queues over time, and against what they are entitled to."""
+    names = [each.name for each in result.queues][:MOST_QUEUES]
+    if result.seconds > 0 and len(result.samples) > 1:
+        times = [sample.at for sample in result.samples]
+        shares = [
+            Series(name, [100 * s.queue_shares.get(name, 0.0) for s in result.samples])
+            for name in names
+        ]
+        caption = "The largest part that each queue uses of any resource."
+        yield charts.over_time("Shares of queues", caption, times, shares, "%")
+    rows = [
+        [
+            *(each.name, *(f"{s:.1%}" for s in (each.entitled, each.mean_share, each.share))),
+            *(each.running, each.pending, axes.span(each.waits.mean), axes.span(each.waits.p99)),
+        ]
+        for each in result.queues
+    ]
+    heads = [
+        "queue",
+        "entitled",
+        "mean",
+        "at the end",
+        "on nodes",
+        "pending",
+        "wait",
+        "99 % within",
+    ]
+    table = html.table(heads, rows, numbers=range(1, len(heads)))
+    caption = "Entitled: what a queue can expect if all queues ask for more."
+    yield charts.figure("Shares and waits", caption, table)
 
 
 def _disruptions(result: Result) -> str:

@@ -91,6 +91,7 @@ class QueueTree:
         self._pods = mp.Cursor(cluster.table.pod_changes())
         self._versions: tuple[int, int] | None = None
         self._nodes_seen = -1
+        self._position = (-1, -1, -1)
         self.totals: dict[str, int] = {}
         self.queues: dict[str, QueueNode] = {}
         # For queues that cannot be used: why.
@@ -104,6 +105,10 @@ class QueueTree:
     def refresh(self) -> None:
         """Read what changed since the last call."""
         cluster, table = self._cluster, self._cluster.table
+        position = cluster.version, table.node_changes.position, self._pods.log.position
+        if position == self._position:
+            return  # The usual case: this is called several times per pod.
+        self._position = position
         versions = cluster.version_of(mp.Queue), cluster.version_of(mp.ElasticQuota)
         if versions != self._versions:
             self._versions = versions
