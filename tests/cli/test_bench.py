@@ -122,7 +122,7 @@ def test_not_a_checkout(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["nope"], 'no shape "nope"; there is basic, ', id="an unknown shape"),
+        pytest.param(["nope"], 'no shape "nope"; the shapes are basic, ', id="an unknown shape"),
         pytest.param(
             ["basic", "--plugin", "x"], 'plugin "x": has to be FILE.py:Class', id="no file"
         ),

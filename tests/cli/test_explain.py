@@ -210,7 +210,7 @@ def test_no_nodes(run, write, make_pod):
 def test_all_pending_pods_by_reason(run, cluster):
     got = run("explain", "-f", cluster)
     assert got.exit_code == 0
-    assert got.stdout.startswith("3 pods without a node: 2 fit none now.\n")
+    assert got.stdout.startswith("3 pods without a node: 1 would fit a node now, 2 would not.\n")
     assert "1  default/huge\n   0/2 nodes are available: 2 Insufficient cpu.\n" in got.stdout
     assert "1  default/gated\n   waiting for scheduling gates: [example.com/wait]" in got.stdout
     assert "1  default/fits\n   each would fit a node now" in got.stdout

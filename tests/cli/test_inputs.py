@@ -182,7 +182,7 @@ def test_simulate_takes_paths_without_f(run, cluster, make_node):
 def test_simulate_refuses_a_misspelt_command(run):
     got = run("simulate", "capcity")
     assert got.exit_code == 2
-    assert "No such command 'capcity'" in got.stderr
+    assert "No such command, file or folder: 'capcity'" in got.stderr
     assert run("simulate", "nowhere.yaml").stderr == (
         "moorage: nowhere.yaml: no such file or folder\n"
     )

@@ -261,7 +261,7 @@ def test_bad_input_is_one_line(ask, arguments, message):
             id="before",
         ),
         pytest.param((), "Missing option '-f'", id="nothing"),
-        pytest.param(("dance",), "No such command", id="unknown question"),
+        pytest.param(("dance",), "No such command, file or folder: 'dance'", id="unknown question"),
         pytest.param(
             ("-f", "cluster", "--results", "x"), "--results requires --sweep", id="no sweep"
         ),

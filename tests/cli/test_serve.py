@@ -62,9 +62,9 @@ def here(tmp_path, monkeypatch):
         ),
         pytest.param(
             ["--bind-address", "0.0.0.0"],
-            "--bind-address 0.0.0.0: is open to others, so clients have to show a token; "
-            "name a file that holds one: --token-file FILE",
-            id="open to others without a token",
+            "--bind-address 0.0.0.0: a non-loopback address requires a token; pass a file with "
+            "one: --token-file FILE",
+            id="a non-loopback address without a token",
         ),
         pytest.param(
             ["--token-file", "short"],

@@ -16,13 +16,14 @@ MOORAGE = [sys.executable, "-c", "from moorage.cli.main import main; main()"]
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        pytest.param([], "Name a PATH or, for a live cluster", id="no input"),
+        pytest.param([], "Name the input: PATH or, for a live cluster", id="no input"),
         pytest.param(["nowhere.yaml"], "nowhere.yaml: no such file or folder", id="no such file"),
         pytest.param([str(DEMO / "30-shop.yaml")], "the cluster is empty", id="no node"),
     ],
 )
 def test_bad_input(run, monkeypatch, arguments, text):
     monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", "nowhere")
     got = run("ui", "--no-browser", *arguments)
     assert got.exit_code == 2
     assert text in got.stderr
@@ -38,6 +39,11 @@ def test_a_recording_has_its_configuration(run, tmp_path):
     got = run("ui", "--no-browser", str(file))
     assert got.exit_code == 2
     assert "Traceback" not in got.stderr
+    got = run("ui", "--no-browser", str(DEMO), str(file))
+    assert got.exit_code == 2
+    assert (
+        got.stderr == f"moorage: {file}: is a recording, and is shown alone; name no other PATH\n"
+    )
 
 
 def test_it_serves_until_interrupted():

@@ -37,6 +37,12 @@ def test_explain_reads_a_live_cluster_without_changing_it(cluster):
     assert json.loads(result.stdout)["picked"] == "large"
     result = moorage("explain", "too-large", env={**os.environ, "KUBECONFIG": str(kubeconfig)})
     assert "default/too-large stays pending: 0/2 nodes are available" in result.stdout
+    home = cluster.folder / "home"
+    (home / ".kube").mkdir(parents=True)
+    (home / ".kube/config").write_bytes(kubeconfig.read_bytes())
+    environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+    result = moorage("explain", "too-large", env=environment | {"HOME": str(home)})
+    assert "default/too-large stays pending: 0/2 nodes are available" in result.stdout
     assert (cluster.pods(), cluster.nodes()) == before
     assert cluster.events() == []
 
@@ -192,7 +198,7 @@ def test_preemption(cluster):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["run"], "no configuration of a cluster has been provided", id="no cluster"),
+        pytest.param(["run"], "no kubeconfig found", id="no cluster"),
         pytest.param(["run", "--kubeconfig", "gone"], "gone: no such file", id="no file"),
         pytest.param(["snapshot", "--kubeconfig", "gone"], "gone: no such file", id="snapshot"),
         pytest.param(["explain", "p"], "Name the input", id="explain without input"),
@@ -213,7 +219,7 @@ def test_preemption(cluster):
     ],
 )
 def test_error_messages(arguments, message, tmp_path):
-    result = moorage(*arguments, env={"HOME": str(tmp_path), "PATH": "/usr/bin"})
+    result = moorage(*arguments, env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": ""})
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr

@@ -91,7 +91,7 @@ def test_from_within_a_pod(tmp_path):
 
 
 def test_no_configuration(tmp_path):
-    with pytest.raises(KubeconfigError, match="no configuration of a cluster has been provided"):
+    with pytest.raises(KubeconfigError, match="no kubeconfig found"):
         kubeconfig.find(environment={"HOME": str(tmp_path)}, service_account=tmp_path)
 
 

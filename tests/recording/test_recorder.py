@@ -136,4 +136,15 @@ def test_it_stops_by_itself(world):
     command = [BIN / "moorage", "record", file, "--kubeconfig", world.kubeconfig(), "--for=1s"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 0
-    assert "1 objects at the start, no change in" in ran.stderr.splitlines()[-1]
+    assert "1 object at the start, no change in" in ran.stderr.splitlines()[-1]
+
+
+def test_a_cluster_that_cannot_be_reached(world):
+    kubeconfig, file = world.kubeconfig(), world.folder / "none.jsonl"
+    world.close()
+    command = [BIN / "moorage", "record", file, "--kubeconfig", kubeconfig, "--for=1s"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 2
+    expected = f"moorage: {file}: is incomplete: stopped before all objects were listed"
+    assert ran.stderr.splitlines()[-1] == expected
+    assert "Traceback" not in ran.stderr

@@ -40,7 +40,7 @@ SOURCES = Path(__file__).resolve().parents[2]
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Runs per shape."
 )
-@options.output("table", "json")
+@options.document("table", "json")
 @click.option("--list", "only_list", is_flag=True, help="List the shapes and stop.")
 @click.option("--profile", is_flag=True, help="Print a profile of one run of each shape.")
 @click.option("--plugin", metavar="FILE.py:CLASS", help="Measure the cost of this plugin per pod.")
@@ -91,7 +91,7 @@ def _chosen(names: tuple[str, ...]) -> "list[Shape]":
         family = {key: each for key, each in SHAPES.items() if key.startswith(f"{name}-")}
         found = {name: SHAPES[name]} if name in SHAPES else family
         if not found:
-            raise InputError(f'no shape "{name}"; there is {", ".join(SHAPES)}')
+            raise InputError(f'no shape "{name}"; the shapes are {", ".join(SHAPES)}')
         chosen |= found
     return [*chosen.values()]
 

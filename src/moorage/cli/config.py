@@ -62,7 +62,7 @@ def validate(context: click.Context, file: str, output: str) -> None:
     context.exit(2 if problems else 0)
 
 
-@config.command()
+@config.command(short_help="Translate a legacy Policy file.")
 @click.argument("file")
 @options.document("yaml", "json")
 def migrate(file: str, output: str) -> None:
@@ -79,7 +79,7 @@ def migrate(file: str, output: str) -> None:
     documents.write(migration.configuration, output)
 
 
-@config.command()
+@config.command(short_help="Print the RBAC roles of `moorage run`.")
 @options.configuration
 @click.option("--name", default="moorage", show_default=True, help="The name of the roles.")
 @click.option("--shadow", is_flag=True, help="The read-only role of `moorage run --shadow`.")

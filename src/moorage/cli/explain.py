@@ -23,10 +23,12 @@ MANY_PODS = 200
 @click.command()
 @click.argument("pod", required=False)
 @click.option("-n", "--namespace", metavar="NAME", help="The namespace of POD, or of all pods.")
-@click.option("-l", "--selector", metavar="SELECTOR", help="Pods with these labels, as app=web.")
+@click.option(
+    "-l", "--selector", metavar="SELECTOR", help="Pods with these labels, such as app=web."
+)
 @options.cluster
 @options.optional_files
-@options.configuration
+@options.configuration_or("see above, else the configuration of kube-scheduler")
 @options.answer_output
 @options.everything("Show every feasible node, and every name.")
 def explain(
@@ -50,10 +52,10 @@ def explain(
     there; other pending pods do not count. A pod that has a node is explained as if it were
     scheduled again.
 
-    The cluster is read from files (-f), or from a live cluster (--kubeconfig, else $KUBECONFIG).
-    For a live cluster, the condition and the Event that its own scheduler recorded are shown as
-    well. Without --config, the configuration is read from /configz of `moorage serve`, or of the
-    scheduler's pod, if that allows it.
+    The cluster is read from files (-f); without -f, from the live cluster of the kubeconfig. For a
+    live cluster, the condition and the Event that its own scheduler recorded are shown as well, and
+    the default of --config is the configuration at /configz of `moorage serve`, or of the
+    scheduler's pod if that gives access.
     """
     from moorage.explaining import selecting
     from moorage.explaining.dry_run import DryRun

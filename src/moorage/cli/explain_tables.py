@@ -70,7 +70,8 @@ def show_groups(
     page = ConsolePage()
     pods = sum(len(group.pods) for group in groups)
     lacking = sum(len(group.pods) for group in groups if not group.is_placed)
-    page.put(Text(f"{texts.count(pods, 'pod')} without a node: {lacking:,} fit none now."))
+    answer = f"{pods - lacking:,} would fit a node now, {lacking:,} would not"
+    page.put(Text(f"{texts.count(pods, 'pod')} without a node: {answer}."))
     for group in groups:
         page.section()
         names = ", ".join(group.pods) if show_all else texts.listed(group.pods, page.width - 8)

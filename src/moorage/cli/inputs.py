@@ -1,6 +1,5 @@
 """The objects that commands read: from files, or from a live cluster."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -223,21 +222,26 @@ def _is_scheduler(pod: "Pod") -> bool:
 
 
 def files_or_cluster(
-    paths: tuple[str, ...], kubeconfig: str | None, context: str | None
+    paths: tuple[str, ...], kubeconfig: str | None, context: str | None, files: str = "-f PATH"
 ) -> "tuple[Manifest, LiveCluster | None]":
-    """The objects of files, or of a live cluster: the named one, or that of $KUBECONFIG."""
+    """The objects of files, or of a live cluster: the named one, or that of kubectl.
+
+    `files` is how the command names files.
+    """
+    from moorage.live import kubeconfig as kubeconfigs
+
     names_cluster = kubeconfig is not None or context is not None
     if names_cluster and paths:
-        raise click.UsageError("Name files (-f) or a cluster (--kubeconfig, --context), not both.")
+        raise click.UsageError(
+            f"Name files ({files}) or a cluster (--kubeconfig, --context), not both."
+        )
     if paths:
         return cluster(paths), None
-    if names_cluster or os.environ.get("KUBECONFIG"):
-        from moorage.live import kubeconfig as kubeconfigs
-
+    if names_cluster or kubeconfigs.is_set():
         connection = kubeconfigs.find(kubeconfig, context=context)
         return _read(connection), LiveCluster(connection)
     raise click.UsageError(
-        "Name the input: -f PATH or, for a live cluster, --kubeconfig FILE or $KUBECONFIG."
+        f"Name the input: {files} or, for a live cluster, --kubeconfig FILE or $KUBECONFIG."
     )
 
 

@@ -72,7 +72,8 @@ def moorage() -> None:
 
     \b
     Exit codes: 0  done
-                1  the answer is "no" (simulate --fail-on-pending), or the lease was lost (run)
+                1  the answer is "no" (simulate --fail-on-pending and others),
+                   or the lease was lost (run)
                 2  invalid input; standard error has one line per problem
     """
 

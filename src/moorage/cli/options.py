@@ -128,13 +128,18 @@ def cluster(command: F) -> F:
     return _kubeconfig(_context(command))
 
 
-configuration = click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration file. Paths of plugins are relative to it. Default: the "
-    "configuration of kube-scheduler.",
-)
+def configuration_or(default: str) -> Callable[[F], F]:
+    """`--config FILE`, with what a command uses without it."""
+    return click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration file. Paths of plugins are relative to it. Default: "
+        f"{default}.",
+    )
+
+
+configuration = configuration_or("the configuration of kube-scheduler")
 seed = click.option(
     "--seed",
     type=int,

@@ -415,7 +415,7 @@ def _source(name: str) -> "Source":
 
 @click.command(short_help="Repeat a recorded run, exactly or with another configuration.")
 @click.argument("file", metavar="FILE")
-@options.configuration
+@options.configuration_or("see above")
 @options.answer_output
 @options.everything("List every pod that moves.")
 @click.pass_context

@@ -418,5 +418,5 @@ def _(answer: Rerun, skipped: Counter[str], *, show_all: bool) -> None:
         table.add_row(f"wait, {name}", *waits)
     page.put(table)
     if answer.moved:
-        page.section(f"{moved} elsewhere")
+        page.section(f"{moved} on another node")
         page.pairs(_moves(answer.moved), None if show_all else MOST_MOVES)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli import options
+from moorage.errors import InputError
 
 if TYPE_CHECKING:
     from moorage.live.connection import Connection
@@ -63,14 +64,17 @@ async def _record(connection: "Connection", file: str, seconds: float | None) ->
             await recorder.run()
         finally:
             out.close()
+    if not recorder.is_started:
+        raise InputError(f"{file}: is incomplete: stopped before all objects were listed")
     click.echo(f"{file}: {_summary(recorder)}", err=True)
     return 0
 
 
 def _summary(recorder: "ClusterRecorder") -> str:
-    if not recorder.is_started:
-        return "stopped before all objects were listed"
+    from moorage.api import texts
+
     changes = recorder.changes.total()
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in recorder.changes.most_common())
-    counted = f"{changes:,} changes ({kinds})" if kinds else "no change"
-    return f"{recorder.objects:,} objects at the start, {counted} in {recorder.seconds:.0f} s"
+    counted = f"{texts.count(changes, 'change')} ({kinds})" if kinds else "no change"
+    objects = texts.count(recorder.objects, "object")
+    return f"{objects} at the start, {counted} in {recorder.seconds:.0f} s"

@@ -228,10 +228,15 @@ serving_options = options.bundled(
     "verbosity",
     type=VerbosityType(),
     default=0,
+    show_default=True,
     help="The verbosity of logs, 0 to 10.",
 )
 @click.option(
-    "--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--logging-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The format of log lines.",
 )
 @click.pass_context
 def run(

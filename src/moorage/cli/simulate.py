@@ -35,6 +35,14 @@ class SimulateGroup(options.LazyGroup):
         """Read `simulate PATH` as `simulate -f PATH`."""
         return super().parse_args(ctx, self._with_filenames(args))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand; the error says that a path would have been possible, too."""
+        if args[0] not in self.modules:
+            ctx.fail(f"No such command, file or folder: {args[0]!r}.")
+        return super().resolve_command(ctx, args)
+
     def _with_filenames(self, args: list[str]) -> list[str]:
         values = {
             name
@@ -65,6 +73,7 @@ def _is_path(argument: str) -> bool:
 @click.group(
     cls=SimulateGroup,
     invoke_without_command=True,
+    subcommand_metavar="[PATH]... | COMMAND [ARGS]...",
     short_help="Schedule all pending pods of files in virtual time.",
 )
 @options.optional_files

@@ -1,7 +1,6 @@
 """`moorage ui`: a cluster of files, or a live one, in a browser."""
 
 import gc
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ ADDRESS = "127.0.0.1"
 SHUTDOWN_SECONDS = 1.0
 
 
-@click.command(short_help="Show a cluster of files, or a recording, in a browser.")
+@click.command(short_help="Show a cluster or a recording in a browser.")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @options.validate
 @options.cluster
@@ -28,7 +27,7 @@ SHUTDOWN_SECONDS = 1.0
     type=click.IntRange(0, 65_535),
     default=0,
     show_default=True,
-    help="The port on 127.0.0.1; 0 takes any port that is free.",
+    help="The port on 127.0.0.1; 0 selects a free one.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address and open no browser.")
 def ui(
@@ -40,12 +39,12 @@ def ui(
     *,
     no_browser: bool,
 ) -> None:
-    """Show nodes, pods and why pods are pending, as a page on this machine.
+    """Show nodes, pods and why pods are pending, as a page in the browser.
 
     PATH is a YAML or JSON file of Kubernetes objects, a folder of them, or a recording of
     `moorage simulate --record FILE` or `moorage record FILE`, which the page shows at any time.
-    Without PATH, the cluster of --kubeconfig or $KUBECONFIG is read once. Nothing is changed.
-    Ctrl-C ends it.
+    Without PATH, the live cluster of the kubeconfig is read once. Nothing is changed. Ctrl-C stops
+    it.
     """
     import asyncio
 
@@ -63,10 +62,10 @@ def ui(
         source = server.RecordedSource(timeline)
         asyncio.run(_serve(source, begin, port, opens_browser=not no_browser))
         return
-    if not (paths or kubeconfig or context or os.environ.get("KUBECONFIG")):
-        raise click.UsageError("Name a PATH or, for a live cluster, --kubeconfig or $KUBECONFIG.")
+    if recorded := [each for each in paths if recording.is_recording(each)]:
+        raise InputError(f"{recorded[0]}: is a recording, and is shown alone; name no other PATH")
     with _without_collections():
-        manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
+        manifest, live = inputs.files_or_cluster(paths, kubeconfig, context, "PATH")
         title = ", ".join(paths) if live is None else live.server
         given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
         given += [] if config_file is None else ["--config", config_file]
@@ -106,7 +105,7 @@ async def _serve(source: "SnapshotSource", begin: str, port: int, *, opens_brows
             why = (error.strerror or str(error)).lower()
             raise InputError(f"cannot listen on {ADDRESS}:{port}: {why}") from None
         url = f"http://{ADDRESS}:{bound}/ui"
-        click.echo(f"{begin} at {url}\nCtrl-C ends it.")
+        click.echo(f"{begin} at {url}\nCtrl-C stops it.")
         if opens_browser:
             webbrowser.open(url)
         await stop.wait()

@@ -75,7 +75,8 @@ def find(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """The connection from the file `path`, else from the pod we run in, else from $KUBECONFIG."""
+    """The connection from the file `path`, else from the pod we run in, else from $KUBECONFIG
+    or ~/.kube/config."""
     if path:
         return load([Path(path).expanduser()], context=context)
     host, token = environment.get("KUBERNETES_SERVICE_HOST"), service_account / "token"
@@ -89,15 +90,27 @@ def find(
             identity=Identity(token_file=token),
             source=str(service_account),
         )
-    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
-    home = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
-    existing = [each for each in named or [home] if each.exists()]
+    existing = [each for each in _default_paths(environment) if each.exists()]
     if not existing:
         raise KubeconfigError(
-            "no configuration of a cluster has been provided: name a file with --kubeconfig or "
-            "KUBECONFIG, or run in a pod with a service account"
+            "no kubeconfig found: pass --kubeconfig FILE or set $KUBECONFIG, or run in a pod with "
+            "a service account"
         )
     return load(existing, context=context)
+
+
+def is_set(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether `find` has something to read without a path."""
+    return bool(
+        environment.get("KUBECONFIG")
+        or environment.get("KUBERNETES_SERVICE_HOST")
+        or any(each.exists() for each in _default_paths(environment))
+    )
+
+
+def _default_paths(environment: Mapping[str, str]) -> list[Path]:
+    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
+    return named or [Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"]
 
 
 def load(paths: list[Path], *, context: str | None = None) -> Connection:

@@ -109,7 +109,7 @@ class LeaderElector:
         try:
             return await self._read_and_take()
         except (ApiError, msgspec.MsgspecError) as error:
-            self._log.warning("cannot look at the lease", why=str(error))
+            self._log.warning("cannot read the lease", why=str(error))
             return False
 
     async def _read_and_take(self) -> bool:

@@ -64,20 +64,21 @@ class ClusterRecorder:
         """Record until stopped; an error of the file or a bug is raised."""
         self._file.write(Line(at=0.0, call="start", replica=0, seed=0))
         tasks = [asyncio.create_task(each.run()) for each in self.reflectors]
-        tasks.append(asyncio.create_task(self._write_all()))
+        settling = asyncio.gather(*(each.settled() for each in self.reflectors))
+        tasks.append(asyncio.create_task(self._write_all(settling)))
         stopped = asyncio.create_task(self._stop.wait())
         try:
             done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
+            settling.cancel()
             for task in (*tasks, stopped):
                 task.cancel()
-            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+            await asyncio.gather(*tasks, stopped, settling, return_exceptions=True)
         self._drain()
 
-    async def _write_all(self) -> None:
-        settling = asyncio.gather(*(each.settled() for each in self.reflectors))
+    async def _write_all(self, settling: asyncio.Future[list[None]]) -> None:
         flush_at = 0.0
         while True:
             wake = self._observations.wake

@@ -71,8 +71,8 @@ def read_options(
     token = "" if token_file is None else _read_token(token_file)
     if not local and not token:
         raise InputError(
-            f"--bind-address {address}: is open to others, so clients have to show a token; "
-            "name a file that holds one: --token-file FILE"
+            f"--bind-address {address}: a non-loopback address requires a token; pass a file with "
+            "one: --token-file FILE"
         )
     certificate, key = b"", b""
     if tls_cert is not None and tls_key is not None:

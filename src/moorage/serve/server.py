@@ -143,5 +143,5 @@ def greeting(api: ApiServer, options: ServeOptions, url: str) -> str:
         f"  export KUBECONFIG={options.kubeconfig.absolute()}\n"
         "  kubectl get nodes\n\n"
         f"The cluster in a browser: {url}/ui\n"
-        "Ctrl-C ends it."
+        "Ctrl-C stops it."
     )
