@@ -5,6 +5,7 @@ from tests.planning.conftest import budget, node, pod
 
 from moorage.errors import InputError
 from moorage.planning.drain import drain
+from moorage.planning.prices import PriceList
 from moorage.planning.what_if import NO_CONTROLLER, what_if
 
 WEB = {"app": "web"}
@@ -154,3 +155,23 @@ def test_bad_changes(kind, text, message):
         what_if(CLUSTER, [(kind, text)])
     with pytest.raises(InputError, match="no change is given"):
         what_if(CLUSTER, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "before", "after"),
+    [
+        pytest.param([("remove", "a")], 3, 1, id="a node less"),
+        pytest.param([("remove", "a"), ("remove", "b")], 3, 0, id="no node with a price left"),
+        pytest.param([("add", "b:2")], 3, 5, id="new nodes"),
+    ],
+)
+def test_the_cost_per_hour(changes, before, after):
+    cost = what_if(CLUSTER, changes, prices=PriceList.of({"a": 2, "b": 1})).cost
+    assert (cost.before.per_hour, cost.after.per_hour) == (before, after)
+    assert cost.difference == after - before
+    assert "c" in cost.after.unpriced
+
+
+def test_prices_of_no_node():
+    with pytest.raises(InputError, match="no node has a price"):
+        what_if(CLUSTER, [("remove", "a")], prices=PriceList.of({"x": 1}))

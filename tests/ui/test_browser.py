@@ -14,6 +14,11 @@ from tests.ui.builders import HOSTILE
 
 from moorage.ui import documents, what_if
 
+NEW_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler, plugins: {score: {disabled: [{name: '*'}]}}}]
+"""
+
 CHANGE_VIEW = """
 delete document.body.dataset.ready;
 history.pushState(null, "", arguments[0]);
@@ -72,7 +77,8 @@ def test_the_first_view(show, snapshots, count):
         browser.find_element(By.ID, "totals").text
     )
     groups = documents.pending(snapshots[count])["groups"]
-    shown = [each.text for each in browser.find_elements(By.CSS_SELECTOR, "#panel summary")]
+    found = browser.find_elements(By.CSS_SELECTOR, "#panel > details > summary")
+    shown = [each.text for each in found]
     assert len(shown) == len(groups) == 3
     for text, group in zip(shown, groups, strict=True):
         assert text == f"{group['count']} pod{'s'[: group['count'] != 1]}: {group['reason']}"
@@ -194,6 +200,24 @@ def test_what_if(show, snapshots):
     browser.find_element(By.CSS_SELECTOR, "#changes > button").click()
     wait(browser, lambda: "7 pending pods" in panel(browser))
     assert not browser.find_element(By.ID, "changes").is_displayed()
+
+
+def test_another_configuration(show, snapshots):
+    browser = show(20)
+    browser.find_element(By.XPATH, "//summary[text()='another configuration']").click()
+    text = browser.find_element(By.ID, "new-config")
+    browser.execute_script("arguments[0].value = 'x'.repeat(7000)", text)
+    switch = browser.find_element(By.XPATH, "//button[text()='switch']")
+    switch.click()
+    assert "too long for this page" in panel(browser)
+    text.clear()
+    text.send_keys(NEW_CONFIG)
+    switch.click()
+    wait(browser, lambda: "on the command line" in panel(browser))
+    answer = what_if.try_out(snapshots[20], [("new-config", NEW_CONFIG)])
+    assert browser.find_element(By.TAG_NAME, "code").text == answer["command"]
+    assert "another configuration" in browser.find_element(By.ID, "changes").text
+    assert "cost" not in panel(browser)
 
 
 def test_the_time_of_a_recording(show):

@@ -1,7 +1,12 @@
 """What if: the answer of `planning.what_if`, of the command that is shown, and the map."""
 
 import json
+import os
+import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,6 +14,7 @@ from tests.ui.builders import cluster, make_pod
 
 from moorage import what_if as answer_what_if
 from moorage.errors import InputError
+from moorage.planning import prices
 from moorage.ui import what_if
 from moorage.ui.snapshot import ClusterSnapshot
 
@@ -69,6 +75,78 @@ def test_the_command_gives_the_same_answer(objects, tmp_path):
     said = json.loads(CliRunner().invoke(moorage, [*arguments, "-o", "json"]).stdout)
     assert said["placed"] == {each["pod"]: each["to"] for each in found["placed"]}
     assert list(said["moved"]) == [each["pod"] for each in found["moved"]]
+
+
+NEW_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+    plugins:
+      score:
+        disabled: [{name: "*"}]
+        enabled: [{name: NodeResourcesFit, weight: 1}]
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def test_another_configuration_and_prices(objects, tmp_path):
+    """The page, its command line in a shell, and planning agree."""
+    objects = [each for each in objects if each["metadata"]["name"] != "web-2"]
+    cluster, costs = tmp_path / "a cluster.yaml", tmp_path / "prices.yaml"
+    cluster.write_text(yaml.safe_dump_all(objects))
+    costs.write_text("node-0: 1.5\nnode-1: 0.25\n")
+    options = ("-f", str(cluster), "--prices", str(costs))
+    snapshot = ClusterSnapshot(objects, options=options, prices=prices.load(costs, None))
+    assert what_if.try_out(snapshot, [("cordon", "node-4")])["cost"]["difference"] == 0
+    found = what_if.try_out(snapshot, [("new-config", NEW_CONFIG), ("remove", "node-1")])
+    # Without it the pod goes to an empty node, with it to the fullest one.
+    assert [(each["pod"], each["to"]) for each in found["moved"]] == [("default/fits", "node-0")]
+    assert found["cost"]["differenceText"] == "-0.25"
+    assert found["cost"]["unpriced"] == 3
+    bin_folder = str(Path(sys.executable).parent)
+    shell = subprocess.run(
+        ["sh", "-c", found["command"].replace("<<", "-o json <<", 1)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        check=True,
+    )
+    said = json.loads(shell.stdout)
+    assert said["moved"] == {
+        each["pod"]: {"from": each["from"], "to": each["to"]} for each in found["moved"]
+    }
+    assert said["cost"]["perHourAfter"] == found["cost"]["perHourAfter"] == 1.5
+
+
+def test_no_prices_no_cost(objects):
+    assert what_if.try_out(ClusterSnapshot(objects), CHANGES)["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            NEW_CONFIG.replace("NodeResourcesFit, weight", "'os:system', weight"),
+            'plugin "os:system": only built-in plugins are allowed here',
+            id="code",
+        ),
+        pytest.param(
+            NEW_CONFIG.replace("NodeResourcesFit, weight", "Unknown, weight"),
+            'plugin "Unknown": only built-in',
+            id="unknown plugin",
+        ),
+        pytest.param("/etc/passwd", "an object is expected, this is a single value", id="a path"),
+        pytest.param(" " * 7000 + NEW_CONFIG, "is larger than 6,000 bytes", id="too large"),
+        pytest.param('{"a":' + "[" * 5000, "", id="too deep"),
+        pytest.param("a: [", "yaml: line", id="not YAML"),
+    ],
+)
+def test_configurations_that_are_refused(objects, text, message):
+    with pytest.raises(InputError, match=f"^new-config: .*{re.escape(message)}") as refused:
+        what_if.try_out(ClusterSnapshot(objects), [("new-config", text)])
+    assert "\n" not in str(refused.value)
 
 
 def test_unknown_names(objects):

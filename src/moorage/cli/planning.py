@@ -258,13 +258,18 @@ def _changes(command: F) -> F:
         )
     ):
         command = click.option(f"--{kind}", metavar=metavar, multiple=True, help=text)(command)
-    return command
+    return click.option(
+        "--new-config",
+        metavar="FILE",
+        help="Switch to the configuration of a file. --config is the one without the changes.",
+    )(command)
 
 
 @click.command("what-if", short_help="Show which pods are placed, moved or pending after changes.")
 @_changes
 @options.files
 @options.configuration
+@price_options.options
 @options.seed
 @options.answer_output
 @options.everything("List every pod that moves or gets a node.")
@@ -279,6 +284,8 @@ def what_if(
     /,
     paths: tuple[str, ...],
     config_file: str | None,
+    new_config: str | None,
+    prices: PriceOptions,
     seed: int,
     output: str,
     *,
@@ -289,13 +296,22 @@ def what_if(
     """Change a cluster, and compare with the cluster as it is.
 
     Pending pods are placed in both. Each option can be repeated and combined with others. A change
-    of a pod applies to all pods of its controller; pods that run are recreated with it.
+    of a pod applies to all pods of its controller; pods that run are recreated with it. With
+    --prices or --price-label the answer has the difference of the cost per hour.
     """
     from moorage.planning.what_if import what_if as answer_what_if
 
+    price_list = prices.load()
     manifest = inputs.cluster(paths)
     given = [(kind, text) for kind, each in changes.items() for text in each]
-    answer = answer_what_if(manifest.everything, given, config_file, seed=seed)
+    answer = answer_what_if(
+        manifest.everything,
+        given,
+        config_file,
+        new_config=new_config,
+        prices=price_list,
+        seed=seed,
+    )
     _print(answer, output, manifest.skipped, show_all=show_all)
     context.exit(NO if fail_on_pending and not answer.is_clean else 0)
 

@@ -227,6 +227,15 @@ def _(answer: WhatIf, skipped: Counter[str], *, show_all: bool) -> None:
     page.note(
         f"{answer.pending_before:,} pending without the changes, {answer.pending_after:,} with them"
     )
+    if answer.cost is not None:
+        before, after = answer.cost.before.per_hour, answer.cost.after.per_hour
+        sign = "+" if after >= before else "-"
+        page.note(
+            f"{prices.text(before)} per hour without the changes, {prices.text(after)} with them "
+            f"({sign}{prices.text(abs(after - before))})"
+        )
+        if unpriced := len(answer.cost.after.unpriced):
+            page.note(f"{texts.count(unpriced, 'node')} without a price not counted")
     most = None if show_all else MOST_MOVES
     if answer.placed:
         page.section(f"{texts.count(len(answer.placed), 'pod')} placed")

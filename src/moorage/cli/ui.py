@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli import inputs, options
+from moorage.cli import inputs, options, price_options
+from moorage.cli.price_options import PriceOptions
 from moorage.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ SHUTDOWN_SECONDS = 1.0
 @options.validate
 @options.cluster
 @options.configuration
+@price_options.options
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -35,6 +37,7 @@ def ui(
     kubeconfig: str | None,
     context: str | None,
     config_file: str | None,
+    prices: PriceOptions,
     port: int,
     *,
     no_browser: bool,
@@ -43,8 +46,8 @@ def ui(
 
     PATH is a YAML or JSON file of Kubernetes objects, a folder of them, or a recording of
     `moorage simulate --record FILE` or `moorage record FILE`, which the page shows at any time.
-    Without PATH, the live cluster of the kubeconfig is read once. Nothing is changed. Ctrl-C stops
-    it.
+    Without PATH, the live cluster of the kubeconfig is read once. Nothing is changed. With --prices
+    or --price-label, what-ifs have the difference of the cost per hour. Ctrl-C stops it.
     """
     import asyncio
 
@@ -57,7 +60,7 @@ def ui(
             raise click.UsageError("--config: a recording has its own configuration.")
         from moorage.ui.timeline import Timeline
 
-        timeline = Timeline(recording.read(paths[0]), paths[0])
+        timeline = Timeline(recording.read(paths[0]), paths[0], prices.load())
         begin = f"{timeline.end:,.0f} seconds of a recording"
         source = server.RecordedSource(timeline)
         asyncio.run(_serve(source, begin, port, opens_browser=not no_browser))
@@ -68,8 +71,15 @@ def ui(
         manifest, live = inputs.files_or_cluster(paths, kubeconfig, context, "PATH")
         title = ", ".join(paths) if live is None else live.server
         given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
-        given += [] if config_file is None else ["--config", config_file]
-        snapshot = ClusterSnapshot(manifest.everything, config_file, title=title, options=given)
+        for option, value in (
+            ("--config", config_file),
+            ("--prices", prices.price_file),
+            ("--price-label", prices.price_label),
+        ):
+            given += [] if value is None else [option, value]
+        snapshot = ClusterSnapshot(
+            manifest.everything, config_file, title=title, options=given, prices=prices.load()
+        )
         if not snapshot.rows:
             raise InputError("the cluster is empty: there is no Node among the objects given")
     begin = f"{len(snapshot.rows):,} nodes"

@@ -38,6 +38,11 @@ class Registry:
         """The names that are registered; paths are resolved when they are named."""
         return set(self._classes) | set(self._entry_points)
 
+    def is_builtin(self, name: str) -> bool:
+        """Whether a name is that of a plugin of this package, so that no other code runs."""
+        entry = self._entry_points.get(name)
+        return entry is not None and entry.value.startswith("moorage.plugins.")
+
     def find(self, name: str, base_dir: Path) -> type[Any] | None:
         """The class of that name, or None."""
         if name in self._classes:

@@ -13,13 +13,15 @@ A change is a text, the same in the web UI and on the command line:
 
 Changes are applied in this order, after the pending pods have been placed. A pod of the input that
 is pending, and was placed on a node that is cordoned or removed, is placed again; with another
-weight, all of them are. A change of a pod applies to all pods of its controller; pods that run are
-recreated with it. Pods of DaemonSets come and go with their nodes and are not listed.
+weight or another configuration, all of them are. A change of a pod applies to all pods of its
+controller; pods that run are recreated with it. Pods of DaemonSets come and go with their nodes and
+are not listed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
+from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import replace
@@ -41,6 +43,7 @@ from moorage.planning.compare import Moves, plain_moves
 from moorage.planning.drain import DrainResult, recreated
 from moorage.planning.input_cluster import InputCluster, Objects, belongs_to_node
 from moorage.planning.packing import Packing
+from moorage.planning.prices import ClusterCost, PriceList
 
 KINDS = (
     "weight",
@@ -58,6 +61,27 @@ NO_CONTROLLER = "has no controller, and is not recreated"
 
 # The kind and the text of a change.
 Change = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """What the nodes cost per hour without and with the changes."""
+
+    before: ClusterCost
+    after: ClusterCost
+
+    @property
+    def difference(self) -> Decimal:
+        return self.after.per_hour - self.before.per_hour
+
+    def to_dict(self) -> dict[str, Any]:
+        """The costs as plain data."""
+        return {
+            "perHourBefore": float(self.before.per_hour),
+            "perHourAfter": float(self.after.per_hour),
+            "difference": float(self.difference),
+            "unpriced": list(self.after.unpriced),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,8 @@ class WhatIf:
     nodes_before: Mapping[str, str]
     # The changed cluster.
     packing: Packing
+    # None without prices.
+    cost: CostChange | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -98,6 +124,7 @@ class WhatIf:
             "blocked": dict(self.blocked),
             "pendingBefore": self.pending_before,
             "pendingAfter": self.pending_after,
+            **({} if self.cost is None else {"cost": self.cost.to_dict()}),
         }
 
 
@@ -106,11 +133,16 @@ def what_if(
     changes: Sequence[Change],
     config: configuration.Source = None,
     *,
+    new_config: configuration.Source = None,
+    prices: PriceList | None = None,
     seed: int = 0,
 ) -> WhatIf:
-    """Change a cluster and compare; raises InputError."""
-    if not changes:
-        raise InputError(f"no change is given; it may be one of {', '.join(KINDS)}")
+    """Change a cluster and compare; raises InputError.
+
+    With `new_config`, the changed cluster has that configuration instead of `config`.
+    """
+    if not changes and new_config is None:
+        raise InputError(f"no change is given; it may be one of new-config, {', '.join(KINDS)}")
     for kind, _ in changes:
         if kind not in KINDS:
             raise InputError(f"change {kind!r}: must be one of {', '.join(KINDS)}")
@@ -120,12 +152,12 @@ def what_if(
     packing = Packing(cluster.objects, cluster.config, seed=seed)
     draining.place_pending(packing)
     old = _nodes_of(packing)
-    reweighted = cluster.config
+    changed = cluster.config if new_config is None else configuration.load(new_config)
     for kind, text in changes:
         if kind == "weight":
-            reweighted = weights.with_weight(reweighted, *_counted(kind, text))
-    if reweighted is not cluster.config:
-        packing = Packing(cluster.objects, reweighted, seed=seed)
+            changed = weights.with_weight(changed, *_counted(kind, text))
+    if changed is not cluster.config:
+        packing = Packing(cluster.objects, changed, seed=seed)
         draining.place_pending(packing)
     changing = _Changing(cluster, pools, packing)
     for kind, text in sorted(changes, key=lambda change: KINDS.index(change[0])):
@@ -136,7 +168,16 @@ def what_if(
     if changing.drained:
         nodes = [changing.nodes[name] for name in dict.fromkeys(changing.drained)]
         drained = draining.drain_packing(cluster, packing, nodes)
-    return _difference(tuple(changes), old, packing, drained)
+    found = _difference(tuple(changes), old, packing, drained)
+    if prices is None:
+        return found
+    before = ClusterCost.of(cluster.nodes, prices)
+    nodes_after = changing.nodes.values()
+    if any(prices.price(node) is not None for node in nodes_after):
+        after = ClusterCost.of(nodes_after, prices)
+    else:  # The changes may remove all nodes that have a price.
+        after = ClusterCost({}, tuple(changing.nodes))
+    return replace_fields(found, cost=CostChange(before, after))
 
 
 class _Changing:

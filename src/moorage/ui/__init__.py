@@ -4,6 +4,7 @@ snapshot    ClusterSnapshot: the objects of a moment, with the figures of every 
 queries     which nodes a search text matches
 documents   the answers of the API as plain data
 what_if     what changes of the cluster would do
+new_configs a configuration that a browser sends as text
 timeline    Timeline: the cluster of a recording at any time
 activity    Activity: what the scheduler did in the last minutes
 history     the facts about a pod as lines

@@ -24,8 +24,10 @@ from moorage.explaining.explanation import Explanation
 from moorage.explaining.grouping import ReasonGroup
 from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
+from moorage.planning.prices import PriceList
 from moorage.planning.replay import without_template
 from moorage.planning.what_if import Change, WhatIf, what_if
+from moorage.ui import new_configs
 
 CORDONED, TAINTED, NOT_READY = 1, 2, 4
 # Taints that repeat what the other two states say.
@@ -51,6 +53,7 @@ class ClusterSnapshot:
         title: str = "",
         version: int = 0,
         options: Sequence[str] = ("-f", "cluster.json"),
+        prices: PriceList | None = None,
         run: DryRun | None = None,
     ) -> None:
         self.objects = list(objects)
@@ -62,9 +65,10 @@ class ClusterSnapshot:
         self.at: float | None = None
         # How commands read the same cluster; empty if they cannot.
         self.options = tuple(options)
+        self.prices = prices
         # Answers as JSON, by question and arguments.
         self.answers: dict[tuple[str, ...], bytes] = {}
-        self._tried: WhatIf | None = None
+        self._tried: tuple[tuple[Change, ...], str, WhatIf] | None = None
 
     @classmethod
     def of_api_server(
@@ -139,11 +143,15 @@ class ClusterSnapshot:
             pod.is_terminating,
         )
 
-    def try_out(self, changes: tuple[Change, ...]) -> WhatIf:
+    def try_out(self, changes: tuple[Change, ...], new_config: str = "") -> WhatIf:
         """What changes would do; the latest answer is kept, for another colour of the map."""
-        if self._tried is None or self._tried.changes != changes:
-            self._tried = what_if(self.objects, changes, self.config)
-        return self._tried
+        if self._tried is None or self._tried[:2] != (changes, new_config):
+            switched = new_configs.read(new_config) if new_config else None
+            found = what_if(
+                self.objects, changes, self.config, new_config=switched, prices=self.prices
+            )
+            self._tried = changes, new_config, found
+        return self._tried[2]
 
     def explain(self, key: str) -> Explanation:
         """Why a pod is pending, or runs where it runs; raises InputError."""

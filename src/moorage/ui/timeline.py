@@ -19,6 +19,7 @@ from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from moorage.core.scheduler import Scheduler
 from moorage.explaining.dry_run import DryRun
+from moorage.planning.prices import PriceList
 from moorage.planning.recording import Recording
 from moorage.planning.replay import without_template
 from moorage.sim.trace import Line
@@ -51,9 +52,12 @@ class Mark(NamedTuple):
 class Timeline:
     """A recorded cluster."""
 
-    def __init__(self, recording: Recording, title: str = "") -> None:
+    def __init__(
+        self, recording: Recording, title: str = "", prices: PriceList | None = None
+    ) -> None:
         self.recording = recording
         self.title = title
+        self.prices = prices
         self.histories = PodHistories(recording)
         self.changes = list(object_changes(recording.lines))
         self.end = max((line.at for line in recording.lines), default=0.0)
@@ -79,7 +83,9 @@ class Timeline:
             config = self.recording.config
             objects = list(self._objects.values())
             run = DryRun.observed(objects, self._scheduler, config)
-            self._snapshot = ClusterSnapshot(objects, config, title=self.title, options=(), run=run)
+            self._snapshot = ClusterSnapshot(
+                objects, config, title=self.title, options=(), prices=self.prices, run=run
+            )
         self._snapshot.at = min(at, self.end)
         return self._snapshot
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.nodes.info import NodeInfo
+from moorage.planning import prices
 from moorage.planning.what_if import Change, WhatIf
-from moorage.ui import documents
+from moorage.ui import documents, new_configs
 from moorage.ui.snapshot import ClusterSnapshot
 
 MOST_LISTED = 100
@@ -20,7 +21,7 @@ def try_out(
     snapshot: ClusterSnapshot, changes: Sequence[Change], resource: str = "cpu", group: str = ""
 ) -> Plain:
     """The pods that changes would place, move or leave pending, and the map with the changes."""
-    found = snapshot.try_out(tuple(changes))
+    found = _tried(snapshot, changes)
     old = found.nodes_before
     lists: dict[str, list[Plain]] = {
         "placed": [
@@ -45,7 +46,7 @@ def try_out(
     there = [info for info in after if _is_there(found, info.name)]
     return {
         "version": snapshot.version,
-        "changes": [{"kind": kind, "text": text} for kind, text in found.changes],
+        "changes": [{"kind": kind, "text": text} for kind, text in changes],
         "clean": found.is_clean,
         "counts": {kind: len(pods) for kind, pods in lists.items()},
         **{kind: pods[:MOST_LISTED] for kind, pods in lists.items()},
@@ -55,22 +56,49 @@ def try_out(
             {"before": documents.total(before, name), "after": documents.total(there, name)}
             for name in COMPARED
         ],
-        "command": _command(snapshot, found.changes),
+        "cost": _cost(found),
+        "command": _command(snapshot, changes),
         "map": documents.columns(after, resource, group) | _marks(snapshot, found, after),
+    }
+
+
+def _tried(snapshot: ClusterSnapshot, changes: Sequence[Change]) -> WhatIf:
+    plain, new_config = _split(changes)
+    return snapshot.try_out(plain, new_config)
+
+
+def _split(changes: Sequence[Change]) -> tuple[tuple[Change, ...], str]:
+    """The changes other than a new configuration, and the text of that; the last one counts."""
+    plain = tuple(change for change in changes if change[0] != new_configs.NAME)
+    texts = [text for kind, text in changes if kind == new_configs.NAME]
+    return plain, texts[-1] if texts else ""
+
+
+def _cost(found: WhatIf) -> Plain | None:
+    if found.cost is None:
+        return None
+    before, after = found.cost.before, found.cost.after
+    return found.cost.to_dict() | {
+        "unpriced": len(after.unpriced),
+        "beforeText": prices.text(before.per_hour),
+        "afterText": prices.text(after.per_hour),
+        "differenceText": prices.text(found.cost.difference),
     }
 
 
 def _command(snapshot: ClusterSnapshot, changes: Sequence[Change]) -> str:
     if not snapshot.options:
         return ""
-    options = [part for kind, text in changes for part in (f"--{kind}", text)]
-    return shlex.join(["moorage", "simulate", "what-if", *options, *snapshot.options])
+    plain, new_config = _split(changes)
+    options = [part for kind, text in plain for part in (f"--{kind}", text)]
+    command = ["moorage", "simulate", "what-if", *options, *snapshot.options]
+    return new_configs.here_document(command, new_config) if new_config else shlex.join(command)
 
 
 def node(snapshot: ClusterSnapshot, name: str, changes: Sequence[Change] = ()) -> Plain:
     """A node, with the changes if there are any; a removed node as it was."""
     if changes:
-        found = snapshot.try_out(tuple(changes))
+        found = _tried(snapshot, changes)
         if _is_there(found, name):
             table = found.packing.scheduler.cluster.table
             return documents.node(snapshot, table.info(table.row_of[name]))

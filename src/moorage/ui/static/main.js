@@ -227,7 +227,7 @@ find("query").addEventListener("input", (event) => {
 });
 find("tiles").addEventListener("cursor", (event) => { find("spoken").textContent = describe(event.detail); });
 addEventListener("keydown", (event) => {
-  if (event.key === "/" && !event.target.matches("input, select")) {
+  if (event.key === "/" && !event.target.matches("input, select, textarea")) {
     event.preventDefault();
     find("query").focus();
   } else if (event.key === "Escape" && !event.target.matches("#query")) {

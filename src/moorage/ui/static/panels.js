@@ -1,7 +1,7 @@
 // The panels: pending pods by reason, a node, a pod with its explanation.
 
 import { bar, count, element, link, more, table } from "./dom.js";
-import { nodeForms, podForms, weightForm } from "./what_if.js";
+import { nodeForms, podForms, configurationForms } from "./what_if.js";
 
 export function pendingPanel(pending, open, cluster) {
   const { groups, notExplained } = pending;
@@ -13,7 +13,7 @@ export function pendingPanel(pending, open, cluster) {
     notExplained.count ? element("details", {},
       element("summary", {}, `${count(notExplained.count, "pod")}: not explained here`),
       pods(notExplained, open)) : null,
-    pending.count && cluster.scorePlugins.length ? weightForm(cluster.scorePlugins) : null,
+    pending.count && cluster.scorePlugins.length ? configurationForms(cluster.scorePlugins) : null,
   ];
 }
 

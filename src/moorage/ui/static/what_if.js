@@ -44,12 +44,37 @@ export function podForms(pod, taints) {
 export const SIGNS = "The map shows the cluster with these changes: + and - are pods that come and leave, a red cross "
   + "is a removed node, a double frame a new one.";
 
-export function weightForm(plugins) {
+// The text is part of the URL and of the request, of which servers accept about 8,000 bytes.
+const MOST_CONFIG = 6000;
+// Kept when the panel is made again, as with every new snapshot of a server.
+let typed = "";
+
+function configForm() {
+  const text = element("textarea", { id: "new-config", rows: 4, spellcheck: false, value: typed, oninput: () => { typed = text.value; }, "aria-label": "KubeSchedulerConfiguration",
+    placeholder: "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration" });
+  const problem = element("p", { role: "alert", class: "quiet" });
+  const file = element("input", { type: "file", accept: ".yaml,.yml,.json", "aria-label": "File with a configuration",
+    onchange: async () => { if (file.files.length) typed = text.value = await file.files[0].slice(0, 2 * MOST_CONFIG).text(); } });
+  const onclick = () => {
+    const isLong = new URLSearchParams({ c: text.value }).toString().length > MOST_CONFIG;
+    problem.textContent = isLong ? "The configuration is too long for this page; `moorage simulate what-if --new-config FILE` has no such limit." : "";
+    if (isLong || !text.value.trim()) return;
+    setChanges([...changes().filter(([kind]) => kind !== "new-config"), ["new-config", text.value]]);
+  };
+  return element("details", {}, element("summary", {}, "another configuration"), text,
+    element("span", { class: "form" }, element("button", { type: "button", onclick }, "switch"), file), problem);
+}
+
+export function configurationForms(plugins) {
   const weight = number("Weight"), plugin = element("select", { "aria-label": "Score plugin" },
     plugins.map((name) => element("option", { value: name }, name)));
   return element("fieldset", { id: "what-if" }, element("legend", {}, "What if"),
-    element("span", { class: "form" }, button("weigh", "weight", () => `${plugin.value}:${weight.value}`), plugin, weight));
+    element("span", { class: "form" }, button("weigh", "weight", () => `${plugin.value}:${weight.value}`), plugin, weight),
+    configForm());
 }
+
+// A configuration is long; its text is in the command.
+const name = (kind, text) => (kind === "new-config" ? "another configuration" : `${NAMES[kind] ?? kind} ${text}`);
 
 // The changes that are tried out, each with a button to take it back.
 export function changeList(place, text) {
@@ -57,8 +82,8 @@ export function changeList(place, text) {
   place.hidden = !all.length;
   place.replaceChildren(
     element("strong", {}, "What if:"),
-    ...all.map(([kind, text], index) => element("span", { class: "change" }, `${NAMES[kind] ?? kind} ${text} `,
-      element("button", { type: "button", class: "link", "aria-label": `Take back: ${kind} ${text}`,
+    ...all.map(([kind, text], index) => element("span", { class: "change" }, `${name(kind, text)} `,
+      element("button", { type: "button", class: "link", "aria-label": `Take back: ${name(kind, text)}`,
         onclick: () => setChanges(all.filter((_, each) => each !== index)) }, "×"))),
     text,
     link("Back to the cluster", () => setChanges([])));
@@ -70,7 +95,7 @@ const OUTCOMES = [
 ];
 
 export function whatIfPanel(answer, open) {
-  const { counts, totals } = answer;
+  const { counts, totals, cost } = answer;
   const there = OUTCOMES.filter(([kind]) => counts[kind]);
   const pod = (each) => (each.isNew ? each.pod : link(each.pod, () => open({ pod: each.pod, node: "" })));
   const node = (name) => (name ? link(name, () => open({ node: name, pod: "" })) : "");
@@ -91,7 +116,9 @@ export function whatIfPanel(answer, open) {
     table(["", "before", "after"], [
       ["pending pods", String(answer.pendingBefore), String(answer.pendingAfter)],
       ...totals.map(({ before, after }) => [`${before.name} requested`,
-        `${before.requestedText} of ${before.allocatableText}`, `${after.requestedText} of ${after.allocatableText}`])]),
+        `${before.requestedText} of ${before.allocatableText}`, `${after.requestedText} of ${after.allocatableText}`]),
+      ...(cost ? [["cost per hour", cost.beforeText, `${cost.afterText} (${cost.difference < 0 ? "" : "+"}${cost.differenceText})`]] : [])]),
+    cost?.unpriced ? element("p", { class: "quiet" }, `${count(cost.unpriced, "node")} without a price not counted.`) : null,
     element("p", { class: "quiet" }, "Pending pods are placed first. Nothing is changed. The same on the command line:"),
     element("code", {}, answer.command),
   ];
