@@ -337,3 +337,14 @@ def test_a_gang_reclaims_for_all_its_pods_or_for_none():
     sim.run()
     assert placed(sim) == {"b": 8, "small": 4}
     assert len(sim.evictions) == 4
+
+
+def test_a_pod_reclaims_when_its_queue_gets_a_guarantee():
+    sim = start(queue("a"), queue("b"), *pods("b", 12))
+    sim.run()
+    sim.create(pods("a", 2))
+    sim.run()
+    assert placed(sim) == {"b": 12}
+    sim.update(queue("a", guaranteed={"cpu": "2"}))
+    sim.run()
+    assert placed(sim) == {"a": 2, "b": 10}

@@ -366,6 +366,7 @@ class SchedulingCycle:
             result = post_filters.run(profile, decision.state, decision.pod, failure)
             decision.post_filter = result
             decision.nominated = result.nominated
+            decision.diagnosis.unschedulable_plugins.update(result.rejected_by)
         decision.status = unschedulable(decision.message)
 
 

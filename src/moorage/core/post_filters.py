@@ -44,9 +44,11 @@ def combined(results: Iterable[PostFiltered]) -> PostFiltered:
     requests: tuple[Request, ...] = ()
     first = ""
     nominated: str | None = KEEP
+    rejected_by: tuple[str, ...] = ()
     for result in results:
         status = result.status
         requests = result.requests = requests + result.requests
+        rejected_by = result.rejected_by = rejected_by + result.rejected_by
         if status.code not in (Code.UNSCHEDULABLE, Code.PENDING):
             return result
         if status.reasons:
@@ -54,4 +56,5 @@ def combined(results: Iterable[PostFiltered]) -> PostFiltered:
             reasons += status.reasons
         if result.nominated is not KEEP:
             nominated = result.nominated
-    return PostFiltered(unschedulable(*reasons).by(first), nominated, requests)
+    status = unschedulable(*reasons).by(first)
+    return PostFiltered(status, nominated, requests, rejected_by=rejected_by)

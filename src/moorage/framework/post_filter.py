@@ -116,7 +116,8 @@ class PostFiltered:
     """SUCCESS if something was done about it; `nominated` names a node, "" clears, None keeps.
 
     The core evicts the `victims`: those that wait on permit are sent back, the others are marked
-    and deleted. `candidates` and `why` are for explanations.
+    and deleted. `candidates` and `why` are for explanations. The plugins in `rejected_by` count
+    among those that rejected the pod: events that they registered requeue it.
     """
 
     status: Status
@@ -125,3 +126,4 @@ class PostFiltered:
     victims: tuple[Pod, ...] = ()
     candidates: Sequence[Candidate] = ()
     why: str = ""
+    rejected_by: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ CLEAR = ""
 RESERVED_SECONDS = 60.0
 # So many nodes are tried, and so many with victims are compared, at most.
 MOST_TRIED, MOST_CANDIDATES = 500, 100
+MOST_TURNED_AWAY = 10_000
 
 RESERVED_NODES = mp.StateKey[frozenset[str]]("FairShare.reserved")
 
@@ -57,6 +58,8 @@ class FairShare:
         self._decided: dict[str, Reclaimed] = {}
         self._evicting: dict[str, Reclaimed] = {}
         self._reserved: dict[str, Reclaimed] = {}
+        # UIDs of pods within all maxima that may not reclaim anything; only as many as fit.
+        self._turned_away: set[str] = set()
 
     def attach(self, cluster: mp.Cluster) -> None:
         self._cluster = cluster
@@ -89,6 +92,7 @@ class FairShare:
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         tree = self._tree()
         queue = tree.find(pod)
+        self._turned_away.discard(pod.uid)
         if queue is None:
             problem = tree.problem(pod)
             return mp.unresolvable(problem) if problem else mp.SKIP
@@ -150,17 +154,17 @@ class FairShare:
         if rejected is not None and (
             rejected.plugin != self.name or rejected.code is not mp.Code.UNSCHEDULABLE
         ):
-            return _nothing(NOT_HELPFUL)
+            return mp.PostFiltered(mp.unschedulable(NOT_HELPFUL), CLEAR)
         going = self._victims(pod, state.now)
         search = Reclaim(
             self._tree(), state.table, pod, request_of(pod), _nominated(failure), going
         )
         nodes = search.nodes()
         if not nodes:
-            return _nothing(NOTHING_BORROWED if search.has_claim() else NO_CLAIM)
+            return self._nothing(pod, NOTHING_BORROWED if search.has_claim() else NO_CLAIM)
         found = self._candidates(search, nodes, state.table, failure)
         if not found:
-            return _nothing(NO_CANDIDATE)
+            return self._nothing(pod, NO_CANDIDATE)
         best = min(found, key=reclaim.harm)
         placed = state.table.placed[state.table.row_of[best.node]]
         victims = tuple(placed[victim.uid] for victim in best.victims)
@@ -170,6 +174,13 @@ class FairShare:
         return mp.PostFiltered(
             mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=why
         )
+
+    def _nothing(self, pod: mp.Pod, reason: str) -> mp.PostFiltered:
+        """Nothing may be reclaimed, until a queue changes."""
+        if len(self._turned_away) >= MOST_TURNED_AWAY:
+            self._turned_away.clear()
+        self._turned_away.add(pod.uid)
+        return mp.PostFiltered(mp.unschedulable(reason), CLEAR, rejected_by=(self.name,))
 
     def _victims(self, pod: mp.Pod, now: float) -> list[mp.Placed]:
         """Pods that are being evicted, or will be if the pod's group is complete in this cycle."""
@@ -212,6 +223,8 @@ class FairShare:
 
     def _has_room(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
         """A pod of the tree ended, or changed: whether the waiting pod is within all maxima."""
+        if pod.uid in self._turned_away:
+            return mp.Hint.QUEUE_SKIP  # It lacks room on nodes, for which others have hints.
         tree = self._tree()
         queue = tree.find(pod)
         is_over = queue is not None and queue.over_max(request_of(pod)) is not None
@@ -248,10 +261,6 @@ def _level(queue: QueueNode, resource: str, limits: dict[str, int], most: str = 
     )
     word = "" if most else "guaranteed "
     return f"{queue.title} is at {used} of {most}{limit} {word}{resource}"
-
-
-def _nothing(reason: str) -> mp.PostFiltered:
-    return mp.PostFiltered(mp.unschedulable(reason), CLEAR)
 
 
 def _has_victims(table: mp.NodeTable, node: str) -> bool:
