@@ -212,9 +212,9 @@ def test_plugins_are_timed_in_a_tenth_of_cycles(chance, measured):
 def test_cached_results_count_as_hits():
     pods = [make_pod(f"p{i}", uid=f"p{i}", requests={"cpu": "10m"}) for i in range(5)]
     got = Measured().schedule(*pods).values
-    assert got["moorage_sheet_lookups_total", DEFAULT, "miss"] == 1
-    assert got["moorage_sheet_lookups_total", DEFAULT, "hit"] == 4
-    assert got["moorage_sheet_rebuilds_total", DEFAULT] == 1
+    assert got["moorage_view_lookups_total", DEFAULT, "miss"] == 1
+    assert got["moorage_view_lookups_total", DEFAULT, "hit"] == 4
+    assert got["moorage_view_rebuilds_total", DEFAULT] == 1
 
 
 def test_measuring_changes_no_decision():

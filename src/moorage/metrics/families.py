@@ -140,13 +140,13 @@ class Families:
             ("verb",),
         )
         self.view_lookups = CounterMetric(
-            "moorage_sheet_lookups_total",
-            "Cycles by whether answers were kept for such pods (hit) or not (miss).",
+            "moorage_view_lookups_total",
+            "Cycles by whether cached results of equal pods were used (hit) or not (miss).",
             ("profile", "result"),
         )
         self.rebuilds = CounterMetric(
-            "moorage_sheet_rebuilds_total",
-            "Cycles in which verdicts were combined anew for all nodes, not for changed ones only.",
+            "moorage_view_rebuilds_total",
+            "Cycles in which verdicts were combined for all nodes, not only for changed ones.",
             ("profile",),
         )
 
