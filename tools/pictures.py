@@ -104,13 +104,15 @@ def screenshot(
     *,
     width: int = WIDTH,
     scheme: str = "light",
+    medium: str = "screen",
 ) -> bytes:
     """A page as WebP, as soon as a script returns true."""
     from selenium.webdriver.support.wait import WebDriverWait
 
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < WIDTH}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    media = {"media": medium, "features": features}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     driver.get("about:blank")
     driver.get(url)
@@ -129,7 +131,7 @@ def reports(driver: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def views(driver: Any) -> Iterator[tuple[str, bytes]]:
-    """The web UI: many nodes, a what-if, a pod, the same on a phone, and a recording."""
+    """The web UI: many nodes, a what-if, a pod, also on a phone and on paper, a recording."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "cluster.json").write_text(json.dumps(large_cluster()), encoding="utf-8")
         with served(Path(folder), "cluster.json") as address:
@@ -142,6 +144,7 @@ def views(driver: Any) -> Iterator[tuple[str, bytes]]:
         yield "ui-pod", screenshot(driver, pod, 760, UI_IS_READY)
         narrow = {"width": PHONE_WIDTH, "scheme": "dark"}
         yield "ui-phone", screenshot(driver, pod, 800, UI_IS_READY, **narrow)
+        yield "ui-print", screenshot(driver, pod, 1100, UI_IS_READY, width=800, medium="print")
     with served(ROOT, f"{PLANNING}/cluster.yaml") as address:
         changes = urllib.parse.quote("remove=general-1&add=memory-0:2&pods=shop/debug:40")
         yield "ui-what-if", screenshot(driver, f"{address}#what={changes}", 620, UI_IS_READY)
