@@ -1,5 +1,6 @@
 """Queues in simulated clusters: limits, order by shares, borrowing and reclaim."""
 
+import pickle
 from collections import Counter
 
 import pytest
@@ -348,3 +349,15 @@ def test_a_pod_reclaims_when_its_queue_gets_a_guarantee():
     sim.update(queue("a", guaranteed={"cpu": "2"}))
     sim.run()
     assert placed(sim) == {"a": 2, "b": 10}
+
+
+def test_a_copy_goes_on_in_the_same_way():
+    tree = [queue("x", weight=2), queue("a", "x"), queue("b", "x"), queue("c", max={"cpu": "3"})]
+    made = [each for name in "abc" for each in pods(name, 12, lasts=7)]
+    sim = start(*tree, *made)
+    sim.run(until=5)
+    copy = pickle.loads(pickle.dumps(sim))
+    sim.run()
+    copy.run()
+    assert not sim.pending
+    assert copy.scheduled_at == sim.scheduled_at
