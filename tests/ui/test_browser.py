@@ -109,6 +109,15 @@ def test_the_panel_of_a_pod(show, snapshots, count):
     assert snapshots[count].explain("default/big-1").message in panel(browser)
 
 
+def test_the_panel_of_a_pod_that_is_gone(show):
+    browser = show(20, f"#{urllib.parse.urlencode({'pod': f'default/{HOSTILE}'})}")
+    assert f"default/{HOSTILE}\nThis pod does not exist: it has ended" in panel(browser)
+    assert not browser.find_element(By.ID, "error").is_displayed()
+    browser = show("recording", "#at=0&pod=default/high")
+    assert "was not created yet" in panel(browser)
+    assert "preempts" in panel(show("recording", "#at=51&pod=default/high"))
+
+
 def test_the_panel_of_a_node(show):
     text = panel(show(20, "#node=node-2"))
     assert f"team={HOSTILE}:NoSchedule" in text

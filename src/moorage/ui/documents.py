@@ -23,6 +23,7 @@ MOST_LISTED = 100
 MOST_NAMES = 50
 MOST_RANKED = 10
 MOST_VALUES = 300
+GONE = "This pod does not exist: it has ended, was deleted, or was not created yet."
 
 Plain = dict[str, Any]
 
@@ -149,11 +150,14 @@ def pending(snapshot: ClusterSnapshot) -> Plain:
 
 def pod(snapshot: ClusterSnapshot, key: str, compare: str = "") -> Plain:
     """A pod with its explanation, and a node compared with the selected one."""
+    if key not in snapshot.pods:  # A page shows a pod for longer than many pods exist.
+        return {"version": snapshot.version, "pod": key, "gone": True, "headline": GONE}
     explained = snapshot.explain(key)
     found = explained.pod
     return {
         "version": snapshot.version,
         "pod": key,
+        "gone": False,
         "node": explained.runs_on,
         "priority": found.priority,
         "schedulerName": found.spec.scheduler_name,

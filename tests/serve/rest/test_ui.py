@@ -6,6 +6,7 @@ from moorage.core.journal import Bound, Decided
 from moorage.core.scheduler import Scheduler
 from moorage.serve.rest.app import AppSettings
 from moorage.ui import server as ui_server
+from moorage.ui.documents import GONE
 
 NODE = {
     "metadata": {"name": "node-1"},
@@ -24,9 +25,10 @@ def test_snapshots_follow_the_store(server, make_pod, monkeypatch):
     assert (found["nodes"], found["pending"]) == (1, 1)
     pod = server.get("/ui/api/pods/default/big").json
     assert pod["picked"] == "node-1"
-    assert server.get("/ui/api/pods/default/other").json == {
-        "error": "there is no pod 'default/other'"
-    }
+    server.delete("/api/v1/namespaces/default/pods/big?gracePeriodSeconds=0")
+    assert server.get("/ui/api/cluster").json["pending"] == 0
+    gone = server.get("/ui/api/pods/default/big")
+    assert (gone.status, gone.json["gone"], gone.json["headline"]) == (200, True, GONE)
 
 
 def test_activity_and_history_of_the_scheduler(serve, make_pod):

@@ -71,6 +71,7 @@ function close(open) {
 }
 
 export function podPanel(pod, open, cluster) {
+  if (pod.gone) return [close(open), element("h2", {}, pod.pod), element("p", { class: "headline" }, pod.headline)];
   const node = (name) => link(name, () => open({ node: name, pod: "", compare: "" }));
   return [
     close(open),
