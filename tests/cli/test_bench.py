@@ -22,7 +22,7 @@ def test_list(run):
 def test_for_people(run):
     got = run("bench", "basic", "taints", *SMALL)
     assert got.exit_code == 0
-    assert got.stdout.startswith("20 nodes, 4 pods on them before; the median of 1 run, ")
+    assert got.stdout.startswith("20 nodes with 4 pods; the median of 1 run; ")
     rows = [line.split()[:2] for line in got.stdout.splitlines()]
     assert ["basic", "40"] in rows
     assert ["taints", "40"] in rows
@@ -51,9 +51,9 @@ def test_profile(run):
 
 
 def test_a_shape_with_unschedulable_pods(run):
-    got = run("bench", "beside-hopeless", "-o", "json", *SMALL)
-    assert json.loads(got.stdout)["shapes"]["beside-hopeless"]["againstWithout"] > 0
-    assert "of the rate without those beside" in run("bench", "beside-gated", *SMALL).stdout
+    got = run("bench", "with-unschedulable", "-o", "json", *SMALL)
+    assert json.loads(got.stdout)["shapes"]["with-unschedulable"]["againstWithout"] > 0
+    assert "of the rate without the waiting pods" in run("bench", "with-gated", *SMALL).stdout
 
 
 PICKY = """

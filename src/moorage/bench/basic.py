@@ -134,14 +134,14 @@ def _alone(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 
 @shape(pods=5_000, without=_alone)
-def beside_hopeless(nodes: int, initial: int, pods: int) -> BenchLoad:
+def with_unschedulable(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods while twice as many unschedulable pods wait."""
-    waiting = pods_of("hopeless", 2 * pods, requests=HUGE)
+    waiting = pods_of("unschedulable", 2 * pods, requests=HUGE)
     return BenchLoad(nodes_of(nodes), waiting, pods_of("pod", pods))
 
 
 @shape(pods=5_000, without=_alone)
-def beside_gated(nodes: int, initial: int, pods: int) -> BenchLoad:
+def with_gated(nodes: int, initial: int, pods: int) -> BenchLoad:
     """Pods while twice as many gated pods wait."""
     gates = (PodSchedulingGate(name="example.com/quota"),)
     waiting = pods_of("gated", 2 * pods, scheduling_gates=gates)

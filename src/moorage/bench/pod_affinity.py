@@ -66,7 +66,7 @@ def preferred_anti_affinity(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=5_000)
 def mixed(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """Pods without affinity, and pods with each of these four kinds."""
+    """Pods with none, or with one of the four kinds of affinity."""
     kinds = (
         None,
         Affinity(pod_affinity=_required(NEAR_BY_ZONE)),
@@ -90,20 +90,20 @@ def mixed(nodes: int, initial: int, pods: int) -> BenchLoad:
 
 @shape(pods=2_000)
 def anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces that a selector matches."""
+    """As anti-affinity, in 100 namespaces of a selector."""
     wanted = _in_team(nodes, 0, pods, _apart(NEAR_IN_TEAM))
     return replace(wanted, initial=[_anti_affine(i) for i in range(initial)])
 
 
 @shape(pods=2_000)
 def preferred_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces that a selector matches."""
+    """As preferred-affinity, in 100 namespaces of a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_affinity=_preferred(NEAR_IN_TEAM)))
 
 
 @shape(pods=2_000)
 def preferred_anti_affinity_ns(nodes: int, initial: int, pods: int) -> BenchLoad:
-    """The same, in 100 namespaces that a selector matches."""
+    """As preferred-anti-affinity, in 100 namespaces of a selector."""
     return _in_team(nodes, initial, pods, Affinity(pod_anti_affinity=_preferred(NEAR_IN_TEAM)))
 
 

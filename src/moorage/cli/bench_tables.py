@@ -18,14 +18,13 @@ def show(measured: list[ShapeMeasurement]) -> None:
     first = measured[0]
     nodes, pods = texts.count(first.nodes, "node"), texts.count(first.initial, "pod")
     runs = texts.count(len(first.runs), "run")
-    page.put(Text(f"{nodes}, {pods} on them before; the median of {runs}, every node looked at."))
+    page.put(Text(f"{nodes} with {pods}; the median of {runs}; every node is evaluated."))
     page.section()
     page.put(_figures(measured))
     for each in measured:
         if each.against_without is not None:
-            page.note(
-                f"{each.shape.name}: {each.against_without:.2f} of the rate without those beside"
-            )
+            ratio = f"{each.against_without:.2f} of the rate without the waiting pods"
+            page.note(f"{each.shape.name}: {ratio}")
     page.section()
     facts = describe_machine()
     page.note(f"{facts['processor']}, {texts.count(int(facts['cores']), 'core')}")
