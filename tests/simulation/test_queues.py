@@ -9,6 +9,7 @@ from tests.queue_builders import node, pod, pods, queue, settings
 
 from moorage import Simulation
 from moorage.api.pod import Pod
+from moorage.core.journal import Popped
 
 
 def start(*objects, nodes=3, cpu=4, config=None, **options):
@@ -361,3 +362,18 @@ def test_a_copy_goes_on_in_the_same_way():
     copy.run()
     assert not sim.pending
     assert copy.scheduled_at == sim.scheduled_at
+
+
+def test_the_end_of_one_pod_requeues_few_of_those_that_wait_for_the_maximum():
+    made = [*pods("a", 300), *pods("a", 3, first=300, priority=9)]
+    sim = start(queue("a", max={"pods": 4}), *made)
+    sim.run(until=5)
+    before = attempts(sim)
+    sim.delete("Pod", "default", next(n for n, at in sim.placements.items() if at).split("/")[1])
+    sim.run(until=30)
+    assert placed(sim) == {"a": 4}
+    assert attempts(sim) - before <= 25
+
+
+def attempts(sim):
+    return sum(isinstance(fact, Popped) for fact in sim.journal)

@@ -14,7 +14,14 @@ from moorage import plugin as mp
 from moorage.plugins.disruption_budgets import Budgets
 from moorage.plugins.fair_share import reclaim
 from moorage.plugins.fair_share.reclaim import Reclaim
-from moorage.plugins.fair_share.tree import Path, QueueNode, QueueTree, request_of
+from moorage.plugins.fair_share.tree import (
+    Amounts,
+    Path,
+    QueueNode,
+    QueueTree,
+    add,
+    request_of,
+)
 
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
 RESERVED = mp.unschedulable("node(s) were reclaimed for a queue within its guarantee")
@@ -34,6 +41,7 @@ RESERVED_SECONDS = 60.0
 # So many nodes are tried, and so many with victims are compared, at most.
 MOST_TRIED, MOST_CANDIDATES = 500, 100
 MOST_TURNED_AWAY = 10_000
+SPARE_PODS = 10
 
 RESERVED_NODES = mp.StateKey[frozenset[str]]("FairShare.reserved")
 
@@ -45,6 +53,36 @@ class Reclaimed(NamedTuple):
     node: str
     priority: int
     until: float
+
+
+class RequeuedPods:
+    """The pods that one event requeues: as many as there is room for, and some to spare.
+
+    Thousands may wait for the maximum of a queue, and few of them get what one pod leaves. Those
+    to spare are for pods that do not fit any node. Pods of lower priority, or of other queues, do
+    not count: the order of the queue decides between them.
+    """
+
+    def __init__(self, event: mp.Pod | None = None) -> None:
+        self.event = event
+        self._amounts: dict[tuple[int, QueueNode], dict[str, int]] = {}
+        self._spare: dict[tuple[int, QueueNode], int] = {}
+
+    def add(self, queue: QueueNode, priority: int, request: Amounts) -> bool:
+        """Count a pod; whether it is requeued."""
+        if self._is_full(queue, priority, request):
+            spare = self._spare.setdefault((priority, queue), SPARE_PODS)
+            self._spare[priority, queue] = max(spare - 1, 0)
+            return spare > 0
+        add(self._amounts.setdefault((priority, queue), {}), request)
+        return True
+
+    def _is_full(self, queue: QueueNode, priority: int, request: Amounts) -> bool:
+        total = dict(request)
+        for (least, each), amounts in self._amounts.items():
+            if each is queue and least >= priority:
+                add(total, amounts)
+        return queue.over_max(total) is not None
 
 
 class FairShare:
@@ -60,6 +98,7 @@ class FairShare:
         self._reserved: dict[str, Reclaimed] = {}
         # UIDs of pods within all maxima that may not reclaim anything; only as many as fit.
         self._turned_away: set[str] = set()
+        self._requeued = RequeuedPods()
 
     def attach(self, cluster: mp.Cluster) -> None:
         self._cluster = cluster
@@ -222,13 +261,20 @@ class FairShare:
         }
 
     def _has_room(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
-        """A pod of the tree ended, or changed: whether the waiting pod is within all maxima."""
+        """A pod of the tree ended, or changed: whether to try a pod that waits for its maximum."""
         if pod.uid in self._turned_away:
             return mp.Hint.QUEUE_SKIP  # It lacks room on nodes, for which others have hints.
         tree = self._tree()
         queue = tree.find(pod)
-        is_over = queue is not None and queue.over_max(request_of(pod)) is not None
-        return mp.Hint.QUEUE_SKIP if is_over or tree.problem(pod) else mp.Hint.QUEUE
+        if queue is None:
+            return mp.Hint.QUEUE_SKIP if tree.problem(pod) else mp.Hint.QUEUE
+        request = request_of(pod)
+        if queue.over_max(request) is not None:
+            return mp.Hint.QUEUE_SKIP
+        if self._requeued.event is not (old or new):
+            self._requeued = RequeuedPods(old or new)
+        is_next = self._requeued.add(queue, pod.priority, request)
+        return mp.Hint.QUEUE if is_next else mp.Hint.QUEUE_SKIP
 
     # Explanation
 
