@@ -52,7 +52,7 @@ def find(
         start, size = start + size, 2 * size
         dry_run(visited[~results.known[visited]])
         found = visited[results.codes[visited] == HELPS]
-        violates = results.figures[VIOLATIONS, found] > 0
+        violates = results.figures[VIOLATIONS][found] > 0
         end = _end(violates, len(harmless), len(harmful), needed)
         harmless += found[:end][~violates[:end]].tolist()
         harmful += found[:end][violates[:end]].tolist()
@@ -81,7 +81,7 @@ class Choice(NamedTuple):
 
 def choose_row(rows: mp.RowArray, results: DryRunResults) -> Choice:
     """The best of some rows, all of which are candidates."""
-    return _best(results.figures[:, rows])
+    return _best(results.figures.take(rows, axis=1))
 
 
 def choose(candidates: Sequence[mp.Candidate]) -> Choice:
