@@ -58,10 +58,12 @@ _UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD,
 
 def _requests_may_differ(old: Pod, new: Pod) -> bool:
     """Whether a field changed from which requests are computed."""
-    return (
-        old.spec != new.spec
-        or resize_fields(old.status) != resize_fields(new.status)
-        or old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
+    return old.spec != new.spec or (
+        old.status is not new.status
+        and (
+            resize_fields(old.status) != resize_fields(new.status)
+            or old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
+        )
     )
 
 
