@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.core.heap import comparable
 from moorage.core.partitions import PartitionedHeap, QueuePaths
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework.invoke import method_of
@@ -59,9 +58,6 @@ def test_pods_leave_in_the_order_of_their_partitions(steps):
     heap = heap_of(plugin)
     waiting = {}  # pod -> path, key
 
-    def rank(path):
-        return [comparable(plugin.keys[path[:depth]]) for depth in range(1, len(path) + 1)]
-
     for number, (step, first, second) in enumerate(steps):
         found = sorted(waiting)
         if step == "push":
@@ -74,11 +70,12 @@ def test_pods_leave_in_the_order_of_their_partitions(steps):
         elif step == "rekey":
             heap.rekey(lambda pod: waiting[pod.key][1])
         elif step == "pop" and waiting:
-            ranks = [rank(path) for path, _ in waiting.values()]
+            paths = [path for path, _ in waiting.values()]
             path, key = waiting.pop(heap.pop().key)
-            # Of siblings with equal keys either may be first.
-            level = min(len(path), min(map(len, ranks)))
-            assert rank(path)[:level] <= min(ranks)[:level]
+            # Keys order siblings; of siblings with equal keys either may be first.
+            for depth in range(len(path)):
+                siblings = {other[: depth + 1] for other in paths if other[:depth] == path[:depth]}
+                assert plugin.keys[path[: depth + 1]] == min(map(plugin.keys.get, siblings))
             assert all(key <= other for same, other in waiting.values() if same == path)
         elif step == "remove" and first < len(found):
             heap.remove(found[first])
