@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.serve import timestamps
-from moorage.serve.rest.tables import cells, columns, table
+from moorage.serve.rest.tables import cells, columns, event_columns, table
 
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -220,7 +220,7 @@ def test_pod_status(pod, status):
     ],
 )
 def test_cells(kind, obj, expected):
-    found = columns.EVENT_COLUMNS if kind == "Event" else columns.COLUMNS[kind]
+    found = event_columns.EVENT_COLUMNS if kind == "Event" else columns.COLUMNS[kind]
     assert [column.cell(obj, NOW) for column in found][: len(expected)] == expected
 
 

@@ -4,52 +4,20 @@ A kind that is not in `COLUMNS` has its age only. To print another column, add i
 tuple: its header, and the function that reads the cell from an object.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 from moorage.serve import timestamps
 from moorage.serve.controllers.objects import Object, value_at
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, maps, number, text
-
-Cell = Callable[[Object, float], Any]
-"""Reads a cell from an object; the second argument is the time of the request."""
-
-
-class TableColumn(NamedTuple):
-    """A column; `kubectl get -o wide` adds those of priority 1."""
-
-    name: str
-    cell: Cell
-    type: str = "string"
-    priority: int = 0
-
-
-def _path(path: str, read: Callable[..., Any] = text, **options: Any) -> Cell:
-    steps = path.split(".")
-    return lambda obj, now: read(obj, *steps, **options)
-
-
-def _text(name: str, path: str, default: str = "") -> TableColumn:
-    return TableColumn(name, _path(path, default=default))
-
-
-def _integer(name: str, path: str) -> TableColumn:
-    return TableColumn(name, _path(path, number), "integer")
-
-
-def _count(name: str, path: str) -> TableColumn:
-    found = _path(path, maps)
-    return TableColumn(name, lambda obj, now: len(found(obj, now)), "integer")
-
-
-def _boolean(name: str, path: str) -> TableColumn:
-    value = _path(path, value_at)
-    return TableColumn(name, lambda obj, now: value(obj, now) is True, "boolean")
-
-
-def _wide(column: TableColumn) -> TableColumn:
-    return column._replace(priority=1)
+from moorage.serve.rest.tables.column import (
+    Cell,
+    TableColumn,
+    boolean_column,
+    count_column,
+    integer_column,
+    path_cell,
+    text_column,
+    wide,
+)
 
 
 def _age(obj: Object, now: float) -> str:
@@ -69,19 +37,19 @@ def _container_columns(*template: str) -> tuple[TableColumn, TableColumn]:
         return ",".join(text(each, field) for each in found)
 
     return (
-        _wide(TableColumn("Containers", lambda obj, now: all_texts(obj, "name"))),
-        _wide(TableColumn("Images", lambda obj, now: all_texts(obj, "image"))),
+        wide(TableColumn("Containers", lambda obj, now: all_texts(obj, "name"))),
+        wide(TableColumn("Images", lambda obj, now: all_texts(obj, "image"))),
     )
 
 
 def _selector(path: str) -> Cell:
-    value = _path(path, value_at)
+    value = path_cell(path, value_at)
     return lambda obj, now: cells.selector(value(obj, now))
 
 
 AGE = TableColumn("Age", _age)
 _CONTAINERS = _container_columns("spec", "template")
-_TEMPLATE = (*_CONTAINERS, _wide(TableColumn("Selector", _selector("spec.selector"))))
+_TEMPLATE = (*_CONTAINERS, wide(TableColumn("Selector", _selector("spec.selector"))))
 
 
 # Pods and nodes --------------------------------------------------------------------------------
@@ -155,7 +123,7 @@ def _node_address(name: str, type_: str) -> TableColumn:
                 return text(each, "address", default=NONE)
         return NONE
 
-    return _wide(TableColumn(name, address))
+    return wide(TableColumn(name, address))
 
 
 # Workloads -------------------------------------------------------------------------------------
@@ -205,7 +173,7 @@ _ACCESS_MODES = {
 
 
 def _access_modes(part: str) -> Cell:
-    modes = _path(f"{part}.accessModes", value_at)
+    modes = path_cell(f"{part}.accessModes", value_at)
     return lambda obj, now: ",".join(
         _ACCESS_MODES.get(str(each), str(each)) for each in modes(obj, now) or ()
     )
@@ -221,8 +189,8 @@ def _if_bound(cell: Cell) -> Cell:
     return lambda obj, now: cell(obj, now) if text(obj, "spec", "volumeName") else ""
 
 
-_ATTRIBUTES_CLASS = _text("VolumeAttributesClass", "spec.volumeAttributesClassName", UNSET)
-_VOLUME_MODE = _wide(_text("VolumeMode", "spec.volumeMode", UNSET))
+_ATTRIBUTES_CLASS = text_column("VolumeAttributesClass", "spec.volumeAttributesClassName", UNSET)
+_VOLUME_MODE = wide(text_column("VolumeMode", "spec.volumeMode", UNSET))
 
 
 # Devices ---------------------------------------------------------------------------------------
@@ -296,61 +264,10 @@ def _data_count(obj: Object, _now: float) -> int:
 _DATA = TableColumn("Data", _data_count, "integer")
 
 
-# Events have fields of two API versions: `v1` first, then `events.k8s.io/v1`.
-
-
-def _event_object(obj: Object) -> Any:
-    return value_at(obj, "involvedObject") or value_at(obj, "regarding") or {}
-
-
-def _event_object_name(obj: Object, _now: float) -> str:
-    involved = _event_object(obj)
-    return f"{text(involved, 'kind').lower()}/{text(involved, 'name')}"
-
-
-def _event_ages(obj: Object, now: float) -> tuple[str, str]:
-    """How long ago an event was seen first and last."""
-    first = value_at(obj, "firstTimestamp") or value_at(obj, "deprecatedFirstTimestamp")
-    last = value_at(obj, "lastTimestamp") or value_at(obj, "deprecatedLastTimestamp")
-    last = value_at(obj, "series", "lastObservedTime") or last
-    first_age = cells.age(first or value_at(obj, "eventTime"), now)
-    last_age = cells.age(last, now) if timestamps.to_seconds(last) else first_age
-    return first_age if first_age != UNKNOWN else last_age, last_age
-
-
-def _event_count(obj: Object, _now: float) -> str:
-    count = number(obj, "count") or number(obj, "deprecatedCount") or 1
-    return str(number(obj, "series", "count") or count)
-
-
-def _event_source(obj: Object, _now: float) -> str:
-    source = value_at(obj, "source") or value_at(obj, "deprecatedSource") or {}
-    reporter = text(obj, "reportingComponent") or text(obj, "reportingController")
-    parts = [text(source, "component", default=reporter), text(source, "host")]
-    return ", ".join(part for part in parts if part)
-
-
-def _event_message(obj: Object, _now: float) -> str:
-    return (text(obj, "message") or text(obj, "note")).strip()
-
-
-# Events alone have their name in a wide column at the end.
-EVENT_COLUMNS = (
-    TableColumn("Last Seen", lambda obj, now: _event_ages(obj, now)[1]),
-    _text("Type", "type"),
-    _text("Reason", "reason"),
-    TableColumn("Object", _event_object_name),
-    _wide(TableColumn("Subobject", lambda obj, now: text(_event_object(obj), "fieldPath"))),
-    _wide(TableColumn("Source", _event_source)),
-    TableColumn("Message", _event_message),
-    _wide(TableColumn("First Seen", lambda obj, now: _event_ages(obj, now)[0])),
-    _wide(TableColumn("Count", _event_count)),
-    _wide(_text("Name", "metadata.name")),
-)
 _REPLICAS = (
-    _integer("Desired", "spec.replicas"),
-    _integer("Current", "status.replicas"),
-    _integer("Ready", "status.readyReplicas"),
+    integer_column("Desired", "spec.replicas"),
+    integer_column("Current", "status.replicas"),
+    integer_column("Ready", "status.readyReplicas"),
     AGE,
     *_TEMPLATE,
 )
@@ -360,26 +277,26 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("Status", pod_status),
         TableColumn("Restarts", _restarts),
         AGE,
-        _wide(_text("IP", "status.podIP", NONE)),
-        _wide(_text("Node", "spec.nodeName", NONE)),
-        _wide(_text("Nominated Node", "status.nominatedNodeName", NONE)),
-        _wide(TableColumn("Readiness Gates", _readiness_gates)),
+        wide(text_column("IP", "status.podIP", NONE)),
+        wide(text_column("Node", "spec.nodeName", NONE)),
+        wide(text_column("Nominated Node", "status.nominatedNodeName", NONE)),
+        wide(TableColumn("Readiness Gates", _readiness_gates)),
     ),
     "Node": (
         TableColumn("Status", _node_status),
         TableColumn("Roles", _node_roles),
         AGE,
-        _text("Version", "status.nodeInfo.kubeletVersion", UNKNOWN),
+        text_column("Version", "status.nodeInfo.kubeletVersion", UNKNOWN),
         _node_address("Internal-IP", "InternalIP"),
         _node_address("External-IP", "ExternalIP"),
-        _wide(_text("OS-Image", "status.nodeInfo.osImage", UNKNOWN)),
-        _wide(_text("Kernel-Version", "status.nodeInfo.kernelVersion", UNKNOWN)),
-        _wide(_text("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", UNKNOWN)),
+        wide(text_column("OS-Image", "status.nodeInfo.osImage", UNKNOWN)),
+        wide(text_column("Kernel-Version", "status.nodeInfo.kernelVersion", UNKNOWN)),
+        wide(text_column("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", UNKNOWN)),
     ),
     "Deployment": (
         TableColumn("Ready", _ready_replicas),
-        _integer("Up-to-date", "status.updatedReplicas"),
-        _integer("Available", "status.availableReplicas"),
+        integer_column("Up-to-date", "status.updatedReplicas"),
+        integer_column("Available", "status.availableReplicas"),
         AGE,
         *_TEMPLATE,
     ),
@@ -387,11 +304,11 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "ReplicationController": _REPLICAS,
     "StatefulSet": (TableColumn("Ready", _ready_replicas), AGE, *_CONTAINERS),
     "DaemonSet": (
-        _integer("Desired", "status.desiredNumberScheduled"),
-        _integer("Current", "status.currentNumberScheduled"),
-        _integer("Ready", "status.numberReady"),
-        _integer("Up-to-date", "status.updatedNumberScheduled"),
-        _integer("Available", "status.numberAvailable"),
+        integer_column("Desired", "status.desiredNumberScheduled"),
+        integer_column("Current", "status.currentNumberScheduled"),
+        integer_column("Ready", "status.numberReady"),
+        integer_column("Up-to-date", "status.updatedNumberScheduled"),
+        integer_column("Available", "status.numberAvailable"),
         TableColumn("Node Selector", _selector("spec.template.spec.nodeSelector")),
         AGE,
         *_TEMPLATE,
@@ -404,98 +321,102 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         *_TEMPLATE,
     ),
     "CronJob": (
-        _text("Schedule", "spec.schedule"),
-        _text("Timezone", "spec.timeZone", NONE),
-        _boolean("Suspend", "spec.suspend"),
-        _count("Active", "status.active"),
+        text_column("Schedule", "spec.schedule"),
+        text_column("Timezone", "spec.timeZone", NONE),
+        boolean_column("Suspend", "spec.suspend"),
+        count_column("Active", "status.active"),
         TableColumn("Last Schedule", _last_schedule),
         AGE,
         *_container_columns("spec", "jobTemplate", "spec", "template"),
-        _wide(TableColumn("Selector", lambda obj, now: NONE)),
+        wide(TableColumn("Selector", lambda obj, now: NONE)),
     ),
     "PodDisruptionBudget": (
-        _text("Min Available", "spec.minAvailable", "N/A"),
-        _text("Max Unavailable", "spec.maxUnavailable", "N/A"),
-        _integer("Allowed Disruptions", "status.disruptionsAllowed"),
+        text_column("Min Available", "spec.minAvailable", "N/A"),
+        text_column("Max Unavailable", "spec.maxUnavailable", "N/A"),
+        integer_column("Allowed Disruptions", "status.disruptionsAllowed"),
         AGE,
     ),
     "PersistentVolume": (
-        _text("Capacity", "spec.capacity.storage"),
+        text_column("Capacity", "spec.capacity.storage"),
         TableColumn("Access Modes", _access_modes("spec")),
-        _text("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
+        text_column("Reclaim Policy", "spec.persistentVolumeReclaimPolicy"),
         TableColumn("Status", _phase),
         TableColumn("Claim", _volume_claim),
-        _text("StorageClass", "spec.storageClassName"),
+        text_column("StorageClass", "spec.storageClassName"),
         _ATTRIBUTES_CLASS,
-        _text("Reason", "status.reason"),
+        text_column("Reason", "status.reason"),
         AGE,
         _VOLUME_MODE,
     ),
     "PersistentVolumeClaim": (
         TableColumn("Status", _phase),
-        _text("Volume", "spec.volumeName"),
-        TableColumn("Capacity", _if_bound(_path("status.capacity.storage"))),
+        text_column("Volume", "spec.volumeName"),
+        TableColumn("Capacity", _if_bound(path_cell("status.capacity.storage"))),
         TableColumn("Access Modes", _if_bound(_access_modes("status"))),
-        _text("StorageClass", "spec.storageClassName"),
+        text_column("StorageClass", "spec.storageClassName"),
         _ATTRIBUTES_CLASS,
         AGE,
         _VOLUME_MODE,
     ),
     "StorageClass": (
-        _text("Provisioner", "provisioner"),
-        _text("ReclaimPolicy", "reclaimPolicy", "Delete"),
-        _text("VolumeBindingMode", "volumeBindingMode", "Immediate"),
-        _boolean("AllowVolumeExpansion", "allowVolumeExpansion"),
+        text_column("Provisioner", "provisioner"),
+        text_column("ReclaimPolicy", "reclaimPolicy", "Delete"),
+        text_column("VolumeBindingMode", "volumeBindingMode", "Immediate"),
+        boolean_column("AllowVolumeExpansion", "allowVolumeExpansion"),
         AGE,
     ),
-    "CSINode": (_count("Drivers", "spec.drivers"), AGE),
+    "CSINode": (count_column("Drivers", "spec.drivers"), AGE),
     "CSIDriver": (
-        _boolean("AttachRequired", "spec.attachRequired"),
-        _boolean("PodInfoOnMount", "spec.podInfoOnMount"),
-        _boolean("StorageCapacity", "spec.storageCapacity"),
+        boolean_column("AttachRequired", "spec.attachRequired"),
+        boolean_column("PodInfoOnMount", "spec.podInfoOnMount"),
+        boolean_column("StorageCapacity", "spec.storageCapacity"),
         AGE,
     ),
     "VolumeAttachment": (
-        _text("Attacher", "spec.attacher"),
-        _text("PV", "spec.source.persistentVolumeName"),
-        _text("Node", "spec.nodeName"),
-        _boolean("Attached", "status.attached"),
+        text_column("Attacher", "spec.attacher"),
+        text_column("PV", "spec.source.persistentVolumeName"),
+        text_column("Node", "spec.nodeName"),
+        boolean_column("Attached", "status.attached"),
         AGE,
     ),
-    "Namespace": (_text("Status", "status.phase"), AGE),
+    "Namespace": (text_column("Status", "status.phase"), AGE),
     "Service": (
-        _text("Type", "spec.type", "ClusterIP"),
-        _text("Cluster-IP", "spec.clusterIP", NONE),
+        text_column("Type", "spec.type", "ClusterIP"),
+        text_column("Cluster-IP", "spec.clusterIP", NONE),
         TableColumn("External-IP", _external_addresses),
         TableColumn("Port(s)", _service_ports),
         AGE,
-        _wide(TableColumn("Selector", _selector("spec.selector"))),
+        wide(TableColumn("Selector", _selector("spec.selector"))),
     ),
     "Endpoints": (TableColumn("Endpoints", _endpoints), AGE),
     "ConfigMap": (_DATA, AGE),
-    "Secret": (_text("Type", "type"), _DATA, AGE),
-    "Lease": (_text("Holder", "spec.holderIdentity"), AGE),
+    "Secret": (text_column("Type", "type"), _DATA, AGE),
+    "Lease": (text_column("Holder", "spec.holderIdentity"), AGE),
     "PriorityClass": (
-        _integer("Value", "value"),
-        _boolean("Global-Default", "globalDefault"),
+        integer_column("Value", "value"),
+        boolean_column("Global-Default", "globalDefault"),
         AGE,
-        _text("PreemptionPolicy", "preemptionPolicy"),
+        text_column("PreemptionPolicy", "preemptionPolicy"),
     ),
     "PodGroup": (
         TableColumn("Policy", _group_policy),
-        _text("Workload", "spec.podGroupTemplateRef.workload.workloadName", NONE),
+        text_column("Workload", "spec.podGroupTemplateRef.workload.workloadName", NONE),
         TableColumn("Status", _group_status),
         AGE,
     ),
-    "Queue": (_text("Parent", "spec.parent", NONE), _integer("Weight", "spec.weight"), AGE),
+    "Queue": (
+        text_column("Parent", "spec.parent", NONE),
+        integer_column("Weight", "spec.weight"),
+        AGE,
+    ),
     "ResourceClaim": (TableColumn("State", _claim_state), AGE),
     "ResourceSlice": (
-        _text("Node", "spec.nodeName"),
-        _text("Driver", "spec.driver"),
-        _text("Pool", "spec.pool.name"),
+        text_column("Node", "spec.nodeName"),
+        text_column("Driver", "spec.driver"),
+        text_column("Pool", "spec.pool.name"),
         AGE,
     ),
     "CustomResourceDefinition": (
-        TableColumn("Created At", _path("metadata.creationTimestamp"), "date"),
+        TableColumn("Created At", path_cell("metadata.creationTimestamp"), "date"),
     ),
 }

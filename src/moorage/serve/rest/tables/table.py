@@ -12,7 +12,9 @@ from moorage.serve.controllers.objects import Object, value_at
 from moorage.serve.resources import DEFINITIONS, Resource
 from moorage.serve.rest import responses
 from moorage.serve.rest.tables import cells
-from moorage.serve.rest.tables.columns import AGE, COLUMNS, EVENT_COLUMNS, Cell, TableColumn
+from moorage.serve.rest.tables.column import Cell, TableColumn
+from moorage.serve.rest.tables.columns import AGE, COLUMNS
+from moorage.serve.rest.tables.event_columns import EVENT_COLUMNS
 from moorage.serve.store import Store
 
 
