@@ -20,7 +20,7 @@ from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
 from moorage.planning.pod_sets import PodSetCapacity
 from moorage.planning.replay import Replay, Rerun
-from moorage.planning.what_if import WhatIf
+from moorage.planning.what_if import WhatIfAnswer
 from moorage.sim.results.result import by_reason, percentile
 
 MOST_MOVES = 30
@@ -66,17 +66,24 @@ def _capacity_headline(answer: Capacity) -> Text:
         text = Text(f"No more of {answer.pod} fits: {answer.message}")
         text.highlight_words(["No more"], output.BAD)
         return text
-    at_least = "At least " if answer.is_limited else ""
-    fit = "fits" if answer.fits == 1 else "fit"
-    text = Text(f"{at_least}{answer.fits:,} more of {answer.pod} {fit}")
+    return _fitting(answer, f"{answer.fits:,} more of {answer.pod} {_fit(answer)}")
+
+
+def _fit(answer: Capacity | PodSetCapacity) -> str:
+    return "fits" if answer.fits == 1 else "fit"
+
+
+def _fitting(answer: Capacity | PodSetCapacity, opening: str, pod: str = "") -> Text:
+    """How many fit, and what runs out first; `pod` is the one that is rejected, if of several."""
+    text = Text(f"At least {opening}" if answer.is_limited else opening)
     if answer.is_limited:
         text.append("; the counting stopped there.")
     elif answer.first:
         nodes = texts.count(answer.runs_out[answer.first], "node")
-        text.append(f". Runs out first: {answer.first} (on {nodes}).")
+        text.append(f". Runs out first: {answer.first}{pod and f' for {pod}'} (on {nodes}).")
     else:
-        text.append(f". Then: {answer.message}")
-    text.highlight_regex(r"^(At least )?[\d,]+ more", output.GOOD)
+        text.append(f". Then{pod and f' {pod}'}: {answer.message}")
+    text.highlight_regex(r"^(At least )?[\d,]+ (more|sets?)", output.GOOD)
     text.highlight_words([answer.first], output.BAD)
     return text
 
@@ -134,19 +141,7 @@ def _sets_headline(answer: PodSetCapacity) -> Text:
         text = Text(f"No set fits ({each}). {answer.rejected}: {answer.message}")
         text.highlight_words(["No set"], output.BAD)
         return text
-    at_least = "At least " if answer.is_limited else ""
-    fit = "fits" if answer.fits == 1 else "fit"
-    text = Text(f"{at_least}{sets} {fit} ({each})")
-    if answer.is_limited:
-        text.append("; the counting stopped there.")
-    elif answer.first:
-        nodes = texts.count(answer.runs_out[answer.first], "node")
-        text.append(f". Runs out first: {answer.first} for {answer.rejected} (on {nodes}).")
-    else:
-        text.append(f". Then {answer.rejected}: {answer.message}")
-    text.highlight_regex(r"^(At least )?[\d,]+ sets?", output.GOOD)
-    text.highlight_words([answer.first], output.BAD)
-    return text
+    return _fitting(answer, f"{sets} {_fit(answer)} ({each})", answer.rejected)
 
 
 def _counts(counts: Iterable[tuple[str, int]]) -> Table:
@@ -210,7 +205,7 @@ def _show_reasons(page: ConsolePage, what: str, reasons: Mapping[str, str]) -> N
 
 
 @show.register
-def _(answer: WhatIf, skipped: Counter[str], *, show_all: bool) -> None:
+def _(answer: WhatIfAnswer, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     counts = {
         "placed": len(answer.placed),

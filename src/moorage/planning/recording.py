@@ -85,8 +85,8 @@ class RecordingFile:
         header = Header(VERSION, plain, live=True, started_at=started_at)
         try:
             is_compressed = self._path.suffix == ".gz"
-            # Closed by `close`.
-            self._out = gzip.open(path, "wb") if is_compressed else self._path.open("wb")  # noqa: SIM115
+            opened = gzip.open if is_compressed else open
+            self._out = opened(path, "wb")
         except OSError as error:
             raise self._unusable(error) from None
         self._put(msgspec.json.encode(header))

@@ -85,7 +85,7 @@ class CostChange:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIfAnswer:
     """How a changed cluster differs; pods by key."""
 
     changes: tuple[Change, ...]
@@ -136,7 +136,7 @@ def what_if(
     new_config: configuration.Source = None,
     prices: PriceList | None = None,
     seed: int = 0,
-) -> WhatIf:
+) -> WhatIfAnswer:
     """Change a cluster and compare; raises InputError.
 
     With `new_config`, the changed cluster has that configuration instead of `config`.
@@ -289,9 +289,9 @@ def _difference(
     old: Mapping[str, str],
     after: Packing,
     drained: DrainResult | None,
-) -> WhatIf:
+) -> WhatIfAnswer:
     new, reasons = _nodes_of(after), after.left
-    return WhatIf(
+    return WhatIfAnswer(
         changes=changes,
         placed={key: node for key, node in new.items() if node and not old.get(key)},
         moved={

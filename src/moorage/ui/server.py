@@ -21,7 +21,7 @@ from moorage.ui import history, worker
 from moorage.ui.activity import Activity
 from moorage.ui.snapshot import ClusterSnapshot
 from moorage.ui.timeline import Timeline
-from moorage.ui.worker import Bodies, Refused
+from moorage.ui.worker import Bodies, UnanswerableRequest
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -63,7 +63,7 @@ class SnapshotSource(Protocol):
     activity: Activity | None
 
     async def answer(self, question: str, arguments: dict[str, Any], at: str = "") -> bytes:
-        """The answer as JSON, of a recording at a time; raises Refused."""
+        """The answer as JSON, of a recording at a time; raises UnanswerableRequest."""
         ...
 
     def available(self) -> int:
@@ -109,7 +109,7 @@ class RecordedSource:
         except ValueError:
             moment = math.nan
         if not moment >= 0:
-            raise Refused(f"at: {at!r} is not a number of seconds")
+            raise UnanswerableRequest(f"at: {at!r} is not a number of seconds")
         return await asyncio.get_running_loop().run_in_executor(
             self._pool, worker.answer_at, self._timeline, question, arguments, moment
         )
@@ -335,7 +335,7 @@ class _Routes:
         at = request.query.get("at", "")
         try:
             body, status = await self._source.answer(question, arguments, at), 200
-        except Refused as error:
+        except UnanswerableRequest as error:
             body, status = msgspec.json.encode({"error": str(error)}), 400
         return web.Response(
             body=body, status=status, content_type="application/json", headers=HEADERS

@@ -26,7 +26,7 @@ from moorage.nodes.info import NodeInfo
 from moorage.nodes.table import NodeTable
 from moorage.planning.prices import PriceList
 from moorage.planning.replay import without_template
-from moorage.planning.what_if import Change, WhatIf, what_if
+from moorage.planning.what_if import Change, WhatIfAnswer, what_if
 from moorage.ui import new_configs
 
 CORDONED, TAINTED, NOT_READY = 1, 2, 4
@@ -68,7 +68,7 @@ class ClusterSnapshot:
         self.prices = prices
         # Answers as JSON, by question and arguments.
         self.answers: dict[tuple[str, ...], bytes] = {}
-        self._tried: tuple[tuple[Change, ...], str, WhatIf] | None = None
+        self._tried: tuple[tuple[Change, ...], str, WhatIfAnswer] | None = None
 
     @classmethod
     def of_api_server(
@@ -143,7 +143,7 @@ class ClusterSnapshot:
             pod.is_terminating,
         )
 
-    def try_out(self, changes: tuple[Change, ...], new_config: str = "") -> WhatIf:
+    def try_out(self, changes: tuple[Change, ...], new_config: str = "") -> WhatIfAnswer:
         """What changes would do; the latest answer is kept, for another colour of the map."""
         if self._tried is None or self._tried[:2] != (changes, new_config):
             switched = new_configs.read(new_config) if new_config else None

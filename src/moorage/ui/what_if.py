@@ -6,7 +6,7 @@ from typing import Any
 
 from moorage.nodes.info import NodeInfo
 from moorage.planning import prices
-from moorage.planning.what_if import Change, WhatIf
+from moorage.planning.what_if import Change, WhatIfAnswer
 from moorage.ui import documents, new_configs
 from moorage.ui.snapshot import ClusterSnapshot
 
@@ -62,7 +62,7 @@ def try_out(
     }
 
 
-def _tried(snapshot: ClusterSnapshot, changes: Sequence[Change]) -> WhatIf:
+def _tried(snapshot: ClusterSnapshot, changes: Sequence[Change]) -> WhatIfAnswer:
     plain, new_config = _split(changes)
     return snapshot.try_out(plain, new_config)
 
@@ -74,7 +74,7 @@ def _split(changes: Sequence[Change]) -> tuple[tuple[Change, ...], str]:
     return plain, texts[-1] if texts else ""
 
 
-def _cost(found: WhatIf) -> Plain | None:
+def _cost(found: WhatIfAnswer) -> Plain | None:
     if found.cost is None:
         return None
     before, after = found.cost.before, found.cost.after
@@ -105,13 +105,13 @@ def node(snapshot: ClusterSnapshot, name: str, changes: Sequence[Change] = ()) -
     return documents.node(snapshot, snapshot.node(name))
 
 
-def _is_there(found: WhatIf, name: str) -> bool:
+def _is_there(found: WhatIfAnswer, name: str) -> bool:
     table = found.packing.scheduler.cluster.table
     row = table.row_of.get(name)
     return row is not None and table.nodes[row] is not None
 
 
-def _infos(snapshot: ClusterSnapshot, found: WhatIf) -> list[NodeInfo]:
+def _infos(snapshot: ClusterSnapshot, found: WhatIfAnswer) -> list[NodeInfo]:
     """The nodes with the changes; removed ones as they were, new ones at the end."""
     table = found.packing.scheduler.cluster.table
     known = [
@@ -123,7 +123,7 @@ def _infos(snapshot: ClusterSnapshot, found: WhatIf) -> list[NodeInfo]:
     return known + [table.info(row) for row in new if table.nodes[row] is not None]
 
 
-def _marks(snapshot: ClusterSnapshot, found: WhatIf, infos: Sequence[NodeInfo]) -> Plain:
+def _marks(snapshot: ClusterSnapshot, found: WhatIfAnswer, infos: Sequence[NodeInfo]) -> Plain:
     """The positions of removed and new nodes, and how many pods come to and leave each node."""
     flows: dict[str, list[int]] = {}
 

@@ -43,7 +43,7 @@ MOST_KEPT = 20
 _snapshot: ClusterSnapshot | None = None
 
 
-class Refused(Exception):
+class UnanswerableRequest(Exception):
     """A request that cannot be answered, with the reason."""
 
 
@@ -87,7 +87,7 @@ def answer(question: str, arguments: dict[str, Any]) -> bytes:
 
 
 def answer_at(timeline: Timeline, question: str, arguments: dict[str, Any], at: float) -> bytes:
-    """The answer about a recorded cluster at a time, as JSON; raises Refused."""
+    """The answer about a recorded cluster at a time, as JSON; raises UnanswerableRequest."""
     if question == "timeline":
         return msgspec.json.encode(timeline.document())
     snapshot = timeline.snapshot(at)
@@ -102,7 +102,7 @@ def answer_at(timeline: Timeline, question: str, arguments: dict[str, Any], at: 
 
 
 def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, Any]) -> bytes:
-    """The answer as JSON; raises Refused."""
+    """The answer as JSON; raises UnanswerableRequest."""
     # What every view asks for is made once per snapshot.
     key = (question, *arguments.values()) if question in KEPT else None
     if key is not None and key in snapshot.answers:
@@ -110,7 +110,7 @@ def answer_about(snapshot: ClusterSnapshot, question: str, arguments: dict[str, 
     try:
         body = msgspec.json.encode(ANSWERS[question](snapshot, **arguments))
     except MoorageError as error:
-        raise Refused(str(error)) from None
+        raise UnanswerableRequest(str(error)) from None
     if key is not None and len(snapshot.answers) < MOST_KEPT:
         snapshot.answers[key] = body
     return body

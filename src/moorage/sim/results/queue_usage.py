@@ -24,7 +24,7 @@ class QueueUsage:
         # Seconds from creation to binding.
         self.waits: dict[str, list[float]] = {}
         self._used: dict[str, Counter[str]] = {}
-        self._share_seconds: Counter[str] = Counter()
+        self._share_seconds: dict[str, float] = {}
 
     def queue_of(self, pod: Pod) -> str:
         """The queue that a pod names, or that of its namespace; it need not exist."""
@@ -59,11 +59,11 @@ class QueueUsage:
     def integrate(self, seconds: float, totals: Amounts) -> None:
         """Count the shares for a time in which nothing changes."""
         for name, share in self.shares(totals).items():
-            self._share_seconds[name] += share * seconds  # type: ignore[assignment]  # a float
+            self._share_seconds[name] = self._share_seconds.get(name, 0.0) + share * seconds
 
     def mean_share(self, queue: str, seconds: float) -> float:
         """The mean share over so many seconds since the start."""
-        return round(self._share_seconds[queue] / seconds, 6) if seconds else 0.0
+        return round(self._share_seconds.get(queue, 0.0) / seconds, 6) if seconds else 0.0
 
     def entitled(self, queue: str, totals: Amounts) -> float:
         """The share that a queue can expect if all queues ask for more."""

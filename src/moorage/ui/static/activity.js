@@ -30,7 +30,7 @@ export const timeOfDay = (at) => new Date(1000 * at).toLocaleTimeString("en-GB")
 const minutes = (seconds) => (seconds >= 120 ? `${Math.round(seconds / 60)} minutes` : `${seconds} seconds`);
 const span = (seconds) => (seconds < 1 ? `${Math.round(1000 * seconds)} ms` : `${seconds.toFixed(1)} s`);
 
-// Lines are told apart by dashes and by the order of the caption.
+// Lines differ by dashes and by the order of the caption.
 function chart(title, unit, series) {
   const canvas = element("canvas", { role: "img", "aria-label": title }), width = 420, height = 70;
   const scale = devicePixelRatio || 1, context = canvas.getContext("2d");
