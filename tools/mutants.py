@@ -30,7 +30,7 @@ DEFAULT = (
     "nodes/*.py",
     "live/leader_election.py",
     "live/reflector*.py",
-    "serve/store.py",
+    "cluster/store.py",
     "serve/sqlite.py",
 )
 # After the tests of the mutant's own folder.

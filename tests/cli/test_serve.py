@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from moorage.api import config, manifests
+from moorage.cluster.resources import PODS, RESOURCE_CLAIMS
 from moorage.errors import ManifestError
 from moorage.serve import access, initial_objects, server
-from moorage.serve.resources import PODS, RESOURCE_CLAIMS
 
 
 def message(got):

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from moorage.api import timestamps
 from moorage.api.devices import (
     AllocationResult,
     DeviceAllocationResult,
@@ -22,12 +23,11 @@ from moorage.api.server_requests import (
     ReleaseResourceClaim,
     ReserveResourceClaim,
 )
-from moorage.serve import timestamps
-from moorage.serve.api_server import ApiServer
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
+from moorage.cluster.status_errors import ConflictError, NotFoundError
+from moorage.cluster.store import Store
 from moorage.serve.local_client import LocalClient
-from moorage.serve.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
-from moorage.serve.status_errors import ConflictError, NotFoundError
-from moorage.serve.store import Store
 
 RESULT = DeviceRequestAllocationResult(request="gpu", driver="d", pool="n0", device="gpu-0")
 ALLOCATION = AllocationResult(devices=DeviceAllocationResult(results=(RESULT,)))

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from moorage.cluster.resources import CONFIG_MAPS
+from moorage.cluster.store import Store
 from moorage.errors import InputError
-from moorage.serve.resources import CONFIG_MAPS
 from moorage.serve.sqlite import SqliteJournal
-from moorage.serve.store import Store
 
 from .volatile_disk import VolatileDisk
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moorage.serve.objects import protobuf
-from moorage.serve.status_errors import BadRequestError, UnsupportedMediaTypeError
+from moorage.cluster.status_errors import BadRequestError, UnsupportedMediaTypeError
+from moorage.serve import protobuf
 
 
 def varint(number):

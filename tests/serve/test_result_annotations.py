@@ -7,14 +7,14 @@ from random import Random
 import pytest
 
 from moorage import explain
-from moorage.api import config
+from moorage.api import config, timestamps
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import NODES, PODS, PRIORITY_CLASSES
+from moorage.cluster.store import Store
 from moorage.core.journal import Journal, Popped
-from moorage.serve import server, timestamps
-from moorage.serve.api_server import ApiServer
+from moorage.serve import server
 from moorage.serve.control_plane import ControlPlane
-from moorage.serve.resources import NODES, PODS, PRIORITY_CLASSES
 from moorage.serve.result_annotations import MOST_NODES, PREFIX, AnnotatingScheduler
-from moorage.serve.store import Store
 
 NOON = 1_800_000_000.0
 

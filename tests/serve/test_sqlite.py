@@ -7,12 +7,12 @@ import stat
 
 import pytest
 
+from moorage.cluster.resources import CONFIG_MAPS
+from moorage.cluster.status_errors import UnavailableError
+from moorage.cluster.store import Store
 from moorage.errors import InputError
 from moorage.serve import rescue, sqlite
-from moorage.serve.resources import CONFIG_MAPS
 from moorage.serve.sqlite import DATABASE, SqliteJournal
-from moorage.serve.status_errors import UnavailableError
-from moorage.serve.store import Store
 
 
 def make_store(folder):

@@ -339,3 +339,12 @@ def _depth(value: Any) -> int:
 
 def _too_deep(line: int | None = None) -> DocumentError:
     return DocumentError(f"is nested more than {MAX_DEPTH} levels deep", line)
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without null fields: an API server treats null as absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value]
+    return value

@@ -17,16 +17,16 @@ import msgspec
 from moorage.api.kinds import KINDS, Kind
 from moorage.api.meta import KubeObject
 from moorage.api.resource_claims import ClaimChangedError
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.controller_loop import ControllerLoop
+from moorage.cluster.resources import BUILT_IN, Resource
+from moorage.cluster.status_errors import StatusError
+from moorage.cluster.store import ADDED, DELETED, Change
 from moorage.core.effects import Effect, Failed, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
-from moorage.serve.api_server import ApiServer
-from moorage.serve.controllers.loop import ControllerLoop
 from moorage.serve.local_client import LocalClient
-from moorage.serve.resources import BUILT_IN, Resource
 from moorage.serve.result_annotations import AnnotatingScheduler
-from moorage.serve.status_errors import StatusError
-from moorage.serve.store import ADDED, DELETED, Change
 
 # How long controllers and scheduler run before HTTP requests are handled.
 TURN_SECONDS = 0.008

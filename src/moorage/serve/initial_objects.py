@@ -10,13 +10,13 @@ from typing import Any
 
 from moorage.api import defaults, manifests
 from moorage.api.devices import DeviceClass
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS
+from moorage.cluster.status_errors import StatusError
+from moorage.controllers import objects
+from moorage.controllers.objects import Object
 from moorage.errors import ManifestError
 from moorage.expansion.expand import controllers_and_nodes
-from moorage.serve.api_server import ApiServer
-from moorage.serve.controllers import objects
-from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS
-from moorage.serve.status_errors import StatusError
 
 # Kinds that others refer to are created first.
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")

@@ -27,13 +27,10 @@ from moorage.api.server_requests import (
     Request,
     ReserveResourceClaim,
 )
-from moorage.core.effects import Done
-from moorage.serve import status_errors
-from moorage.serve.api_server import ApiServer
-from moorage.serve.controllers import objects
-from moorage.serve.controllers.objects import Object
-from moorage.serve.event_writer import EventWriter, NewEvent
-from moorage.serve.resources import (
+from moorage.cluster import status_errors
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.event_writer import EventWriter
+from moorage.cluster.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     POD_GROUPS,
@@ -41,10 +38,14 @@ from moorage.serve.resources import (
     RESOURCE_CLAIMS,
     Resource,
 )
-from moorage.serve.status_errors import NotFoundError, StatusError
-from moorage.serve.store import key_of
-from moorage.serve.verbs.binding import Binding, BindingTarget
-from moorage.serve.verbs.delete import DeleteOptions, Preconditions
+from moorage.cluster.status_errors import NotFoundError, StatusError
+from moorage.cluster.store import key_of
+from moorage.cluster.verbs.binding import Binding, BindingTarget
+from moorage.cluster.verbs.delete import DeleteOptions, Preconditions
+from moorage.controllers import objects
+from moorage.controllers.events import NewEvent
+from moorage.controllers.objects import Object
+from moorage.core.effects import Done
 
 
 class LocalClient:

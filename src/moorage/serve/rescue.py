@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from moorage.cluster import store
+from moorage.cluster.store import JournalRow
 from moorage.errors import InputError
-from moorage.serve import store
 from moorage.serve.sqlite import DATABASE, VERSION_GAP, SqliteJournal
-from moorage.serve.store import JournalRow
 
 _COLUMNS = "version, shelf, namespace, name, body"
 _SUFFIXES = ("", "-wal", "-shm")  # The files of one database.

@@ -14,22 +14,23 @@ from random import Random
 from aiohttp import web
 
 from moorage.api import config as configurations
+from moorage.api import timestamps
 from moorage.api.config import SchedulerConfiguration
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import NODES
+from moorage.cluster.store import Store
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
 from moorage.live import http_server
 from moorage.serve import access as serve_access
-from moorage.serve import initial_objects, timestamps
+from moorage.serve import initial_objects
 from moorage.serve.access import ServerAccess
-from moorage.serve.api_server import ApiServer
 from moorage.serve.control_plane import ControlPlane, steady_clock
 from moorage.serve.initial_objects import SourceObject
-from moorage.serve.resources import NODES
 from moorage.serve.rest.app import AppSettings, make_app
 from moorage.serve.result_annotations import AnnotatingScheduler
 from moorage.serve.sqlite import SqliteJournal
-from moorage.serve.store import Store
 
 DEFAULT_NODES = 10
 # How long open watches may take to end at shutdown.

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from moorage.cluster.api_server import ApiServer
 from moorage.core.scheduler import Scheduler
-from moorage.serve.api_server import ApiServer
 from moorage.serve.control_plane import scheduler_kinds
 from moorage.ui.activity import Activity
 from moorage.ui.server import ChangingSource, StoredObjects

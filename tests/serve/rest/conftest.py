@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from moorage.serve import timestamps
-from moorage.serve.api_server import ApiServer
+from moorage.api import timestamps
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.store import Store
 from moorage.serve.rest.app import AppSettings, make_app
-from moorage.serve.store import Store
 
 START = 1_800_000_000.0
 TIMEOUT_SECONDS = 60.0

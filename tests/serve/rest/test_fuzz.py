@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.serve.resources import BUILT_IN
+from moorage.cluster.resources import BUILT_IN
 
 PATCHES = [
     "application/json-patch+json",

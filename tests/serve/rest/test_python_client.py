@@ -6,7 +6,7 @@ import pytest
 from kubernetes import client, watch
 from kubernetes.client import ApiException
 
-from moorage.serve.resources import DISRUPTION_BUDGETS, PODS
+from moorage.cluster.resources import DISRUPTION_BUDGETS, PODS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # The client warns of things within itself.
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.serve import timestamps
+from moorage.api import timestamps
 from moorage.serve.rest.tables import cells, columns, event_columns, table
 
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")

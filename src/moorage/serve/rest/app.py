@@ -13,15 +13,9 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from moorage import terminal
-from moorage.core.scheduler import Scheduler
-from moorage.serve import ui
-from moorage.serve.api_server import ApiServer
-from moorage.serve.resources import PODS, ResourcePath
-from moorage.serve.rest import discovery, requests, responses
-from moorage.serve.rest.reads import ReadRequests
-from moorage.serve.rest.requests import DISCOVERY_V2
-from moorage.serve.rest.writes import WriteRequests
-from moorage.serve.status_errors import (
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import PODS, ResourcePath
+from moorage.cluster.status_errors import (
     BadRequestError,
     ForbiddenError,
     InternalError,
@@ -29,6 +23,12 @@ from moorage.serve.status_errors import (
     StatusError,
     UnauthorizedError,
 )
+from moorage.core.scheduler import Scheduler
+from moorage.serve import ui
+from moorage.serve.rest import discovery, requests, responses
+from moorage.serve.rest.reads import ReadRequests
+from moorage.serve.rest.requests import DISCOVERY_V2
+from moorage.serve.rest.writes import WriteRequests
 from moorage.ui import server as ui_server
 from moorage.version import __version__
 

@@ -6,7 +6,7 @@ kind only, and `kubectl create` and `apply` leave validation to the server, as w
 
 from typing import Any
 
-from moorage.serve.resources import Resource, ResourceRegistry
+from moorage.cluster.resources import Resource, ResourceRegistry
 from moorage.serve.rest import requests
 
 Json = dict[str, Any]

@@ -8,12 +8,12 @@ import msgspec
 
 from moorage.api import selectors
 from moorage.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError
-from moorage.serve.controllers import objects
-from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import EVENTS, EVENTS_V1, Resource
+from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
+from moorage.cluster.status_errors import BadRequestError, ExpiredError
+from moorage.cluster.store import Store, StoredObject
+from moorage.controllers import objects
+from moorage.controllers.objects import Object
 from moorage.serve.rest.requests import ListOptions
-from moorage.serve.status_errors import BadRequestError, ExpiredError
-from moorage.serve.store import Store, StoredObject
 
 # The fields that field selectors support, for all kinds and per kind.
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")

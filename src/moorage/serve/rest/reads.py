@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from moorage.serve import status_errors
-from moorage.serve.api_server import ApiServer
-from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import ResourcePath
+from moorage.cluster import status_errors
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import ResourcePath
+from moorage.cluster.store import StoredObject, encode
+from moorage.cluster.verbs import scale
+from moorage.controllers.objects import Object
 from moorage.serve.rest import lists, requests, responses
 from moorage.serve.rest.requests import (
     PARTIAL,
@@ -20,8 +22,6 @@ from moorage.serve.rest.requests import (
 )
 from moorage.serve.rest.tables.table import render_table
 from moorage.serve.rest.watches import Render, Watches, WatchRequest
-from moorage.serve.store import StoredObject, encode
-from moorage.serve.verbs import scale
 
 _MIN_WATCH_SECONDS = 1800.0
 

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from moorage.serve.controllers.objects import Object
-from moorage.serve.objects import decoding, protobuf
-from moorage.serve.resources import NAMESPACES, PODS, Resource, ResourcePath, ResourceRegistry
-from moorage.serve.status_errors import (
+from moorage.api import documents
+from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath, ResourceRegistry
+from moorage.cluster.status_errors import (
     BadRequestError,
     InvalidError,
     NotAcceptableError,
@@ -17,8 +16,11 @@ from moorage.serve.status_errors import (
     TooLargeError,
     UnsupportedMediaTypeError,
 )
-from moorage.serve.verbs import delete
-from moorage.serve.verbs.delete import DeleteOptions
+from moorage.cluster.verbs import delete
+from moorage.cluster.verbs.delete import DeleteOptions
+from moorage.controllers.objects import Object
+from moorage.serve import protobuf
+from moorage.serve.rest import decoding
 
 # The path --------------------------------------------------------------------------------------
 
@@ -233,7 +235,7 @@ async def read_value(request: web.Request) -> Any:
     """A body as a value without nulls; raises BadRequestError or UnsupportedMediaTypeError."""
     media, body = media_type(request), await _read_bytes(request)
     if media in _YAML_BODIES:
-        return decoding.without_nulls(decoding.decode_yaml(body))
+        return documents.without_nulls(decoding.decode_yaml(body))
     if media == protobuf.MEDIA_TYPE:
         return protobuf.decode(body)
     if media not in _JSON_BODIES and body:
@@ -242,7 +244,7 @@ async def read_value(request: web.Request) -> Any:
             f"application/json, application/yaml; it is {media[:60]!r}"
         )
     decoded = decoding.decode_json(body) if body else None
-    return decoding.without_nulls(decoded) if b"null" in body else decoded
+    return documents.without_nulls(decoded) if b"null" in body else decoded
 
 
 async def read_patch(request: web.Request) -> Any:

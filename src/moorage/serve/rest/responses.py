@@ -8,11 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
-from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import EVENTS, EVENTS_V1, Resource
+from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
+from moorage.cluster.status_errors import StatusError
+from moorage.cluster.store import StoredObject, encode
+from moorage.controllers.objects import Object
 from moorage.serve.rest.lists import ListPage
-from moorage.serve.status_errors import StatusError
-from moorage.serve.store import StoredObject, encode
 
 # Stored objects and served objects -------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from moorage.serve.resources import Resource
+from moorage.cluster.resources import Resource
+from moorage.cluster.status_errors import ExpiredError
+from moorage.cluster.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
 from moorage.serve.rest.lists import ObjectSelector
 from moorage.serve.rest.requests import ListOptions
-from moorage.serve.status_errors import ExpiredError
-from moorage.serve.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
 
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}

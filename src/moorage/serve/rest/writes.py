@@ -2,15 +2,15 @@
 
 from aiohttp import web
 
-from moorage.serve.api_server import ApiServer
-from moorage.serve.controllers.objects import Object
-from moorage.serve.resources import NAMESPACES, PODS, Resource, ResourcePath
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath
+from moorage.cluster.status_errors import BadRequestError, MethodNotAllowedError
+from moorage.cluster.store import key_of
+from moorage.cluster.verbs import binding, delete, patch, scale
+from moorage.cluster.verbs.delete import DeleteOptions
+from moorage.cluster.verbs.patch import Patch
+from moorage.controllers.objects import Object
 from moorage.serve.rest import lists, requests, responses
-from moorage.serve.status_errors import BadRequestError, MethodNotAllowedError
-from moorage.serve.store import key_of
-from moorage.serve.verbs import binding, delete, patch, scale
-from moorage.serve.verbs.delete import DeleteOptions
-from moorage.serve.verbs.patch import Patch
 
 _MAX_MANAGER = 128
 

@@ -7,8 +7,8 @@ value and never raises.
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.serve import timestamps
-from moorage.serve.controllers.objects import value_at
+from moorage.api import timestamps
+from moorage.controllers.objects import value_at
 
 Map = Mapping[str, Any]
 

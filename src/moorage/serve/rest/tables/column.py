@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from moorage.serve.controllers.objects import Object, value_at
+from moorage.controllers.objects import Object, value_at
 from moorage.serve.rest.tables.cells import maps, number, text
 
 Cell = Callable[[Object, float], Any]

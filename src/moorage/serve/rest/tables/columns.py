@@ -4,8 +4,8 @@ A kind that is not in `COLUMNS` has its age only. To print another column, add i
 tuple: its header, and the function that reads the cell from an object.
 """
 
-from moorage.serve import timestamps
-from moorage.serve.controllers.objects import Object, value_at
+from moorage.api import timestamps
+from moorage.controllers.objects import Object, value_at
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, maps, number, text
 from moorage.serve.rest.tables.column import (

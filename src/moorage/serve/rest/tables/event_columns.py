@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from moorage.serve import timestamps
-from moorage.serve.controllers.objects import Object, value_at
+from moorage.api import timestamps
+from moorage.controllers.objects import Object, value_at
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.cells import UNKNOWN, number, text
 from moorage.serve.rest.tables.column import TableColumn, text_column, wide

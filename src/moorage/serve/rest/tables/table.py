@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.api.defaults import IS_DEFAULT_CLASS
-from moorage.serve.controllers.objects import Object, value_at
-from moorage.serve.resources import DEFINITIONS, Resource
+from moorage.cluster.resources import DEFINITIONS, Resource
+from moorage.cluster.store import Store
+from moorage.controllers.objects import Object, value_at
 from moorage.serve.rest import responses
 from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.column import Cell, TableColumn
 from moorage.serve.rest.tables.columns import AGE, COLUMNS
 from moorage.serve.rest.tables.event_columns import EVENT_COLUMNS
-from moorage.serve.store import Store
 
 
 def render_table(

@@ -1,0 +1,202 @@
+"""The API without HTTP: every verb, for the REST handlers and for clients in this process.
+
+    create, update, delete          as for an external client, with validation and defaults
+    replace                         for the built-in controllers: spec and status at once
+    bind, evict                     the subresources of pods
+
+Calls complete at once, in one thread. A caller that acknowledges a write to an external client
+first awaits `store.wait_until_durable()`.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from moorage.cluster import status_errors
+from moorage.cluster.objects import validation
+from moorage.cluster.patches import apply
+from moorage.cluster.patches.apply import FieldManager
+from moorage.cluster.resources import (
+    DEFINITIONS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    Resource,
+    ResourceRegistry,
+)
+from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.store import DELETED, Change, Store, encode, key_of
+from moorage.cluster.verbs import binding, create, delete, eviction, update
+from moorage.cluster.verbs.binding import Binding
+from moorage.cluster.verbs.delete import DeleteOptions
+from moorage.controllers.objects import Object
+
+Managed = list[dict[str, Any]] | None
+_NAME_ATTEMPTS = 8
+
+
+class ApiServer:
+    """The verbs of an API server on a store."""
+
+    def __init__(self, store: Store, *, now: Callable[[], float], random: Random) -> None:
+        self.store = store
+        self.now = now
+        self.random = random
+        self.registry = ResourceRegistry(store.each(DEFINITIONS))
+        store.subscribe(self._observe_definition)
+        for resource, obj in create.initial_objects():
+            if store.find(resource, "", obj["metadata"]["name"]) is None:
+                self.create(resource, obj)
+
+    def resource_of(self, obj: Object) -> Resource:
+        """The resource of an object, by its apiVersion and kind; raises BadRequestError."""
+        found = self.registry.of(obj)
+        if found is None:
+            kind, version = obj.get("kind"), obj.get("apiVersion")
+            raise BadRequestError(f'no matches for kind "{kind}" in version "{version}"')
+        return found
+
+    def create(
+        self, resource: Resource, obj: Object, *, managed: Managed = None, dry_run: bool = False
+    ) -> Object:
+        """Create an object; `managed` are its `managedFields` if it is applied."""
+        obj = deep_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        meta = obj.setdefault("metadata", {})
+        if resource.namespaced:
+            meta.setdefault("namespace", "default")
+        prefix = "" if meta.get("name") else meta.get("generateName", "")
+        if not isinstance(prefix, str):
+            raise BadRequestError("metadata.generateName has to be a text", resource)
+        for _ in range(_NAME_ATTEMPTS if prefix else 0):
+            meta["name"] = validation.generate_name(prefix, self.random)
+            if self.store.find(resource, *key_of(obj)) is None:
+                break
+        obj = create.prepare(self.store, self.random, resource, obj)
+        if managed:
+            obj["metadata"]["managedFields"] = managed
+        if dry_run:
+            if self.store.find(resource, *key_of(obj)) is not None:
+                raise status_errors.already_exists(resource, obj["metadata"]["name"])
+            return self.store.with_identity(obj)
+        new = self.store.create(resource, obj)
+        return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
+
+    def update(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        manager: str = "",
+        managed: Managed = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Replace an object, or the part of it that the subresource covers.
+
+        The manager becomes the owner of changed fields, unless `managed` is given.
+        """
+        before = self.store.stored(resource, *key_of(obj))
+        update.check_precondition(resource, before, obj)
+        match subresource:
+            case "status":
+                new = update.update_status(resource, before.object, obj)
+            case "finalize":
+                new = update.update_finalizers(resource, before.object, obj)
+            case "resize":
+                new = update.update_resources(before.object, obj)
+            case _:
+                new = update.update_object(resource, before.object, deep_copy(obj))
+        if managed is not None:
+            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+        elif "managedFields" in before.object["metadata"]:
+            owner = FieldManager(manager or "unknown", "Update", subresource)
+            new = apply.record_update(before.object, new, owner, self.store.clock())
+        return new if dry_run else self._write(resource, new)
+
+    def replace(
+        self, resource: Resource, obj: Object, *, expect_version: str | None = None
+    ) -> Object:
+        """Replace spec, status and metadata without validation, for the built-in controllers.
+
+        `expect_version`, or a version in the object's metadata, has to be the latest one.
+        """
+        before = self.store.stored(resource, *key_of(obj))
+        update.check_precondition(resource, before, obj)
+        if expect_version is not None:
+            meta = {**obj["metadata"], "resourceVersion": expect_version}
+            update.check_precondition(resource, before, {**obj, "metadata": meta})
+        return self._write(resource, update.replace_object(before.object, obj))
+
+    def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        options: DeleteOptions | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> tuple[Object, bool]:
+        """Delete an object by its kind, finalizers and options; returns whether it is removed."""
+        obj = self.store.get(resource, namespace, name)
+        marked, gone = delete.delete_object(resource, obj, options or DeleteOptions(), self.now())
+        if dry_run:
+            return marked, gone
+        if not gone:
+            return self.store.update(resource, marked), False
+        if resource is DEFINITIONS:  # Its objects go with it, without regard to their finalizers.
+            for served in self.registry.defined_by(obj)[:1]:  # All versions share a storage.
+                for each in list(self.store.each(served)):
+                    self.store.delete(served, *key_of(each))
+        return self.store.delete(resource, namespace, name), True
+
+    def bind(self, namespace: str, name: str, target: Binding, *, dry_run: bool = False) -> Object:
+        """Bind a pod to a node. As in an API server, the node need not exist."""
+        pod = self.store.get(PODS, namespace, name)
+        new = binding.bound_pod(pod, target, self.store.clock())
+        return new if dry_run else self.store.update(PODS, new)
+
+    def evict(
+        self,
+        namespace: str,
+        name: str,
+        options: DeleteOptions | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete a pod if its disruption budget allows it; raises TooManyRequestsError."""
+        pod = self.store.get(PODS, namespace, name)
+        # Raises what the deletion below would raise, before the budget is charged.
+        delete.delete_object(PODS, pod, options or DeleteOptions(), self.now())
+        budget = eviction.charged_budget(self.store, pod)
+        if dry_run:
+            return
+        if budget is not None:
+            self.store.update(DISRUPTION_BUDGETS, budget)
+        if options is not None and (expected := options.preconditions) is not None:
+            # The version was checked above, and the condition set below changes it.
+            expected = structs.replace(expected, resource_version=None)
+            options = structs.replace(options, preconditions=expected)
+        if pod["spec"].get("nodeName"):
+            self.store.update(PODS, eviction.with_disruption_target(pod, self.store.clock()))
+        self.delete(PODS, namespace, name, options)
+
+    def _observe_definition(self, change: Change) -> None:
+        if change.resource is not DEFINITIONS:
+            return
+        if change.type == DELETED:
+            self.registry.forget(change.object["metadata"]["name"])
+        else:
+            self.registry.define(change.object)
+
+    def _write(self, resource: Resource, new: Object) -> Object:
+        if update.is_finished(resource, new):
+            return self.store.delete(resource, *key_of(new))
+        return self.store.update(resource, new)
+
+
+def deep_copy(obj: Object) -> Object:
+    """A copy to fill defaults into; parts of a template may be shared with other objects."""
+    copy: Object = msgspec.json.decode(encode(obj))
+    return copy

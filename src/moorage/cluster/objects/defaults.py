@@ -1,0 +1,284 @@
+"""Defaults: the fields that an API server fills in, per kind, into plain JSON objects.
+
+`api/defaults.py` does the same for structs that a scheduler reads without a server. Here no field
+may be lost, so the dict of the request is filled in place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.api import quantity
+from moorage.api.pod import DEFAULT_SCHEDULER
+from moorage.cluster.objects.structs import WORKLOAD_KINDS
+from moorage.cluster.resources import Resource
+from moorage.controllers.objects import Object
+
+Spec = dict[str, Any]
+
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def fill_pod_spec(spec: Spec) -> None:
+    """Fill in the defaults of a pod spec, of a pod or of a template."""
+    for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
+        _container(container, host_network=bool(spec.get("hostNetwork")))
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = DEFAULT_SCHEDULER
+    if "overhead" in spec:
+        spec["overhead"] = round_to_millis(spec["overhead"])
+    for volume in spec.get("volumes", ()):
+        _pod_volume(volume)
+
+
+def fill_created_pod(obj: Spec) -> None:
+    """Fill in what only a new pod gets: tolerations, and selectors from its labels."""
+    spec = obj["spec"]
+    spec.setdefault("enableServiceLinks", True)
+    labels = obj["metadata"].get("labels", {})
+    tolerations = spec.setdefault("tolerations", [])
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_covers(each, key) for each in tolerations):
+            new = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**new, "tolerationSeconds": 300})
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        _merge_keys(constraint, labels)
+    affinity = spec.get("affinity", {})
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind, {})
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            _merge_keys(term, labels)
+        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution", ()):
+            _merge_keys(weighted.get("podAffinityTerm", {}), labels)
+
+
+def qos_class(spec: Spec) -> str:
+    """The QoS class: Guaranteed, Burstable or BestEffort."""
+    containers = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+    resources = [each.get("resources", {}) for each in containers]
+    named = [
+        {**each.get("requests", {}), **each.get("limits", {})}.keys() & {"cpu", "memory"}
+        for each in resources
+    ]
+    if not any(named):
+        return "BestEffort"
+    for each in resources:
+        limits, requests = each.get("limits", {}), each.get("requests", {})
+        for name in ("cpu", "memory"):
+            if name not in limits:
+                return "Burstable"
+            request = requests.get(name, limits[name])
+            if quantity.nano(request) != quantity.nano(limits[name]):
+                return "Burstable"
+    return "Guaranteed"
+
+
+def round_to_millis(amounts: Spec) -> Spec:
+    """Quantities as strings, rounded up to thousandths, as an API server stores them."""
+    return {
+        name: f"{quantity.milli(each)}m" if quantity.nano(each) % quantity.MICRO else str(each)
+        for name, each in amounts.items()
+    }
+
+
+def _container(container: Spec, *, host_network: bool) -> None:
+    resources = container.setdefault("resources", {})
+    for field in ("limits", "requests"):
+        if resources.get(field):
+            resources[field] = round_to_millis(resources[field])
+    if resources.get("limits"):
+        resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        if host_network and not port.get("hostPort") and "containerPort" in port:
+            port["hostPort"] = port["containerPort"]
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    if "imagePullPolicy" not in container:
+        image = str(container.get("image", ""))
+        last = image.rpartition("/")[2]
+        latest = image.endswith(":latest") or (":" not in last and "@" not in last)
+        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+
+
+def _pod_volume(volume: Spec) -> None:
+    for source in ("configMap", "secret", "projected", "downwardAPI"):
+        if isinstance(volume.get(source), dict):
+            volume[source].setdefault("defaultMode", 420)
+    if isinstance(volume.get("hostPath"), dict):
+        volume["hostPath"].setdefault("type", "")
+    if not volume.keys() - {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _covers(toleration: Spec, key: str) -> bool:
+    effect = toleration.get("effect", "")
+    return toleration.get("key", "") in ("", key) and effect in ("", "NoExecute")
+
+
+def _merge_keys(term: Spec, labels: Spec) -> None:
+    """Add the requirements of matchLabelKeys and mismatchLabelKeys to the selector of a term."""
+    selector = term.get("labelSelector")
+    if selector is None:  # It matches nothing.
+        return
+    for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in term.get(field, ()):
+            if key in labels:
+                requirement = {"key": key, "operator": operator, "values": [labels[key]]}
+                expressions = selector.setdefault("matchExpressions", [])
+                if requirement not in expressions:
+                    expressions.append(requirement)
+
+
+# Kinds -----------------------------------------------------------------------------------------
+
+# The defaults of each kind by path, in the order in which they are filled in.
+_FIELDS: dict[str, dict[str, Any]] = {
+    "Deployment": {
+        "spec.replicas": 1,
+        "spec.revisionHistoryLimit": 10,
+        "spec.progressDeadlineSeconds": 600,
+    },
+    "ReplicaSet": {"spec.replicas": 1},
+    "ReplicationController": {"spec.replicas": 1},
+    "StatefulSet": {
+        "spec.replicas": 1,
+        "spec.podManagementPolicy": "OrderedReady",
+        "spec.revisionHistoryLimit": 10,
+    },
+    "DaemonSet": {"spec.revisionHistoryLimit": 10},
+    "Job": {
+        "spec.parallelism": 1,
+        "spec.backoffLimit": 6,
+        "spec.completionMode": "NonIndexed",
+        "spec.suspend": False,
+    },
+    "Service": {"spec.type": "ClusterIP", "spec.sessionAffinity": "None"},
+    "PriorityClass": {"value": 0, "preemptionPolicy": "PreemptLowerPriority"},
+    "PersistentVolumeClaim": {"spec.volumeMode": "Filesystem", "status.phase": "Pending"},
+    "PersistentVolume": {
+        "spec.volumeMode": "Filesystem",
+        "spec.persistentVolumeReclaimPolicy": "Retain",
+    },
+    "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+    "CSIDriver": {
+        "spec.attachRequired": True,
+        "spec.podInfoOnMount": False,
+        "spec.storageCapacity": False,
+    },
+    "Secret": {"type": "Opaque"},
+    "PodGroup": {"spec.disruptionMode": "Pod"},
+    "Queue": {"spec.weight": 1},
+}
+_WORKLOADS = (*WORKLOAD_KINDS, "ReplicationController")
+# The field of the update strategy, and the defaults of its rolling update.
+_STRATEGIES: dict[str, tuple[str, Object]] = {
+    "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
+}
+
+
+def fill(resource: Resource, obj: Object) -> None:
+    """Fill in the defaults of a validated object."""
+    kind = resource.kind
+    if resource.custom:
+        return
+    if kind == "Pod":
+        fill_pod_spec(obj["spec"])
+    if kind in _WORKLOADS and (template := obj["spec"].get("template")):
+        template.setdefault("metadata", {})
+        fill_pod_spec(template.setdefault("spec", {}))
+    if kind == "Job" and not obj["spec"].keys() & {"completions", "parallelism"}:
+        obj["spec"]["completions"] = 1
+    for path, value in _FIELDS.get(kind, {}).items():
+        *parents, field = path.split(".")
+        holder = obj
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        holder.setdefault(field, value)
+    if kind in _STRATEGIES:
+        _fill_strategy(obj["spec"], *_STRATEGIES[kind])
+    if (special := _SPECIAL.get(kind)) is not None:
+        special(obj)
+
+
+def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
+    strategy = spec.setdefault(field, {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        given = strategy.setdefault("rollingUpdate", {})
+        if isinstance(given, dict):
+            given.update(rolling | given)
+
+
+def _fill_replication_controller(obj: Object) -> None:
+    labels = obj["spec"].get("template", {}).get("metadata", {}).get("labels", {})
+    obj["spec"].setdefault("selector", labels)
+
+
+def _fill_service(obj: Object) -> None:
+    ports = obj["spec"].get("ports")
+    for port in ports if isinstance(ports, list) else ():
+        if isinstance(port, dict):
+            port.setdefault("protocol", "TCP")
+            if "port" in port:
+                port.setdefault("targetPort", port["port"])
+
+
+def _fill_namespace(obj: Object) -> None:
+    labels = obj["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+    obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    obj.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _fill_node(obj: Object) -> None:
+    obj.setdefault("spec", {})
+    status = obj.setdefault("status", {})
+    for field in ("capacity", "allocatable"):
+        if field in status:
+            status[field] = round_to_millis(status[field])
+    if "capacity" in status and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _fill_volume(obj: Object) -> None:
+    claimed = bool((obj["spec"].get("claimRef") or {}).get("uid"))
+    obj.setdefault("status", {}).setdefault("phase", "Bound" if claimed else "Available")
+
+
+def _fill_claim(obj: Object) -> None:
+    _fill_device_requests(obj.setdefault("spec", {}))
+
+
+def _fill_claim_template(obj: Object) -> None:
+    template = obj.setdefault("spec", {})
+    template.setdefault("metadata", {})
+    _fill_device_requests(template.setdefault("spec", {}))
+
+
+def _fill_device_requests(spec: Object) -> None:
+    for request in spec.get("devices", {}).get("requests", ()):
+        exact = [request["exactly"]] if "exactly" in request else []
+        for each in (*exact, *request.get("firstAvailable", ())):
+            each.setdefault("allocationMode", "ExactCount")
+            if each["allocationMode"] == "ExactCount":
+                each.setdefault("count", 1)
+            for toleration in each.get("tolerations", ()):
+                toleration.setdefault("operator", "Equal")
+
+
+_SPECIAL: dict[str, Callable[[Object], None]] = {
+    "ReplicationController": _fill_replication_controller,
+    "Service": _fill_service,
+    "Namespace": _fill_namespace,
+    "Node": _fill_node,
+    "PersistentVolume": _fill_volume,
+    "ResourceClaim": _fill_claim,
+    "ResourceClaimTemplate": _fill_claim_template,
+}

@@ -1,0 +1,300 @@
+"""Server-side apply: each manager owns the fields that it applied.
+
+An object gets `managedFields` with its first apply. From then on, other writes are recorded too,
+so that a later apply detects conflicts. An object that was never applied has none, unlike in a
+real API server, which records every write.
+
+A set of fields has the form of `managedFields`:
+
+    {"f:spec": {"f:containers": {"k:{\\"name\\":\\"app\\"}": {".": {}, "f:image": {}}}}}
+
+`f:` is a field, `k:` an item of a list by its keys, `v:` an item of a set. A leaf is empty.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from moorage.cluster.patches import list_rules
+from moorage.cluster.patches.list_rules import KEY_DEFAULTS, ListRule
+from moorage.cluster.status_errors import BadRequestError, ConflictError, StatusCause
+from moorage.controllers.objects import SERVER_METADATA, Object
+
+Fields = dict[str, Any]
+Path = tuple[str, ...]
+"""Steps of a set of fields: `f:spec`, `k:{"name":"app"}`."""
+
+
+class FieldManager(NamedTuple):
+    """An owner of fields: a client, its operation (`Apply` or `Update`), and a subresource."""
+
+    name: str
+    operation: str
+    subresource: str = ""
+
+
+OwnedFields = dict[FieldManager, set[Path]]
+
+
+def apply(
+    live: Object | None, applied: Any, manager: FieldManager, *, at: str, force: bool
+) -> Object:
+    """The object after an apply; raises ConflictError if another manager owns a changed field."""
+    if not isinstance(applied, dict) or not isinstance(applied.get("metadata", {}), dict):
+        raise BadRequestError("an applied configuration is an object with metadata")
+    if applied.get("metadata", {}).get("managedFields"):
+        raise BadRequestError("metadata.managedFields must be nil")
+    owned = _owned_fields(live)
+    paths = _object_paths(applied)
+    if live is None:
+        return _with_managed_fields(applied, {manager: paths}, applied, at)
+    merged = _merge(live, applied, ())
+    conflicts: dict[FieldManager, list[Path]] = {}
+    for other, other_paths in owned.items():
+        if other == manager:
+            continue
+        for path in sorted(paths & other_paths):
+            if find_value(live, path) != find_value(merged, path):
+                conflicts.setdefault(other, []).append(path)
+    if conflicts and not force:
+        raise _conflict(conflicts)
+    for other, taken in conflicts.items():
+        owned[other] = owned[other] - set(taken)
+    before = owned.get(manager, set())
+    others = set().union(*(found for other, found in owned.items() if other != manager))
+    # The shortest first: an item that no other manager shares is removed whole, with its keys.
+    for path in sorted(before - paths - others, key=len):
+        if find_value(merged, path) is not ABSENT:
+            merged = remove_value(merged, path)
+    owned[manager] = paths
+    return _with_managed_fields(merged, owned, applied, at, live)
+
+
+def record_update(before: Object, after: Object, manager: FieldManager, at: str) -> Object:
+    """The object after another write: the manager becomes the owner of changed fields."""
+    owned = _owned_fields(before)
+    if not owned:
+        return after
+    old, new = _object_paths(before), _object_paths(after)
+    changed = {path for path in new if find_value(before, path) != find_value(after, path)}
+    if not changed and not old - new:
+        return after
+    owned = {other: (paths - changed) & new for other, paths in owned.items()}
+    owned[manager] = owned.get(manager, set()) | changed
+    return _with_managed_fields(after, owned, after, at, before)
+
+
+def _merge(live: Any, applied: Any, path: tuple[str, ...]) -> Any:
+    if isinstance(live, dict) and isinstance(applied, dict):
+        if path and path[-1] in list_rules.ATOMIC_MAPS:
+            return applied
+        merged = dict(live)
+        for key, value in applied.items():
+            merged[key] = _merge(live[key], value, (*path, key)) if key in live else value
+        return merged
+    if isinstance(live, list) and isinstance(applied, list):
+        return _merge_lists(live, applied, path)
+    return applied
+
+
+def _merge_lists(live: list[Any], applied: list[Any], path: tuple[str, ...]) -> list[Any]:
+    rule = list_rules.rule(path)
+    if rule.is_set:
+        return [*live, *(each for each in applied if each not in live)]
+    steps = [key_step(each, rule) for each in applied] if rule.keys else [None]
+    merged = {key_step(each, rule): each for each in live}
+    if None in steps or None in merged:
+        return applied
+    for step, each in zip(steps, applied, strict=True):
+        merged[step] = _merge(merged[step], each, path) if step in merged else each
+    return list(merged.values())
+
+
+# managedFields ---------------------------------------------------------------------------------
+
+
+def _entries(obj: Object | None) -> dict[FieldManager, Object]:
+    """The entries of `managedFields` by manager."""
+    return {
+        FieldManager(each["manager"], each["operation"], each.get("subresource", "")): each
+        for each in (obj or {}).get("metadata", {}).get("managedFields", ())
+    }
+
+
+def _owned_fields(obj: Object | None) -> OwnedFields:
+    return {
+        manager: set(leaves(entry.get("fieldsV1", {}))) for manager, entry in _entries(obj).items()
+    }
+
+
+def _with_managed_fields(
+    obj: Object, owned: OwnedFields, versioned: Object, at: str, before: Object | None = None
+) -> Object:
+    old = _entries(before)
+    entries = []
+    for manager, paths in owned.items():
+        fields = fields_from_leaves(paths)
+        if manager in old and old[manager].get("fieldsV1") == fields:
+            entries.append(old[manager])  # An entry with the same fields keeps its time.
+        elif paths:
+            entry = {
+                "manager": manager.name,
+                "operation": manager.operation,
+                "apiVersion": versioned.get("apiVersion", ""),
+                "time": at,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": fields,
+                "subresource": manager.subresource,
+            }
+            entries.append({key: value for key, value in entry.items() if value})
+    return {**obj, "metadata": {**obj.get("metadata", {}), "managedFields": entries}}
+
+
+def _conflict(conflicts: dict[FieldManager, list[Path]]) -> ConflictError:
+    causes = []
+    for manager, paths in conflicts.items():
+        through = f' with subresource "{manager.subresource}"' if manager.subresource else ""
+        text = f'conflict with "{manager.name}"{through}'
+        causes += [
+            StatusCause("FieldManagerConflict", text, "".join(map(_step_text, path)))
+            for path in paths
+        ]
+    count = len(causes)
+    lines = "\n".join(f"- {cause.field}" for cause in causes)
+    text = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: "
+    text += f"{causes[0].message}: {causes[0].field}" if count == 1 else f"conflicts:\n{lines}"
+    return ConflictError(text, causes=causes)
+
+
+def _step_text(step: str) -> str:
+    """A step in the syntax of messages: `.image`, `[name="app"]`."""
+    if step.startswith("f:"):
+        return f".{step[2:]}"
+    if step.startswith("k:"):
+        keys = msgspec.json.decode(step[2:])
+        pairs = (f"{key}={msgspec.json.encode(value).decode()}" for key, value in keys.items())
+        return f"[{','.join(pairs)}]"
+    return f"[={step[2:]}]"
+
+
+# Sets of fields --------------------------------------------------------------------------------
+
+_SELF = "."
+_UNMANAGED = (*SERVER_METADATA, "name", "namespace", "generation")
+ABSENT = object()
+
+
+def _object_paths(obj: Object) -> set[Path]:
+    return set(leaves(object_fields(obj)))
+
+
+def object_fields(obj: Object) -> Fields:
+    """The fields of an object without those that only the server sets."""
+    fields: Fields = {}
+    for key, value in obj.items():
+        if key in ("apiVersion", "kind"):
+            continue
+        if key == "metadata" and isinstance(value, dict):
+            value = {name: each for name, each in value.items() if name not in _UNMANAGED}
+            if not value:
+                continue
+        fields[f"f:{key}"] = _value_fields(value, (key,))
+    return fields
+
+
+def _value_fields(value: Any, path: tuple[str, ...]) -> Fields:
+    if isinstance(value, dict) and path[-1] not in list_rules.ATOMIC_MAPS:
+        return {f"f:{key}": _value_fields(each, (*path, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        rule = list_rules.rule(path)
+        if rule.is_set:
+            return {_item_step(each): {} for each in value}
+        if rule.keys:
+            fields = {}
+            for each in value:
+                step = key_step(each, rule)
+                if step is None:
+                    return {}
+                fields[step] = {_SELF: {}, **_value_fields(each, path)}
+            return fields
+    return {}
+
+
+def key_step(item: Any, rule: ListRule) -> str | None:
+    """The step of a list item by its keys; None if it lacks a key."""
+    if not isinstance(item, dict):
+        return None
+    keys = {key: item.get(key, KEY_DEFAULTS.get(key)) for key in rule.apply_keys or rule.keys}
+    return None if None in keys.values() else "k:" + msgspec.json.encode(keys).decode()
+
+
+def _item_step(value: Any) -> str:
+    return "v:" + msgspec.json.encode(value).decode()
+
+
+def leaves(fields: Fields, path: Path = ()) -> Iterator[Path]:
+    """The paths of all leaves; a list item is a leaf too, in addition to its fields."""
+    for step, inner in fields.items():
+        if step == _SELF:
+            yield path
+        elif inner:
+            yield from leaves(inner, (*path, step))
+        else:
+            yield (*path, step)
+
+
+def fields_from_leaves(paths: set[Path]) -> Fields:
+    """The set of fields with these leaves."""
+    fields: Fields = {}
+    for path in sorted(paths):
+        inner = fields
+        for step in path:
+            inner = inner.setdefault(step, {})
+        if path and path[-1].startswith("k:"):
+            inner[_SELF] = {}
+    return fields
+
+
+def find_value(obj: Any, path: Path) -> Any:
+    """The value at a path of an object, or ABSENT."""
+    names: tuple[str, ...] = ()
+    for step in path:
+        if step.startswith("f:"):
+            name = step[2:]
+            if not isinstance(obj, dict) or name not in obj:
+                return ABSENT
+            obj, names = obj[name], (*names, name)
+        else:
+            items = obj if isinstance(obj, list) else ()
+            rule = list_rules.rule(names)
+            obj = next((each for each in items if _list_step(each, step, rule) == step), ABSENT)
+            if obj is ABSENT:
+                return ABSENT
+    return obj
+
+
+def _list_step(item: Any, step: str, rule: ListRule) -> str | None:
+    """The step of a list item, by value or by keys as in the given step."""
+    return _item_step(item) if step.startswith("v:") else key_step(item, rule)
+
+
+def remove_value(obj: Any, path: Path, names: tuple[str, ...] = ()) -> Any:
+    """The object without the value at a path, and without parts that become empty."""
+    step, rest = path[0], path[1:]
+    name = step[2:]
+    if step.startswith("f:") and isinstance(obj, dict) and name in obj:
+        inner = remove_value(obj[name], rest, (*names, name)) if rest else ABSENT
+        if inner is ABSENT or inner == {} or inner == []:
+            return {key: value for key, value in obj.items() if key != name}
+        return {**obj, name: inner}
+    if step.startswith(("k:", "v:")) and isinstance(obj, list):
+        rule = list_rules.rule(names)
+        kept = []
+        for each in obj:
+            if _list_step(each, step, rule) != step:
+                kept.append(each)
+            elif rest:
+                kept.append(remove_value(each, rest, names))
+        return kept
+    return obj

@@ -1,0 +1,142 @@
+"""Strategic merge patch: lists of containers, ports, conditions merge item by item.
+
+$patch: replace | delete | merge     in an object, or in an item of a list
+$deleteFromPrimitiveList/FIELD       items to remove from a set
+$setElementOrder/FIELD               the order of the merged list
+$retainKeys                          drop all other keys of the object
+"""
+
+from typing import Any
+
+from moorage.cluster.patches import list_rules
+from moorage.cluster.status_errors import BadRequestError
+
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+_RETAIN = "$retainKeys"
+_PATCH = "$patch"
+
+Map = dict[str, Any]
+
+
+def apply(target: Map, patch: Any) -> Map:
+    """The target with the patch applied; modifies neither."""
+    if not isinstance(patch, dict):
+        raise BadRequestError("a strategic merge patch is an object")
+    return _merge_map(target, patch, ())
+
+
+def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
+    match patch.get(_PATCH):
+        case "replace":
+            return {
+                key: _without_directives(value)
+                for key, value in patch.items()
+                if not key.startswith("$")
+            }
+        case "delete":
+            return {}
+        case None | "merge":
+            pass
+        case other:
+            raise BadRequestError(f"unknown $patch directive: {other!r:.60}")
+    result = dict(target)
+    if _RETAIN in patch:
+        retained = _list(patch[_RETAIN], _RETAIN)
+        result = {key: value for key, value in result.items() if key in retained}
+    for key, value in patch.items():
+        if key in (_PATCH, _RETAIN) or key.startswith(_ORDER):
+            continue
+        if key.startswith(_DELETE_FROM):
+            _delete_from(result, key.removeprefix(_DELETE_FROM), _list(value, key))
+        elif value is None:
+            result.pop(key, None)
+        else:
+            order = patch.get(f"{_ORDER}{key}")
+            result[key] = _merge_value(result.get(key), value, order, (*path, key))
+    for key in patch:
+        field = key.removeprefix(_ORDER)
+        if field != key and field not in patch and isinstance(result.get(field), list):
+            rule = list_rules.rule((*path, field))
+            result[field] = _ordered(result[field], _list(patch[key], key), rule)
+    return result
+
+
+def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> Any:
+    if isinstance(patch, dict):
+        return _merge_map(target if isinstance(target, dict) else {}, patch, path)
+    if isinstance(patch, list):
+        rule = list_rules.rule(path)
+        if rule.is_set:
+            merged = _merge_set(target, patch)
+        elif rule.keys and all(isinstance(each, dict) for each in patch):
+            merged = _merge_items(target, patch, rule.key, path)
+        else:
+            return [_without_directives(each) for each in patch]
+        return merged if order is None else _ordered(merged, _list(order, _ORDER), rule)
+    return patch
+
+
+def _merge_set(target: Any, patch: list[Any]) -> list[Any]:
+    existing = target if isinstance(target, list) else []
+    return [*existing, *(each for each in patch if each not in existing)]
+
+
+def _merge_items(target: Any, patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
+    items = list(target) if isinstance(target, list) else []
+    if any(each.get(_PATCH) == "replace" for each in patch):
+        return [_without_directives(each) for each in patch if _PATCH not in each]
+    for each in patch:
+        if key not in each:
+            raise BadRequestError(f"map: {path[-1]} does not contain declared merge key: {key}")
+        at = next((i for i, item in enumerate(items) if _has(item, key, each[key])), None)
+        if each.get(_PATCH) == "delete":
+            if at is not None:
+                del items[at]
+        elif at is None:
+            items.append(_merge_map({}, each, path))
+        else:
+            items[at] = _merge_map(items[at], each, path)
+    return items
+
+
+def _has(item: Any, key: str, value: Any) -> bool:
+    return isinstance(item, dict) and key in item and item[key] == value
+
+
+def _ordered(items: list[Any], order: list[Any], rule: list_rules.ListRule) -> list[Any]:
+    """Sort items by the given order; the others follow in their previous order."""
+
+    def position(item: Any) -> int:
+        for index, each in enumerate(order):
+            same = item == each
+            if rule.keys and isinstance(each, dict) and isinstance(item, dict):
+                same = rule.key in each and each[rule.key] == item.get(rule.key)
+            if same:
+                return index
+        return len(order)
+
+    return sorted(items, key=position)
+
+
+def _delete_from(result: Map, field: str, removed: list[Any]) -> None:
+    existing = result.get(field)
+    if isinstance(existing, list):
+        result[field] = [each for each in existing if each not in removed]
+
+
+def _without_directives(value: Any) -> Any:
+    """A new value without directives and nulls: there is no target to apply them to."""
+    if isinstance(value, dict):
+        return {
+            key: _without_directives(each)
+            for key, each in value.items()
+            if each is not None and not key.startswith("$")
+        }
+    return [_without_directives(each) for each in value] if isinstance(value, list) else value
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise BadRequestError(f"{name} has to be a list")
+    return value

@@ -1,0 +1,252 @@
+"""The resources that the API serves: one row per built-in kind, and the registry of all of them.
+
+A resource is an endpoint of the API (`apps/v1 deployments`); a kind is the type of its objects
+(`Deployment`). To serve another built-in kind, add a row. A CustomResourceDefinition adds rows at
+run time, one per served version. All versions share one storage; the only conversion between them
+is the `apiVersion`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moorage.controllers.objects import Object
+
+NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the scopes of CustomResourceDefinitions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """One endpoint of the API. Compared by identity: there is one instance of each."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    scope: str
+    short_names: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    # Events are served by two groups and stored once, under this key.
+    stored_as: str = ""
+    custom: bool = False
+
+    @property
+    def namespaced(self) -> bool:
+        return self.scope == NAMESPACED
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects: `v1`, `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def key(self) -> str:
+        """Its name in messages of the API server: `pods`, `deployments.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_kind(self) -> str:
+        """Its kind in validation errors: `Pod`, `Deployment.apps`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
+    def storage_key(self) -> str:
+        """The key of its objects in the store."""
+        return self.stored_as or self.key
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+
+class ResourcePath(NamedTuple):
+    """The resource, object or subresource that a URL names; without a name, a collection."""
+
+    resource: Resource
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of the object in the store."""
+        return self.namespace or "", self.name
+
+
+# In the order in which an API server lists them: groups by importance, then by name.
+BUILT_IN: list[Resource] = []
+
+
+def _row(
+    group: str,
+    kind: str,
+    plural: str,
+    scope: str,
+    short_names: tuple[str, ...] = (),
+    subresources: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    stored_as: str = "",
+    version: str = "v1",
+) -> Resource:
+    names = (short_names, subresources, categories)
+    resource = Resource(group, version, kind, plural, scope, *names, stored_as=stored_as)
+    BUILT_IN.append(resource)
+    return resource
+
+
+_ALL = ("all",)
+_STATUS = ("status",)
+_SCALED = ("status", "scale")
+_POD = ("status", "binding", "eviction", "resize")
+
+NAMESPACES = _row("", "Namespace", "namespaces", CLUSTER, ("ns",), ("status", "finalize"))
+NODES = _row("", "Node", "nodes", CLUSTER, ("no",), _STATUS)
+PODS = _row("", "Pod", "pods", NAMESPACED, ("po",), _POD, _ALL)
+SERVICES = _row("", "Service", "services", NAMESPACED, ("svc",), _STATUS, _ALL)
+ENDPOINTS = _row("", "Endpoints", "endpoints", NAMESPACED, ("ep",))
+CONFIG_MAPS = _row("", "ConfigMap", "configmaps", NAMESPACED, ("cm",))
+SECRETS = _row("", "Secret", "secrets", NAMESPACED)
+SERVICE_ACCOUNTS = _row("", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",))
+PERSISTENT_VOLUMES = _row("", "PersistentVolume", "persistentvolumes", CLUSTER, ("pv",), _STATUS)
+PERSISTENT_VOLUME_CLAIMS = _row(
+    "", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED, ("pvc",), _STATUS
+)
+RESOURCE_QUOTAS = _row("", "ResourceQuota", "resourcequotas", NAMESPACED, ("quota",), _STATUS)
+LIMIT_RANGES = _row("", "LimitRange", "limitranges", NAMESPACED, ("limits",))
+REPLICATION_CONTROLLERS = _row(
+    "", "ReplicationController", "replicationcontrollers", NAMESPACED, ("rc",), _SCALED, _ALL
+)
+EVENTS = _row("", "Event", "events", NAMESPACED, ("ev",))
+DEPLOYMENTS = _row("apps", "Deployment", "deployments", NAMESPACED, ("deploy",), _SCALED, _ALL)
+REPLICA_SETS = _row("apps", "ReplicaSet", "replicasets", NAMESPACED, ("rs",), _SCALED, _ALL)
+STATEFUL_SETS = _row("apps", "StatefulSet", "statefulsets", NAMESPACED, ("sts",), _SCALED, _ALL)
+DAEMON_SETS = _row("apps", "DaemonSet", "daemonsets", NAMESPACED, ("ds",), _STATUS, _ALL)
+CONTROLLER_REVISIONS = _row("apps", "ControllerRevision", "controllerrevisions", NAMESPACED)
+EVENTS_V1 = _row(
+    "events.k8s.io", "Event", "events", NAMESPACED, ("ev",), stored_as=EVENTS.storage_key
+)
+JOBS = _row("batch", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
+CRON_JOBS = _row("batch", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)
+DISRUPTION_BUDGETS = _row(
+    "policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, ("pdb",), _STATUS
+)
+STORAGE_CLASSES = _row("storage.k8s.io", "StorageClass", "storageclasses", CLUSTER, ("sc",))
+CSI_NODES = _row("storage.k8s.io", "CSINode", "csinodes", CLUSTER)
+CSI_DRIVERS = _row("storage.k8s.io", "CSIDriver", "csidrivers", CLUSTER)
+CSI_STORAGE_CAPACITIES = _row(
+    "storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities", NAMESPACED
+)
+VOLUME_ATTACHMENTS = _row(
+    "storage.k8s.io", "VolumeAttachment", "volumeattachments", CLUSTER, (), _STATUS
+)
+PRIORITY_CLASSES = _row("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, ("pc",))
+POD_GROUPS = _row(
+    "scheduling.k8s.io", "PodGroup", "podgroups", NAMESPACED, (), _STATUS, version="v1alpha2"
+)
+WORKLOADS = _row("scheduling.k8s.io", "Workload", "workloads", NAMESPACED, version="v1alpha2")
+QUEUES = _row("scheduling.moorage.dev", "Queue", "queues", CLUSTER, (), _STATUS, version="v1alpha1")
+ELASTIC_QUOTAS = _row(
+    "scheduling.x-k8s.io",
+    "ElasticQuota",
+    "elasticquotas",
+    NAMESPACED,
+    ("eq", "eqs"),
+    _STATUS,
+    version="v1alpha1",
+)
+LEASES = _row("coordination.k8s.io", "Lease", "leases", NAMESPACED)
+RESOURCE_CLAIMS = _row(
+    "resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS
+)
+RESOURCE_CLAIM_TEMPLATES = _row(
+    "resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates", NAMESPACED
+)
+RESOURCE_SLICES = _row("resource.k8s.io", "ResourceSlice", "resourceslices", CLUSTER)
+DEVICE_CLASSES = _row("resource.k8s.io", "DeviceClass", "deviceclasses", CLUSTER)
+DEFINITIONS = _row(
+    "apiextensions.k8s.io",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    CLUSTER,
+    ("crd", "crds"),
+    _STATUS,
+    ("api-extensions",),
+)
+
+GroupVersion = tuple[str, str]
+
+
+class ResourceRegistry:
+    """All served resources, built-in and custom, by path and by kind."""
+
+    def __init__(self, definitions: Iterable[Object] = ()) -> None:
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str], Resource] = {}
+        self._custom: dict[str, list[Resource]] = {}
+        for resource in BUILT_IN:
+            self._add(resource)
+        for definition in definitions:
+            self.define(definition)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._by_path.values())
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource of a path."""
+        return self._by_path.get((group, version, plural))
+
+    def of(self, obj: Object) -> Resource | None:
+        """The resource of an object, by its apiVersion and kind."""
+        return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))
+
+    def defined_by(self, definition: Object) -> list[Resource]:
+        """The resources that a definition adds, one per version."""
+        return self._custom.get(definition["metadata"]["name"], [])
+
+    def versions(self) -> dict[GroupVersion, list[Resource]]:
+        """All group versions with their resources, in the order of their registration."""
+        found: dict[GroupVersion, list[Resource]] = {}
+        for resource in self:
+            found.setdefault((resource.group, resource.version), []).append(resource)
+        return found
+
+    def define(self, definition: Object) -> None:
+        """Serve the resources of a new or changed definition."""
+        name = definition["metadata"]["name"]
+        self.forget(name)
+        built_in = {resource.api_version for resource in BUILT_IN}
+        rows = [row for row in _custom_rows(definition) if row.api_version not in built_in]
+        self._custom[name] = rows
+        for row in rows:
+            self._add(row)
+
+    def forget(self, name: str) -> None:
+        """Stop serving the resources of a definition."""
+        for resource in self._custom.pop(name, ()):
+            self._by_path.pop((resource.group, resource.version, resource.plural), None)
+            self._by_kind.pop((resource.api_version, resource.kind), None)
+
+    def _add(self, resource: Resource) -> None:
+        self._by_path[resource.group, resource.version, resource.plural] = resource
+        self._by_kind[resource.api_version, resource.kind] = resource
+
+
+def _custom_rows(definition: Object) -> Iterator[Resource]:
+    """The resources that a validated definition describes."""
+    spec = definition["spec"]
+    names = spec["names"]
+    for version in spec["versions"]:
+        if version.get("served"):
+            yield Resource(
+                spec["group"],
+                version["name"],
+                names["kind"],
+                names["plural"],
+                NAMESPACED if spec["scope"] == NAMESPACED else CLUSTER,
+                tuple(names.get("shortNames", ())),
+                _STATUS if "status" in (version.get("subresources") or {}) else (),
+                tuple(names.get("categories", ())),
+                stored_as=f"{names['plural']}.{spec['group']}",
+                custom=True,
+            )

@@ -1,0 +1,384 @@
+"""The store: objects by name, a version per change, and a log of the latest changes.
+
+The store keeps whole objects as plain dicts that nothing modifies in place, each with its JSON,
+which is encoded once for all lists, watches and journal rows. It runs in one thread and never
+blocks. A journal makes changes durable a little later; `wait_until_durable` waits for it, and so
+does every handler that acknowledges a write to a client.
+
+The store does not validate objects: `verbs/` implements the API server's rules.
+"""
+
+import asyncio
+import bisect
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, Protocol, cast
+
+import msgspec
+
+from moorage.api import documents
+from moorage.api.documents import DocumentError
+from moorage.cluster import status_errors
+from moorage.cluster.resources import Resource
+from moorage.cluster.status_errors import TooLargeError, UnavailableError
+from moorage.controllers.objects import Object
+from moorage.errors import InputError
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+LOG_SIZE = 16_384
+OBJECT_LIMIT = 1_500_000
+"""Bytes of JSON: the limit of etcd."""
+
+ObjectKey = tuple[str, str]
+"""Namespace (empty for cluster-scoped objects) and name."""
+
+encode = msgspec.json.Encoder().encode
+
+
+def key_of(obj: Object) -> ObjectKey:
+    meta = obj["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+class StoredObject(NamedTuple):
+    """An object, its JSON, and the version of its last change."""
+
+    object: Object
+    body: bytes
+    version: int
+
+
+class Change(NamedTuple):
+    """One change. The object of a deletion is the last one, with the version of the deletion."""
+
+    type: str
+    resource: Resource
+    stored: StoredObject
+    stored_before: StoredObject | None
+
+    @property
+    def object(self) -> Object:
+        return self.stored.object
+
+    @property
+    def before(self) -> Object | None:
+        return None if self.stored_before is None else self.stored_before.object
+
+    @property
+    def version(self) -> int:
+        return self.stored.version
+
+
+class ResourceChangeLog:
+    """The latest changes of one resource in order of version; the oldest are dropped."""
+
+    def __init__(self, size: int, floor: int) -> None:
+        self.floor = floor  # changes up to this version were dropped
+        self.first = 0  # the position of the oldest change; positions are never reused
+        self._size = size
+        self._changes: list[Change] = []
+
+    def append(self, change: Change) -> None:
+        self._changes.append(change)
+        if len(self._changes) > 2 * self._size:  # In bulk: removing a list's head is slow.
+            self.floor = self._changes[self._size - 1].version
+            self.first += self._size
+            del self._changes[: self._size]
+
+    def position_after(self, version: int) -> int:
+        """The position of the first change after a version; raises ExpiredError if dropped."""
+        if version < self.floor:
+            raise status_errors.too_old(version, self.floor)
+        return self.first + bisect.bisect_right(self._changes, version, key=attrgetter("version"))
+
+    def at(self, position: int) -> Change | None:
+        """The change at a position; None if it is in the future. Raises ExpiredError."""
+        index = position - self.first
+        if index < 0:
+            raise status_errors.too_old(0, self.floor)
+        return self._changes[index] if index < len(self._changes) else None
+
+    def since(self, version: int) -> list[Change]:
+        """The changes after that version, oldest first; raises ExpiredError."""
+        return self._changes[self.position_after(version) - self.first :]
+
+
+class JournalRow(NamedTuple):
+    """One change in a journal; a deletion has no body."""
+
+    version: int
+    storage_key: str
+    namespace: str
+    name: str
+    body: bytes | None
+
+
+def decode_row(row: JournalRow) -> Object:
+    """The object of a row; raises InputError if it is none, or has another name."""
+    at = f"{row.storage_key} {row.namespace}/{row.name}".replace(" /", " ")
+    if not isinstance(row.body, bytes) or not isinstance(row.version, int):
+        raise InputError(f"{at}: has no body or no version")
+    try:
+        obj = documents.decode_json(row.body)
+    except DocumentError as error:
+        raise InputError(f"{at}: is not JSON: {error.problem}") from None
+    meta = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(meta, dict):
+        raise InputError(f"{at}: is no object with metadata")
+    if (meta.get("namespace", ""), meta.get("name")) != (row.namespace, row.name):
+        raise InputError(f"{at}: metadata has another name")
+    return cast(Object, obj)
+
+
+class StoreJournal(Protocol):
+    """Makes changes durable; calls `notify(version, failure)`, perhaps from another thread."""
+
+    def load(self) -> tuple[list[JournalRow], int, int]:
+        """All objects, the last version written, and the version to continue from."""
+
+    def damaged(self, error: Exception) -> InputError:
+        """Close a journal with content that cannot be used; returns the error."""
+
+    def start(self, notify: Callable[[int, Exception | None], None]) -> None: ...
+    def write(self, row: JournalRow) -> None: ...
+    def close(self) -> None: ...
+
+
+class Store:
+    """All objects, and the latest changes."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], str],
+        uid: Callable[[], str],
+        journal: StoreJournal | None = None,
+        log_size: int = LOG_SIZE,
+    ) -> None:
+        self.clock = clock  # the time as a timestamp of objects: 2026-01-31T12:00:00Z
+        self.uid = uid
+        self.version = 1
+        self.durable_version = 1
+        self.failure: UnavailableError | None = None
+        self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}  # by storage key
+        self._logs: dict[str, ResourceChangeLog] = {}
+        self._log_size = log_size
+        self._floor = 1
+        self._subscribers: list[Callable[[Change], None]] = []
+        self._on_durable: list[Callable[[], None]] = []
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._journal = journal
+        if journal is not None:
+            self._load(journal)
+
+    # Reading.
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object:
+        """The object; raises NotFoundError."""
+        return self.stored(resource, namespace, name).object
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """The object, or None."""
+        found = self._objects_of(resource).get((namespace, name))
+        return None if found is None else found.object
+
+    def stored(self, resource: Resource, namespace: str, name: str) -> StoredObject:
+        """The object with its JSON; raises NotFoundError."""
+        found = self._objects_of(resource).get((namespace, name))
+        if found is None:
+            raise status_errors.not_found(resource, name)
+        return found
+
+    def each(self, resource: Resource) -> Iterator[Object]:
+        """All objects in no particular order; the store must not change during the iteration."""
+        for stored in self._objects_of(resource).values():
+            yield stored.object
+
+    def count(self, resource: Resource) -> int:
+        return len(self._objects_of(resource))
+
+    def snapshot(
+        self, resource: Resource, namespace: str | None = None, at_version: int | None = None
+    ) -> Sequence[tuple[ObjectKey, StoredObject]]:
+        """The objects now, or at a version that is still in the log, in order of their keys."""
+        found = self._objects_of(resource)
+        if at_version is not None and at_version < self.version:
+            found = dict(found)
+            for change in reversed(self.log(resource).since(at_version)):
+                if change.stored_before is None:
+                    del found[key_of(change.object)]
+                else:
+                    found[key_of(change.object)] = change.stored_before
+        items = [item for item in found.items() if namespace is None or item[0][0] == namespace]
+        return sorted(items, key=itemgetter(0))
+
+    # Changing.
+
+    def with_identity(self, obj: Object) -> Object:
+        """The object with a new UID and a creation timestamp."""
+        new = {"uid": self.uid(), "creationTimestamp": self.clock()}
+        return {**obj, "metadata": {**obj["metadata"], **new}}
+
+    def create(self, resource: Resource, obj: Object) -> Object:
+        """Add an object with a new UID; raises AlreadyExistsError."""
+        key = key_of(obj)
+        if key in self._objects_of(resource):
+            raise status_errors.already_exists(resource, key[1])
+        return self._put(resource, key, self.with_identity(obj), None)
+
+    def update(self, resource: Resource, obj: Object) -> Object:
+        """Replace an object; raises NotFoundError.
+
+        An update without any difference gets no version and no event.
+        """
+        key = key_of(obj)
+        before = self.stored(resource, *key)
+        if _same(obj, before.object):
+            return before.object
+        return self._put(resource, key, obj, before)
+
+    def delete(self, resource: Resource, namespace: str, name: str) -> Object:
+        """Remove an object without regard to finalizers; raises NotFoundError."""
+        before = self.stored(resource, namespace, name)
+        self.version += 1
+        last = _with_version(before.object, self.version)
+        del self._objects_of(resource)[namespace, name]
+        stored = StoredObject(last, encode(last), self.version)
+        self._publish(Change(DELETED, resource, stored, before))
+        return last
+
+    # Changes and durability.
+
+    def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
+        """Call back after each change; returns the function that unsubscribes.
+
+        A callback that changes the store is called again inside that change, before other
+        subscribers see the first one: record the change and act on it later.
+        """
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def log(self, resource: Resource) -> ResourceChangeLog:
+        """The latest changes of one resource."""
+        key = resource.storage_key
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = ResourceChangeLog(self._log_size, self._floor)
+        return log
+
+    def on_durable(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever more is durable; returns the function that unsubscribes."""
+        self._on_durable.append(callback)
+        return lambda: self._on_durable.remove(callback)
+
+    @property
+    def readable_version(self) -> int | None:
+        """The version that clients may read; None is the latest one.
+
+        While the journal cannot be written, later changes may still be lost.
+        """
+        return None if self.failure is None else self.durable_version
+
+    async def wait_until_readable(self) -> None:
+        """Wait until all changes so far are durable, unless the journal cannot be written."""
+        if self.failure is None:
+            await self.wait_until_durable()
+
+    async def wait_until_durable(self) -> None:
+        """Wait until all changes so far are durable; raises UnavailableError."""
+        if self.failure is not None:
+            raise self.failure
+        if self.version > self.durable_version:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((self.version, future))
+            await future
+
+    def start(self) -> None:
+        """Start the journal, if there is one; call it inside the event loop."""
+        if self._journal is not None:
+            loop = asyncio.get_running_loop()
+
+            def notify(version: int, failure: Exception | None) -> None:
+                with contextlib.suppress(RuntimeError):  # The loop was closed.
+                    loop.call_soon_threadsafe(self._set_durable, version, failure)
+
+            self._journal.start(notify)
+
+    def close(self) -> None:
+        """Write all changes and close the journal."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def _load(self, journal: StoreJournal) -> None:
+        rows, self._floor, self.version = journal.load()
+        self.durable_version = self.version
+        for row in rows:
+            try:
+                stored = StoredObject(decode_row(row), row.body or b"", row.version)
+            except InputError as error:
+                raise journal.damaged(error) from None
+            self._objects.setdefault(row.storage_key, {})[row.namespace, row.name] = stored
+
+    def _objects_of(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
+        return self._objects.setdefault(resource.storage_key, {})
+
+    def _put(
+        self, resource: Resource, key: ObjectKey, obj: Object, before: StoredObject | None
+    ) -> Object:
+        obj = _with_version(obj, self.version + 1)
+        stored = StoredObject(obj, encode(obj), self.version + 1)
+        if len(stored.body) > OBJECT_LIMIT:
+            raise TooLargeError(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
+        self.version += 1
+        self._objects_of(resource)[key] = stored
+        self._publish(Change(ADDED if before is None else MODIFIED, resource, stored, before))
+        return obj
+
+    def _publish(self, change: Change) -> None:
+        self.log(change.resource).append(change)
+        if self._journal is None:
+            self.durable_version = self.version
+        else:
+            body = None if change.type == DELETED else change.stored.body
+            key = key_of(change.object)
+            self._journal.write(JournalRow(self.version, change.resource.storage_key, *key, body))
+        for subscriber in tuple(self._subscribers):
+            subscriber(change)
+        if self._journal is None:
+            self._notify_durable()
+
+    def _set_durable(self, version: int, failure: Exception | None) -> None:
+        # A journal that failed tries again, so a later success ends the failure.
+        self.failure = None
+        if failure is not None:
+            self.failure = UnavailableError(f"the journal cannot be written: {failure}")
+        self.durable_version = max(version, self.durable_version)
+        still_waiting = []
+        for awaited, future in self._waiting:
+            if future.done():
+                continue
+            if self.failure is not None:
+                future.set_exception(self.failure)
+            elif awaited <= self.durable_version:
+                future.set_result(None)
+            else:
+                still_waiting.append((awaited, future))
+        self._waiting = still_waiting
+        self._notify_durable()
+
+    def _notify_durable(self) -> None:
+        for callback in tuple(self._on_durable):
+            callback()
+
+
+def _with_version(obj: Object, version: int) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}
+
+
+def _same(new: Object, old: Object) -> bool:
+    """Whether the objects differ in their version at most."""
+    version = {"resourceVersion": ""}
+    old_meta, new_meta = old["metadata"] | version, new["metadata"] | version
+    return new is old or old | {"metadata": old_meta} == new | {"metadata": new_meta}

@@ -1,0 +1,141 @@
+"""Admission: checks and fields of a new object that depend on other objects."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from moorage.api import admission, claims, defaults
+from moorage.api.admission import PriorityClasses
+from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
+from moorage.api.meta import KubeObject
+from moorage.api.pod import Pod
+from moorage.api.pod_groups import PodGroup
+from moorage.api.policy import PriorityClass
+from moorage.api.storage import StorageClass
+from moorage.cluster import status_errors
+from moorage.cluster.objects import validation
+from moorage.cluster.resources import (
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    WORKLOADS,
+    Resource,
+)
+from moorage.cluster.store import Store
+from moorage.controllers import objects
+from moorage.controllers.objects import Object
+from moorage.errors import ManifestError
+
+ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
+
+
+def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
+    """Set priority, priority class, preemption policy and the resources of the whole pod."""
+    assert isinstance(typed, Pod)
+    spec = obj["spec"]
+    classes = PriorityClasses(_priority_classes(store))
+    class_name = typed.spec.priority_class_name
+    if typed.spec.priority is not None and not class_name:
+        computed = classes.default.value if classes.default else 0
+        if typed.spec.priority != computed:
+            raise status_errors.forbidden(
+                PODS,
+                typed.name,
+                f"the integer value of priority ({typed.spec.priority}) must not be provided in "
+                f"pod spec; priority admission controller computed {computed} from the given "
+                "PriorityClass name",
+            )
+    if class_name and class_name not in classes.by_name:
+        why = f"no PriorityClass with name {class_name} was found"
+        raise status_errors.forbidden(PODS, typed.name, why)
+    try:
+        name, priority, policy = admission.priority(typed, classes)
+    except ManifestError as error:
+        why = str(error).partition("spec.priorityClassName: ")[2]
+        raise status_errors.forbidden(PODS, typed.name, why) from None
+    if name:
+        spec["priorityClassName"] = name
+    spec["priority"] = priority
+    spec["preemptionPolicy"] = policy
+    if typed.spec.resources is not None:
+        resources = defaults.pod(typed, classes).spec.resources
+        spec["resources"] = {**spec["resources"], **msgspec.to_builtins(resources)}
+
+
+def admit_pod_group(store: Store, obj: Object, typed: KubeObject) -> None:
+    """Set the priority of a group; reject one whose Workload or template does not exist."""
+    assert isinstance(typed, PodGroup)
+    spec, ref = obj["spec"], typed.spec.pod_group_template_ref
+    if ref is not None and ref.workload is not None:
+        name, template = ref.workload.workload_name, ref.workload.pod_group_template_name
+        workload = store.find(WORKLOADS, typed.namespace, name)
+        if workload is None or objects.is_terminating(workload):
+            why = f'workload "{name}" not found' if workload is None else f"{name} is being deleted"
+            raise status_errors.forbidden(POD_GROUPS, typed.name, why)
+        listed = workload["spec"]["podGroupTemplates"]
+        if template not in [each["name"] for each in listed]:
+            why = f'workload "{name}" has no podGroupTemplate "{template}"'
+            raise status_errors.forbidden(POD_GROUPS, typed.name, why)
+    try:
+        class_name, priority = admission.group_priority(
+            typed, PriorityClasses(_priority_classes(store))
+        )
+    except ManifestError as error:
+        why = str(error).partition("spec.priorityClassName: ")[2]
+        raise status_errors.forbidden(POD_GROUPS, typed.name, why) from None
+    if class_name:
+        spec["priorityClassName"] = class_name
+    spec["priority"] = priority
+
+
+def admit_priority_class(store: Store, typed: KubeObject) -> None:
+    """Reject a class with a reserved name, or a second default."""
+    assert isinstance(typed, PriorityClass)
+    try:
+        admission.check_priority_class(typed)
+    except ManifestError as error:
+        why = str(error).partition(", ")[2]
+        raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why) from None
+    if typed.global_default:
+        for other in _priority_classes(store):
+            if other.global_default and other.name != typed.name:
+                why = f"PriorityClass {other.name} is already marked as default. "
+                why += "Only one default can exist"
+                raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why)
+
+
+def set_default_storage_class(store: Store, obj: Object) -> None:
+    """Set the default storage class of a claim that names none."""
+    spec = obj["spec"]
+    annotated = claims.CLASS in obj["metadata"].get("annotations", {})
+    if "storageClassName" not in spec and not annotated:
+        found = defaults.default_storage_class(
+            msgspec.convert(each, StorageClass) for each in store.each(STORAGE_CLASSES)
+        )
+        if found is not None:
+            spec["storageClassName"] = found
+
+
+def admit_claim(store: Store, resource: Resource, typed: KubeObject) -> None:
+    """Reject admin access to devices outside of namespaces that are marked for it."""
+    assert isinstance(typed, ResourceClaim | ResourceClaimTemplate)
+    if isinstance(typed, ResourceClaimTemplate):
+        spec, path = typed.spec.spec, "spec.spec"
+    else:
+        spec, path = typed.spec, "spec"
+    namespace = store.find(NAMESPACES, "", typed.namespace) or {"metadata": {}}
+    if objects.labels(namespace).get(ADMIN_ACCESS) == "true":
+        return
+    for i, request in enumerate(spec.devices.requests or ()):
+        if request.exactly is not None and request.exactly.admin_access:
+            field = f"{path}.devices.requests[{i}].exactly.adminAccess"
+            rule = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on the "
+            rule += "containing namespace"
+            raise validation.may_not_change(resource, typed.name, field, rule)
+
+
+def _priority_classes(store: Store) -> Iterator[PriorityClass]:
+    for each in store.each(PRIORITY_CLASSES):
+        yield msgspec.convert(each, PriorityClass)

@@ -1,0 +1,181 @@
+"""Create: metadata, defaults, admission and generated fields of a new object."""
+
+import base64
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from moorage.api.admission import SYSTEM_PRIORITIES
+from moorage.cluster import status_errors
+from moorage.cluster.objects import defaults, validation
+from moorage.cluster.resources import (
+    DEFINITIONS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    SECRETS,
+    SERVICES,
+    Resource,
+)
+from moorage.cluster.status_errors import BadRequestError, ForbiddenError, StatusCause
+from moorage.cluster.store import Store
+from moorage.cluster.verbs import admission
+from moorage.controllers import objects
+from moorage.controllers.objects import Object
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_ADDRESS_ATTEMPTS = 100
+
+
+def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
+    """The object to store, without its version; modifies `obj`."""
+    meta = obj["metadata"] = _metadata(resource, obj)
+    validation.validate_name(resource, meta["name"])
+    if resource.namespaced:
+        check_namespace(store, resource, meta)
+    if resource is SECRETS:
+        _encode_string_data(resource, obj)
+    typed = validation.validate(resource, obj)
+    if "status" in resource.subresources and resource is not NODES:
+        # An API server drops the status of a node too. Here it is the only source of its capacity.
+        obj.pop("status", None)
+    defaults.fill(resource, obj)
+    if "status" in resource.subresources and not resource.custom:
+        obj.setdefault("status", {})
+    meta["generation"] = 1
+    if resource is PODS:
+        admission.admit_pod(store, obj, typed)
+        _complete_pod(store, obj)
+    elif resource is POD_GROUPS:
+        admission.admit_pod_group(store, obj, typed)
+    elif resource is PRIORITY_CLASSES:
+        admission.admit_priority_class(store, typed)
+    elif resource is PERSISTENT_VOLUME_CLAIMS:
+        admission.set_default_storage_class(store, obj)
+    elif resource in (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES):
+        admission.admit_claim(store, resource, typed)
+    elif resource is SERVICES:
+        _allocate_cluster_ip(store, random, obj)
+    elif resource is JOBS:
+        _generate_selector(random, obj)
+    return obj
+
+
+def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> None:
+    """Reject an object in a namespace that does not exist or is being deleted."""
+    name, namespace_name = meta["name"], meta["namespace"]
+    namespace = store.find(NAMESPACES, "", namespace_name)
+    if namespace is None:
+        raise status_errors.not_found(NAMESPACES, namespace_name)
+    if objects.is_terminating(namespace):
+        text = f"namespace {namespace_name} is being terminated"
+        raise ForbiddenError(
+            f'{resource.key} "{name}" is forbidden: unable to create new content in namespace '
+            f"{namespace_name} because it is being terminated",
+            resource,
+            name,
+            causes=[StatusCause("NamespaceTerminating", text, "metadata.namespace")],
+        )
+
+
+def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
+    given = obj["metadata"].items()
+    meta = {key: value for key, value in given if key not in objects.SERVER_METADATA}
+    if not meta.get("name"):
+        raise validation.required(resource, "", "metadata.name", "name or generateName is required")
+    if not resource.namespaced:
+        meta.pop("namespace", None)
+    return meta
+
+
+def _complete_pod(store: Store, obj: Object) -> None:
+    spec = obj["spec"]
+    defaults.fill_created_pod(obj)
+    obj["status"] = {"phase": "Pending", "qosClass": defaults.qos_class(spec)}
+    if spec.get("schedulingGates") and not spec.get("nodeName"):
+        obj["status"]["conditions"] = objects.set_condition([], _GATED, store.clock())
+
+
+def _allocate_cluster_ip(store: Store, random: Random, obj: Object) -> None:
+    """Give a service a free address, as clients expect; nothing listens there."""
+    spec = obj["spec"]
+    if spec.get("type") == "ExternalName" or spec.get("clusterIP"):
+        return
+    taken = {each["spec"].get("clusterIP") for each in store.each(SERVICES)}
+    for _ in range(_ADDRESS_ATTEMPTS):  # If all are taken, the service has no address.
+        address = f"10.96.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
+        if address not in taken:
+            spec["clusterIP"], spec["clusterIPs"] = address, [address]
+            return
+
+
+def _generate_selector(random: Random, obj: Object) -> None:
+    """Give a job without a selector one by a generated label."""
+    spec = obj["spec"]
+    if "selector" in spec or spec.get("manualSelector"):
+        return
+    own = f"{random.getrandbits(128):032x}"
+    labels = {
+        "batch.kubernetes.io/controller-uid": own,
+        "batch.kubernetes.io/job-name": obj["metadata"]["name"],
+        "controller-uid": own,
+        "job-name": obj["metadata"]["name"],
+    }
+    template = spec["template"]["metadata"]
+    template["labels"] = {**template.get("labels", {}), **labels}
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": own}}
+
+
+def _encode_string_data(resource: Resource, obj: Object) -> None:
+    plain = obj.pop("stringData", None)
+    if plain is None:
+        return
+    if not isinstance(plain, dict) or not isinstance(obj.get("data", {}), dict):
+        raise BadRequestError("stringData and data have to be objects", resource)
+    encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
+    obj["data"] = {**obj.get("data", {}), **encoded}
+
+
+# Objects of every cluster, and fields set after creation ---------------------------------------
+
+_INITIAL_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_DESCRIPTIONS = {
+    "system-node-critical": (
+        "Used for system critical pods that must not be moved from their current node."
+    ),
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, "
+        "but can be moved to another node if necessary."
+    ),
+}
+
+
+def initial_objects() -> Iterator[tuple[Resource, Object]]:
+    """The namespaces and priority classes that every cluster has."""
+    for name in _INITIAL_NAMESPACES:
+        yield NAMESPACES, {"metadata": {"name": name}}
+    for name, value in SYSTEM_PRIORITIES.items():
+        fields = {"value": value, "description": _DESCRIPTIONS[name]}
+        yield PRIORITY_CLASSES, {"metadata": {"name": name}, **fields}
+
+
+def establish_definition(store: Store, definition: Object) -> Object:
+    """Set the conditions of a definition that clients wait for: its kind is served at once."""
+    new, at, spec = {**definition, "status": {}}, store.clock(), definition["spec"]
+    reasons = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
+    for type_, reason in reasons.items():
+        new = objects.with_condition(new, at, type=type_, status="True", reason=reason, message="")
+    versions = [each["name"] for each in spec["versions"] if each.get("storage")]
+    new = objects.with_status(new, acceptedNames=spec["names"], storedVersions=versions)
+    return store.update(DEFINITIONS, new)

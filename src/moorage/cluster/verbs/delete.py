@@ -1,0 +1,131 @@
+"""Delete: at once, after a grace period, or when the finalizers are removed."""
+
+from typing import Any
+
+import msgspec
+
+from moorage.api import timestamps
+from moorage.api.admission import SYSTEM_PRIORITIES
+from moorage.cluster import status_errors
+from moorage.cluster.objects import validation
+from moorage.cluster.resources import NAMESPACES, PODS, PRIORITY_CLASSES, Resource
+from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.verbs import update
+from moorage.controllers.garbage_collection import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from moorage.controllers.objects import Object
+from moorage.controllers.writes import BACKGROUND, FOREGROUND, ORPHAN
+
+_FINALIZERS = {FOREGROUND: FOREGROUND_FINALIZER, ORPHAN: ORPHAN_FINALIZER}
+_PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
+_DEFAULT_GRACE_SECONDS = 30
+
+
+class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
+    """The UID and version that the object must have."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """The options of a deletion."""
+
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] = []  # msgspec copies it for every instance
+
+    @property
+    def propagation(self) -> str | None:
+        if self.orphan_dependents is not None:
+            return ORPHAN if self.orphan_dependents else BACKGROUND
+        return self.propagation_policy
+
+
+def read_options(body: Any) -> DeleteOptions:
+    """The options of a request; raises BadRequestError."""
+    try:
+        options = msgspec.convert(body, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise BadRequestError(f"DeleteOptions cannot be read: {error}") from None
+    if options.propagation not in (None, BACKGROUND, FOREGROUND, ORPHAN):
+        raise BadRequestError(
+            f'propagationPolicy: Unsupported value: "{options.propagation}": supported values: '
+            '"Foreground", "Background", "Orphan"'
+        )
+    grace = options.grace_period_seconds
+    if grace is not None and not -(2**31) < grace < 2**31:
+        raise BadRequestError(f"gracePeriodSeconds: out of range: {grace}")
+    return options
+
+
+def delete_object(
+    resource: Resource, obj: Object, options: DeleteOptions, now: float
+) -> tuple[Object, bool]:
+    """The object as it is marked until it is removed, and whether it is removed now.
+
+    Raises ConflictError, ForbiddenError or InvalidError.
+    """
+    _check(resource, obj["metadata"], options)
+    meta = _with_propagation(obj["metadata"], options.propagation)
+    grace = _grace_seconds(resource, obj, options.grace_period_seconds)
+    at = timestamps.to_text(now + grace)
+    deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+    marked = {**obj, "metadata": meta}
+    if "deletionTimestamp" in meta:
+        # A second deletion may shorten the grace period, but not extend it.
+        if grace < meta.get("deletionGracePeriodSeconds", 0):
+            marked["metadata"] = {**meta, **deadline}
+    elif grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
+        return obj, True
+    else:
+        marked["metadata"] = {**meta, **deadline, "generation": meta.get("generation", 0) + 1}
+        if resource is NAMESPACES:
+            marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
+    return marked, update.is_finished(resource, marked)
+
+
+def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
+    name = meta["name"]
+    expected = options.preconditions or Preconditions()
+    if expected.uid is not None and expected.uid != meta["uid"]:
+        raise status_errors.uid_differs(resource, name, expected.uid, meta["uid"])
+    version = expected.resource_version
+    if version is not None and version != meta["resourceVersion"]:
+        why = f"Precondition failed: ResourceVersion in precondition: {version}, "
+        why += f"ResourceVersion in object meta: {meta['resourceVersion']}"
+        raise status_errors.conflict(resource, name, why)
+    if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
+        why = "this is a system priority class and cannot be deleted"
+        raise status_errors.forbidden(resource, name, why)
+    if resource is NAMESPACES and name in _PERMANENT_NAMESPACES:
+        raise status_errors.forbidden(resource, name, "this namespace may not be deleted")
+    grace = options.grace_period_seconds
+    if (grace or 0) < -1:
+        rule = "must be greater than or equal to 0"
+        raise validation.invalid(resource, name, "gracePeriodSeconds", grace, rule)
+
+
+def _with_propagation(meta: dict[str, Any], propagation: str | None) -> dict[str, Any]:
+    """The metadata with the finalizer of the propagation policy, and without the others."""
+    if propagation is None:
+        return meta
+    others = [each for each in meta.get("finalizers", ()) if each not in _FINALIZERS.values()]
+    finalizers = others + ([_FINALIZERS[propagation]] if propagation in _FINALIZERS else [])
+    if finalizers == meta.get("finalizers", []):
+        return meta
+    rest = {key: value for key, value in meta.items() if key != "finalizers"}
+    return {**rest, "finalizers": finalizers} if finalizers else rest
+
+
+def _grace_seconds(resource: Resource, obj: Object, requested: int | None) -> int:
+    """The grace period; 0 if no kubelet has to stop anything."""
+    if resource is not PODS:
+        return 0
+    spec, phase = obj["spec"], obj.get("status", {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    own = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
+    grace = own if requested is None else requested
+    return 1 if grace < 0 else int(grace)

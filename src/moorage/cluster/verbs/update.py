@@ -1,0 +1,191 @@
+"""Update: which fields an update may change, and which keep their stored value."""
+
+from typing import Any
+
+from moorage.cluster import status_errors
+from moorage.cluster.objects import defaults, validation
+from moorage.cluster.resources import NAMESPACES, NODES, PODS, Resource
+from moorage.cluster.store import StoredObject
+from moorage.controllers import objects
+from moorage.controllers.objects import Object
+
+# Metadata that only the server sets.
+_SERVER_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "generateName",
+    "selfLink",
+    "managedFields",
+)
+
+
+def check_precondition(resource: Resource, before: StoredObject, obj: Object) -> None:
+    """Reject an update that was made from another version, or for an object of another UID."""
+    meta, found = obj["metadata"], before.object["metadata"]
+    if (uid := meta.get("uid")) and uid != found["uid"]:
+        raise status_errors.uid_differs(resource, found["name"], uid, found["uid"])
+    version = meta.get("resourceVersion")
+    if version and version != found["resourceVersion"]:
+        raise status_errors.modified(resource, found["name"])
+
+
+def update_object(resource: Resource, before: Object, obj: Object) -> Object:
+    """Update the object; its status stays if the resource has a status subresource."""
+    obj = {**obj, "metadata": _metadata(before, obj)}
+    if "status" in resource.subresources:
+        obj.pop("status", None)
+        if "status" in before:
+            obj["status"] = before["status"]
+    if resource is NAMESPACES and before.get("spec"):
+        obj["spec"] = before["spec"]  # The `finalize` subresource changes it.
+    validation.validate(resource, obj)
+    defaults.fill(resource, obj)
+    check_immutable(resource, before, obj)
+    return with_generation(before, obj)
+
+
+def update_status(resource: Resource, before: Object, obj: Object) -> Object:
+    """Update the status; pods and nodes may change labels and annotations with it."""
+    new = {**before, "status": obj.get("status", {})}
+    if resource in (PODS, NODES):
+        fields, given = ("labels", "annotations", "finalizers"), obj["metadata"]
+        changed = {field: given[field] for field in fields if field in given}
+        new["metadata"] = {**before["metadata"], **changed}
+    validation.validate(resource, new)
+    return new
+
+
+def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object:
+    """Update the finalizers in the spec of a namespace."""
+    spec = obj.get("spec", {})
+    if not isinstance(spec, dict) or not isinstance(spec.get("finalizers", []), list):
+        name = before["metadata"]["name"]
+        raise validation.invalid(resource, name, "spec.finalizers", "", "must be a list")
+    spec = {**before.get("spec", {}), "finalizers": spec.get("finalizers", [])}
+    return {**before, "spec": spec}
+
+
+def update_resources(before: Object, obj: Object) -> Object:
+    """Update the resources of a pod's containers, and no other field."""
+    resources = {
+        each.get("name"): each.get("resources", {})
+        for each in obj.get("spec", {}).get("containers", ())
+    }
+    containers = [
+        {**each, "resources": resources.get(each["name"], each.get("resources", {}))}
+        for each in before["spec"]["containers"]
+    ]
+    new = {**before, "spec": {**before["spec"], "containers": containers}}
+    validation.validate(PODS, new)
+    return with_generation(before, new)
+
+
+def replace_object(before: Object, obj: Object) -> Object:
+    """Replace spec and status without validation, for the built-in controllers."""
+    return with_generation(before, {**obj, "metadata": _metadata(before, obj)})
+
+
+def is_finished(resource: Resource, obj: Object) -> bool:
+    """Whether an object that is being deleted has no finalizers and no grace period left."""
+    meta = obj["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    if resource is NAMESPACES and obj.get("spec", {}).get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def with_generation(before: Object, obj: Object) -> Object:
+    """The object with the next generation if anything but metadata and status changed."""
+    if _spec_fields(before) == _spec_fields(obj):
+        return obj
+    meta = obj["metadata"]
+    return {**obj, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
+
+
+def _spec_fields(obj: Object) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _metadata(before: Object, obj: Object) -> dict[str, Any]:
+    old, new = before["metadata"], obj["metadata"]
+    meta = {
+        key: value
+        for key, value in new.items()
+        if key not in _SERVER_FIELDS and value not in ({}, [])
+    }
+    return {**{key: old[key] for key in _SERVER_FIELDS if key in old}, **meta}
+
+
+_IMMUTABLE: dict[str, tuple[str, ...]] = {
+    "Deployment": ("spec.selector",),
+    "ReplicaSet": ("spec.selector",),
+    "DaemonSet": ("spec.selector",),
+    "StatefulSet": ("spec.selector", "spec.serviceName", "spec.podManagementPolicy"),
+    "Job": ("spec.selector", "spec.completionMode"),
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+    "PodGroup": ("spec",),
+    "Workload": ("spec",),
+    "ResourceClaim": ("spec",),
+    "ResourceClaimTemplate": ("spec",),
+    "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),
+}
+_POD_MAY_CHANGE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
+    """Reject the change of an immutable field."""
+    name = before["metadata"]["name"]
+    if resource is PODS:
+        _check_pod(name, before["spec"], obj["spec"])
+        return
+    if resource.custom:
+        return
+    for path in _IMMUTABLE.get(resource.kind, ()):
+        steps = path.split(".")
+        if objects.value_at(before, *steps) != objects.value_at(obj, *steps):
+            is_value = path == "value"
+            rule = "may not be changed in an update." if is_value else "field is immutable"
+            raise validation.may_not_change(resource, name, path, rule)
+    if resource.kind in ("ConfigMap", "Secret") and before.get("immutable") is True:
+        fields = ("data", "binaryData", "immutable")
+        if any(before.get(field) != obj.get(field) for field in fields):
+            rule = "field is immutable when `immutable` is set"
+            raise validation.may_not_change(resource, name, "data", rule)
+
+
+def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    gates, new_gates = (
+        {gate.get("name", "") for gate in spec.get("schedulingGates") or ()} for spec in (old, new)
+    )
+    if new_gates - gates:
+        rule = "only deletion is allowed, but found new scheduling gate"
+        raise validation.may_not_change(PODS, name, "spec.schedulingGates", rule)
+    tolerations = new.get("tolerations", [])
+    dropped = any(each not in tolerations for each in old.get("tolerations", []))
+    # Node selector and affinity of a gated pod may change. An API server also checks that they
+    # only get narrower; this one does not.
+    placement = ("nodeSelector", "affinity") if gates else ()
+    mutable = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *placement)
+    if dropped or _fixed_fields(old, mutable) != _fixed_fields(new, mutable):
+        rule = f"pod updates may not change fields other than {_POD_MAY_CHANGE}"
+        raise validation.may_not_change(PODS, name, "spec", rule)
+
+
+def _fixed_fields(spec: dict[str, Any], mutable: tuple[str, ...]) -> dict[str, Any]:
+    fixed = {key: value for key, value in spec.items() if key not in mutable}
+    for field in ("containers", "initContainers"):
+        if field in fixed:
+            fixed[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in fixed[field]]
+    return fixed

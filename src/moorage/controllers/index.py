@@ -1,0 +1,108 @@
+"""ObjectIndex: all objects of the store by kind, namespace, owner and node.
+
+It is updated from changes and keeps the dicts of the store, so it costs little more than its keys.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.controllers import objects, pods
+from moorage.controllers.objects import Object
+
+Key = tuple[str, str, str]  # kind, namespace, name
+KeysBy = dict[Any, dict[Key, None]]  # ordered sets of keys
+
+
+def key_of(obj: Object) -> Key:
+    return objects.kind_of(obj), objects.namespace(obj), objects.name(obj)
+
+
+class ObjectIndex:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, Object] = {}
+        self._kinds: KeysBy = {}
+        self._namespaces: KeysBy = {}
+        self._uids: dict[str, Key] = {}
+        self._dependents: KeysBy = {}
+        self._controlled: KeysBy = {}
+        self._orphans: KeysBy = {}
+        self._on_node: KeysBy = {}
+
+    def put(self, obj: Object) -> Object | None:
+        """Add or replace an object; returns the object before."""
+        key = key_of(obj)
+        old = self.drop(obj)
+        self._objects[key] = obj
+        for keys, value in self._entries(key, obj):
+            keys.setdefault(value, {})[key] = None
+        self._uids[objects.uid(obj)] = key
+        return old
+
+    def drop(self, obj: Object) -> Object | None:
+        """Remove the object of that key; returns it."""
+        key = key_of(obj)
+        old = self._objects.pop(key, None)
+        if old is not None:
+            for keys, value in self._entries(key, old):
+                members = keys.get(value, {})
+                members.pop(key, None)
+                if not members:
+                    keys.pop(value, None)
+            self._uids.pop(objects.uid(old), None)
+        return old
+
+    def _entries(self, key: Key, obj: Object) -> Iterator[tuple[KeysBy, Any]]:
+        """The sets of keys that the object belongs to."""
+        kind, namespace, _ = key
+        yield self._kinds, kind
+        if namespace:
+            yield self._namespaces, namespace
+        for owner in objects.owners(obj):
+            yield self._dependents, owner.get("uid", "")
+        controller = objects.controller(obj)
+        if controller is None:
+            yield self._orphans, (kind, namespace)
+        else:
+            yield self._controlled, (kind, controller.get("uid", ""))
+        if kind == "Pod":
+            yield self._on_node, pods.node_name(obj)
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._objects.get((kind, namespace, name))
+
+    def by_uid(self, uid: str) -> Object | None:
+        key = self._uids.get(uid)
+        return None if key is None else self._objects[key]
+
+    def all(self, kind: str, namespace: str = "") -> list[Object]:
+        """All objects of a kind, oldest change first; of one namespace if given."""
+        found = self._members(self._kinds, kind)
+        return [obj for obj in found if objects.namespace(obj) == namespace] if namespace else found
+
+    def count(self, kind: str) -> int:
+        return len(self._kinds.get(kind, ()))
+
+    def in_namespace(self, namespace: str) -> list[Object]:
+        """All objects of a namespace."""
+        return self._members(self._namespaces, namespace)
+
+    def dependents(self, uid: str) -> list[Object]:
+        """The objects with an owner reference to this UID."""
+        return self._members(self._dependents, uid)
+
+    def controlled(self, kind: str, uid: str) -> list[Object]:
+        """The objects of a kind whose controller has this UID."""
+        return self._members(self._controlled, (kind, uid))
+
+    def orphans(self, kind: str, namespace: str) -> list[Object]:
+        """The objects of a kind without a controller."""
+        return self._members(self._orphans, (kind, namespace))
+
+    def pods_on(self, node: str) -> list[Object]:
+        """The pods of a node; of "", the pods without a node."""
+        return self._members(self._on_node, node)
+
+    def _members(self, keys: KeysBy, value: Any) -> list[Object]:
+        return [self._objects[key] for key in keys.get(value, ())]

@@ -1,0 +1,261 @@
+"""The kubelets of all nodes: pods start, run, succeed and end; nodes register and send heartbeats.
+
+    bound, all claims ready                 Running and Ready after START_SECONDS
+    moorage.dev/run-seconds passed          Succeeded, or Failed with moorage.dev/exit-code
+    being deleted                           removed after moorage.dev/stop-seconds (default one
+                                            second), never later than the grace period
+
+A node's annotation `moorage.dev/kubelet` sets the health of its kubelet: `not-ready` makes the node
+NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy kubelet.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from moorage.api import timestamps
+from moorage.controllers import objects, pods, writes
+from moorage.controllers.index import ObjectIndex
+from moorage.controllers.node_lifecycle import LEASE, LEASE_NAMESPACE
+from moorage.controllers.objects import Object
+from moorage.controllers.writes import Create, Delete, RequeueAt, Update, Write
+
+RUN_SECONDS = "moorage.dev/run-seconds"
+STOP_SECONDS = "moorage.dev/stop-seconds"
+EXIT_CODE = "moorage.dev/exit-code"
+KUBELET_ANNOTATION = "moorage.dev/kubelet"
+NOT_READY, STOPPED = "not-ready", "stopped"
+
+START_SECONDS = 0.5
+DEFAULT_STOP_SECONDS = 1.0
+POD_CONDITIONS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+HEARTBEAT_SECONDS = 10.0
+# In large clusters each node sends heartbeats less often, to limit the load on the server.
+HEARTBEATS_PER_SECOND = 20
+MISSED_HEARTBEATS = 4
+DEFAULT_CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+NODE_INFO = {
+    "osImage": "moorage",
+    "kernelVersion": "0",
+    "kubeletVersion": "v1.36.0",
+    "kubeProxyVersion": "",
+    "containerRuntimeVersion": "moorage://0",
+    **dict.fromkeys(("machineID", "systemUUID", "bootID"), ""),
+}
+
+
+def kubelet_health(node: Object) -> str:
+    return objects.annotations(node).get(KUBELET_ANNOTATION, "")
+
+
+# Pods ------------------------------------------------------------------------------------------
+
+
+def reconcile_pod(
+    pod: Object, node: Object | None, bound_at: float, now: float, *, claims_ready: bool
+) -> Iterator[Write]:
+    """Start, finish or remove a pod; `bound_at` is when its kubelet first saw it."""
+    if node is None or kubelet_health(node) == STOPPED:
+        return
+    if objects.is_terminating(pod):
+        yield from _terminate(pod, now)
+    elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
+        return
+    elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
+        if claims_ready:
+            at = bound_at + START_SECONDS
+            yield Update(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
+    else:
+        yield from _finish(pod, now)
+
+
+def annotated_seconds(obj: Object, annotation: str) -> float | None:
+    """A duration from an annotation; None if it is absent or malformed."""
+    try:
+        value = float(objects.annotations(obj)[annotation])
+    except (KeyError, ValueError):
+        return None
+    return value if 0 <= value < math.inf else None
+
+
+def _terminate(pod: Object, now: float) -> Iterator[Write]:
+    grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+    # The deletion timestamp is the end of the grace period.
+    deleted_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
+    own = annotated_seconds(pod, STOP_SECONDS)
+    stops_at = deleted_at + min(float(grace), DEFAULT_STOP_SECONDS if own is None else own)
+    if stops_at > now and not pods.is_ended(pod):
+        yield RequeueAt(stops_at)
+        return
+    if objects.finalizers(pod) and not pods.is_ended(pod):
+        # The owner of the finalizer, such as the Job controller, reads how the pod ended.
+        yield Update(ended_pod(pod, "Failed", 143, now))
+    yield Delete(pod, grace_seconds=0)
+
+
+def _finish(pod: Object, now: float) -> Iterator[Write]:
+    """End a pod whose run time is over."""
+    run_seconds = annotated_seconds(pod, RUN_SECONDS)
+    if run_seconds is None:
+        return
+    at = timestamps.to_seconds(objects.status(pod).get("startTime"), now) + run_seconds
+    if at > now:
+        yield RequeueAt(at)
+        return
+    text = objects.annotations(pod).get(EXIT_CODE, "0")
+    code = int(text) if text.isdecimal() else 0
+    yield Update(ended_pod(pod, "Failed" if code else "Succeeded", code, now))
+
+
+def running_pod(pod: Object, node: Object, now: float) -> Object:
+    """The pod with all its containers running."""
+    at = timestamps.to_text(now)
+    for type_ in POD_CONDITIONS:
+        pod = objects.with_condition(pod, at, type=type_, status="True")
+    # Reasons and messages, such as those of the scheduler, are obsolete now.
+    conditions = [
+        {k: v for k, v in each.items() if k not in ("reason", "message")}
+        if each["type"] in POD_CONDITIONS
+        else each
+        for each in objects.status(pod)["conditions"]
+    ]
+    address = made_up_address("10.244", pod)
+    return objects.with_status(
+        pod,
+        phase="Running",
+        conditions=conditions,
+        hostIP=node_address(node),
+        hostIPs=[{"ip": node_address(node)}],
+        podIP=address,
+        podIPs=[{"ip": address}],
+        startTime=objects.status(pod).get("startTime") or at,
+        containerStatuses=_container_statuses(pod, {"running": {"startedAt": at}}, ready=True),
+    )
+
+
+def ended_pod(pod: Object, phase: str, code: int, now: float) -> Object:
+    """The pod with all its containers terminated."""
+    at = timestamps.to_text(now)
+    succeeded = phase == "Succeeded"
+    for type_ in ("Ready", "ContainersReady"):
+        reason = "PodCompleted" if succeeded else "PodFailed"
+        pod = objects.with_condition(pod, at, type=type_, status="False", reason=reason)
+    ended = {
+        "exitCode": code,
+        "reason": "Completed" if succeeded else "Error",
+        "startedAt": objects.status(pod).get("startTime") or at,
+        "finishedAt": at,
+    }
+    statuses = _container_statuses(pod, {"terminated": ended}, ready=False)
+    return objects.with_status(pod, phase=phase, containerStatuses=statuses)
+
+
+def _container_statuses(pod: Object, state: Object, *, ready: bool) -> list[Object]:
+    return [
+        {
+            "name": container.get("name", ""),
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": 0,
+            "state": state,
+        }
+        for container in objects.spec(pod).get("containers") or ()
+    ]
+
+
+def made_up_address(network: str, obj: Object) -> str:
+    """An address that depends on the UID of a pod or node; no process listens there."""
+    digest = hashlib.blake2b(objects.uid(obj).encode(), digest_size=8).digest()
+    return f"{network}.{digest[-2]}.{digest[-1]}"
+
+
+# Nodes -----------------------------------------------------------------------------------------
+
+
+def reconcile_node(node: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Register a node, renew its lease and set its readiness."""
+    if objects.is_terminating(node) or kubelet_health(node) == STOPPED:
+        return
+    yield from writes.update_if_changed(node, with_readiness(with_capacity(node), now))
+    interval = max(HEARTBEAT_SECONDS, index.count("Node") / HEARTBEATS_PER_SECOND)
+    lease = index.get(LEASE, LEASE_NAMESPACE, objects.name(node))
+    last = 0.0 if lease is None else timestamps.to_seconds(objects.spec(lease).get("renewTime"))
+    if last + interval > now:
+        yield RequeueAt(last + interval)
+        return
+    renewed = new_lease(node, interval * MISSED_HEARTBEATS, now)
+    yield Create(renewed) if lease is None else Update({**lease, "spec": renewed["spec"]})
+    yield RequeueAt(now + interval)
+
+
+def with_capacity(node: Object) -> Object:
+    """The node with capacity, addresses and labels; missing ones get defaults."""
+    status = objects.status(node)
+    capacity = status.get("capacity") or status.get("allocatable") or DEFAULT_CAPACITY
+    allocatable = status.get("allocatable") or capacity
+    fields: dict[str, Any] = {"capacity": capacity, "allocatable": allocatable}
+    if not status.get("addresses"):
+        fields["addresses"] = [
+            {"type": "InternalIP", "address": node_address(node)},
+            {"type": "Hostname", "address": objects.name(node)},
+        ]
+    labels = {
+        "kubernetes.io/hostname": objects.name(node),
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        **objects.labels(node),
+    }
+    if not status.get("nodeInfo"):
+        system = {"architecture": labels["kubernetes.io/arch"]}
+        system["operatingSystem"] = labels["kubernetes.io/os"]
+        fields["nodeInfo"] = {**system, **NODE_INFO}
+    return objects.with_metadata(objects.with_status(node, **fields), labels=labels)
+
+
+def with_readiness(node: Object, now: float) -> Object:
+    ready = kubelet_health(node) != NOT_READY
+    status = "True" if ready else "False"
+    if objects.condition(node, "Ready").get("status") == status:
+        return node
+    at = timestamps.to_text(now)
+    for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+        if not objects.condition(node, type_):
+            node = objects.with_condition(node, at, type=type_, status="False")
+    not_ready = f"annotation {KUBELET_ANNOTATION} says so"
+    return objects.with_condition(
+        node,
+        at,
+        type="Ready",
+        status=status,
+        lastHeartbeatTime=at,
+        reason="KubeletReady" if ready else "KubeletNotReady",
+        message="kubelet is posting ready status" if ready else not_ready,
+    )
+
+
+def node_address(node: Object) -> str:
+    """The node's internal address, or a made-up one."""
+    for each in objects.status(node).get("addresses") or ():
+        if each.get("type") == "InternalIP":
+            return str(each.get("address", ""))
+    return made_up_address("172.18", node)
+
+
+def new_lease(node: Object, duration_seconds: float, now: float) -> Object:
+    """The lease by which a node shows that its kubelet runs."""
+    name = objects.name(node)
+    owners = [objects.reference(node)]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": owners},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": int(duration_seconds),
+            "renewTime": timestamps.to_micro_text(now),
+        },
+    }
