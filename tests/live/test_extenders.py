@@ -129,7 +129,7 @@ def asked(extender):
 
     def last():
         probe = extender()
-        return json.loads(probe._extenders.wait(probe._post("asked", b"{}")))[-1]
+        return json.loads(probe._calls.wait(probe._post("asked", b"{}")))[-1]
 
     return last
 
@@ -191,7 +191,7 @@ def test_preempt_sends_victims(extender, asked, names, full, meta):
 
 def test_bind_sends_pod_and_node(extender, asked):
     made = extender(bind_verb="bound")
-    assert made._extenders.wait(made.bind(BIND)) == Done()
+    assert made._calls.wait(made.bind(BIND)) == Done()
     assert asked()[2] == {
         "PodName": "p",
         "PodNamespace": "default",
@@ -239,7 +239,7 @@ def test_prioritize_answers(extender, verb, found):
     [
         pytest.param("failing", "failed failing with extender at URL {url}/failing, code 500"),
         pytest.param("slow", 'Post "{url}/slow": no answer within 0.3 s'),
-        pytest.param("broken", 'Post "{url}/broken": Server disconnected'),
+        pytest.param("broken", 'Post "{url}/broken": the connection broke: Server disconnected'),
         pytest.param("refusing", "out of order"),
         pytest.param("garbage", "the answer is not JSON: JSON is malformed"),
         pytest.param("odd", "the answer cannot be read: Expected `array | null`, got `str`"),
@@ -257,7 +257,7 @@ def test_no_connection(extender):
     made = extender(url_prefix="http://127.0.0.1:1", filter_verb="f", bind_verb="b")
     with pytest.raises(ExtenderError, match=r'Post "http://127\.0\.0\.1:1/f"'):
         made.filter(POD, NODES)
-    assert isinstance(made._extenders.wait(made.bind(BIND)), Failed)
+    assert isinstance(made._calls.wait(made.bind(BIND)), Failed)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_no_connection(extender):
 def test_bind_outcomes(extender, url, verb, outcome):
     made = extender(bind_verb=verb, http_timeout_seconds=0.3)
     request = replace(BIND, extender=url)
-    assert isinstance(asyncio.run(made._extenders.bind(request)), outcome)
+    assert isinstance(asyncio.run(made._calls.run(made.bind(request))), outcome)
 
 
 def test_scores_that_are_no_list():

@@ -11,13 +11,13 @@ camel case.
 
 import asyncio
 import concurrent.futures
+import ssl
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
@@ -30,7 +30,10 @@ from moorage.core.extenders import Call, ExtenderVictims, FilterResult
 from moorage.errors import ConfigError
 from moorage.framework.post_filter import Candidate
 from moorage.live import logs, tls
+from moorage.live.api_errors import ApiError, NoResponseError, NotSentError
 from moorage.live.connection import ServerTrust
+from moorage.live.http1 import ConnectionPool
+from moorage.live.transport import Transport
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -42,68 +45,103 @@ class ExtenderError(Exception):
     """An extender reported an error, or its response cannot be decoded."""
 
 
-class HttpExtenders:
-    """The extenders of a configuration, and the event loop for the calls to them."""
+class CallLoop:
+    """An event loop in a thread of its own, on which extenders are called."""
 
-    def __init__(self, extenders: Iterable[config.Extender]) -> None:
-        self.extenders = [
-            HttpExtender(settings, f"extenders[{i}].tlsConfig", self)
-            for i, settings in enumerate(extenders)
-        ]
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="extenders", daemon=True)
         self._callers = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="extender")
         self._thread.start()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
     def wait(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the extenders' loop and wait for it in this thread."""
+        """Run a call, and wait for it in this thread."""
         return self._begin(call).result()
 
-    async def bind(self, request: BindPod) -> Outcome:
-        """Let the extender that a request names bind its pod; never raises."""
-        named = [each for each in self.extenders if each.settings.url_prefix == request.extender]
-        if not named:
-            return Failed(f"there is no extender {request.extender}")
-        return await asyncio.wrap_future(self._begin(named[0].bind(request)))
+    async def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a call, and await it on another loop."""
+        return await asyncio.wrap_future(self._begin(call))
 
     def at_once(self, calls: Sequence[Call]) -> list[Any]:
-        """Make calls concurrently; returns each one's result or the exception it raised."""
+        """Run calls that wait in threads; returns each one's result or the exception it raised."""
         return [
             future.exception() or future.result()
             for future in [self._callers.submit(call) for call in calls]
         ]
 
     def close(self) -> None:
-        """Cancel the calls in progress, and stop the loop."""
-        if not self._loop.is_closed():
-            self.wait(self._close_sessions())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._callers.shutdown()
+        """Stop the loop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._callers.shutdown()
 
-    async def _close_sessions(self) -> None:
-        for extender in self.extenders:
-            await extender.close()
-        # Connections are closed in the next iterations of the loop.
-        await asyncio.sleep(0)
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
 
     def _begin(self, call: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
         return asyncio.run_coroutine_threadsafe(call, self._loop)
 
 
+def connect(settings: config.Extender) -> Transport:
+    """The connections to an extender."""
+    server_name = settings.tls_config.server_name if settings.tls_config else ""
+    return ConnectionPool(settings.url_prefix, server_name or None)
+
+
+class HttpExtenders:
+    """The extenders of a configuration."""
+
+    def __init__(
+        self,
+        extenders: Iterable[config.Extender],
+        *,
+        connect: Callable[[config.Extender], Transport] = connect,
+        calls: Callable[[], CallLoop] = CallLoop,
+    ) -> None:
+        settings = list(extenders)
+        contexts = [_ssl_context(each, i) for i, each in enumerate(settings)]
+        self._calls = calls()
+        self.extenders = [
+            HttpExtender(each, connect(each), context, self._calls)
+            for each, context in zip(settings, contexts, strict=True)
+        ]
+        self.at_once = self._calls.at_once
+
+    async def bind(self, request: BindPod) -> Outcome:
+        """Let the extender that a request names bind its pod; never raises."""
+        named = [each for each in self.extenders if each.settings.url_prefix == request.extender]
+        if not named:
+            return Failed(f"there is no extender {request.extender}")
+        return await self._calls.run(named[0].bind(request))
+
+    def close(self) -> None:
+        """Close the connections; the calls in progress fail."""
+        self._calls.wait(self._close_connections())
+        self._calls.close()
+
+    async def _close_connections(self) -> None:
+        for extender in self.extenders:
+            extender.transport.close()
+        await asyncio.sleep(0)  # Connections are closed in the next iteration of the loop.
+
+
 class HttpExtender:
     """An extender that is called by POST; implements core.extenders.ExtenderClient."""
 
-    def __init__(self, settings: config.Extender, tls_path: str, extenders: HttpExtenders) -> None:
+    def __init__(
+        self,
+        settings: config.Extender,
+        transport: Transport,
+        ssl_context: ssl.SSLContext,
+        calls: CallLoop,
+    ) -> None:
         self.settings = settings
-        self._extenders = extenders
-        self._ssl = _ssl_context(settings, tls_path)
-        self._session: aiohttp.ClientSession | None = None
+        self.transport = transport
+        self._ssl = ssl_context
+        self._calls = calls
+        self._headers = transport.encode_headers({"Content-Type": "application/json"})
         self._nodes = NodeEncoder()
         # Whether the extender has its own copy of the nodes, so that names are enough.
         self._names = settings.node_cache_capable
@@ -126,67 +164,56 @@ class HttpExtender:
 
     async def bind(self, request: BindPod) -> Outcome:
         """Bind a pod; without a response the outcome is unknown."""
-        verb = self.settings.bind_verb
         try:
-            _decode(await self._post(verb, encode_binding(request)), _BindingResult)
-        except ExtenderError as error:
+            _decode(
+                await self._post(self.settings.bind_verb, encode_binding(request)), _BindingResult
+            )
+        except NoResponseError as error:
+            return Unknown(self._log(error))
+        except (ExtenderError, NotSentError) as error:
             return Failed(self._log(error))
-        except aiohttp.ClientConnectorError as error:  # The request was not sent.
-            return Failed(self._log(self._describe(verb, error)))
-        except (aiohttp.ClientError, OSError) as error:
-            return Unknown(self._log(self._describe(verb, error)))
         return Done()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
 
     def _call(self, verb: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         try:
-            return decode(self._extenders.wait(self._post(verb, body)))
-        except ExtenderError as error:
-            self._log(error)
-            raise
-        except (aiohttp.ClientError, OSError) as error:
-            raise ExtenderError(self._log(self._describe(verb, error))) from error
+            return decode(self._calls.wait(self._post(verb, body)))
+        except (ExtenderError, ApiError) as error:
+            raise ExtenderError(self._log(error)) from None
 
     async def _post(self, verb: str, body: bytes) -> bytes:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(ssl=self._ssl)
-            self._session = aiohttp.ClientSession(
-                connector=connector, headers={"Content-Type": "application/json"}
-            )
+        """Call a verb; raises ExtenderError for an error status, else as a Transport does."""
         seconds = self.settings.http_timeout_seconds
-        server_name = self.settings.tls_config.server_name if self.settings.tls_config else ""
-        async with self._session.post(
-            self._url(verb),
-            data=body,
-            timeout=aiohttp.ClientTimeout(total=seconds),
-            server_hostname=server_name or None,
-        ) as response:
-            if response.status != 200:
-                raise ExtenderError(
-                    f"failed {verb} with extender at URL {self._url(verb)}, code {response.status}"
+        url = f"{self.settings.url_prefix.rstrip('/')}/{verb}"
+        path = f"/{verb}"
+        try:
+            async with asyncio.timeout(seconds):  # Connecting counts as well.
+                response = await self.transport.request(
+                    "POST",
+                    path,
+                    self._headers,
+                    body,
+                    seconds=seconds,
+                    ssl_context=self._ssl,
+                    before_sending=lambda: None,
                 )
-            return await response.read()
+        except TimeoutError:
+            raise NoResponseError(f'Post "{url}": no answer within {seconds:g} s') from None
+        except ApiError as error:
+            raise type(error)(
+                f'Post "{url}": {str(error).removeprefix(f"POST {path}: ")}'
+            ) from None
+        if response.status != 200:
+            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+        return response.body
 
-    def _url(self, verb: str) -> str:
-        return f"{self.settings.url_prefix.rstrip('/')}/{verb}"
-
-    def _describe(self, verb: str, error: Exception) -> str:
-        text = str(error) or type(error).__name__
-        if isinstance(error, TimeoutError):
-            text = f"no answer within {self.settings.http_timeout_seconds:g} s"
-        return f'Post "{self._url(verb)}": {text}'
-
-    def _log(self, error: object) -> str:
+    def _log(self, error: Exception) -> str:
         text = str(error)
-        LOG.warning("extender failed", url=self.settings.url_prefix, trouble=text)
+        LOG.warning("extender failed", url=self.settings.url_prefix, why=text)
         return text
 
 
-def _ssl_context(settings: config.Extender, path: str) -> Any:
+def _ssl_context(settings: config.Extender, index: int) -> ssl.SSLContext:
+    path = f"extenders[{index}].tlsConfig"
     given = settings.tls_config or config.ExtenderTLSConfig()
     authority = _pem(given.ca_data, given.ca_file, f"{path}.caFile")
     # As in kube-scheduler: HTTPS without an authority is not verified.
