@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from fake_clock import WallClock
 from scripted import HANG_UP, serving
 
 from moorage.api.server_requests import EmitEvent, PodRef
@@ -14,13 +15,6 @@ from moorage.live.event_recorder import EventRecorder
 GOOD = (201, {})
 
 
-class Clock:
-    now = 1_700_000_000.25
-
-    def __call__(self):
-        return self.now
-
-
 def event(note="no room", pod="web", reason="FailedScheduling"):
     ref = PodRef("ns", pod, f"uid-{pod}")
     return EmitEvent(ref, "Warning", reason, "Scheduling", note, "default-scheduler")
@@ -28,8 +22,8 @@ def event(note="no room", pod="web", reason="FailedScheduling"):
 
 @asynccontextmanager
 async def recording(clock, *answers):
-    async with serving(*answers) as (scripted, client):
-        recorder = EventRecorder(client, "host", wall_clock=clock)
+    async with serving(*answers, clock=clock) as (scripted, client):
+        recorder = EventRecorder(client, "host")
         task = asyncio.create_task(recorder.run())
         yield recorder, scripted
         task.cancel()
@@ -38,7 +32,7 @@ async def recording(clock, *answers):
 
 def written(*steps, answers=(GOOD,)):
     """Emit events, or advance the clock; returns what was written."""
-    clock = Clock()
+    clock = WallClock()
 
     async def record():
         async with recording(clock, *answers) as (recorder, scripted):
@@ -133,7 +127,7 @@ def test_events_beyond_the_limit_are_dropped(monkeypatch):
     monkeypatch.setattr(event_recorder, "MAX_WRITES", 10)
 
     async def record():
-        async with recording(Clock(), GOOD) as (recorder, _):
+        async with recording(WallClock(), GOOD) as (recorder, _):
             for i in range(15):
                 recorder.emit(event(note=str(i)))
             return recorder.dropped

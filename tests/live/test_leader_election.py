@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from api_server import Refused, Store, application_of, serve
+from fake_clock import RealClock
 
 from moorage.api.config import LeaderElection
 from moorage.live import leader_election
@@ -19,25 +20,14 @@ SETTINGS = LeaderElection(
 KEY = ("kube-system", "kube-scheduler")
 
 
-class Clock:
-    """Real time that a test can set forward, as after SIGSTOP."""
-
-    ahead = 0.0
-
-    def __call__(self):
-        return time.monotonic() + self.ahead
-
-
 @asynccontextmanager
 async def candidates(*names, clock=None):
     store = Store(100)
     runner, port = await serve(application_of(store), 0)
     try:
-        async with Client(Connection(server=f"http://127.0.0.1:{port}")) as client:
-            yield (
-                store,
-                *(LeaderElector(client, SETTINGS, name, clock=clock or Clock()) for name in names),
-            )
+        connection = Connection(server=f"http://127.0.0.1:{port}")
+        async with Client(connection, clock=clock or RealClock()) as client:
+            yield (store, *(LeaderElector(client, SETTINGS, name) for name in names))
     finally:
         await runner.cleanup()
 
@@ -127,7 +117,7 @@ def test_released_lease_is_free_at_once():
 
 
 def test_leader_that_was_stopped_too_long_may_not_act():
-    clock = Clock()
+    clock = RealClock()
 
     async def go():
         async with candidates("me", clock=clock) as (_, lease):
@@ -181,7 +171,7 @@ def test_release_after_a_take_over_changes_nothing():
 def test_standby_backs_off_from_a_failing_server():
     # The lease has run out, and it cannot be taken.
     async def go():
-        clock = Clock()
+        clock = RealClock()
         async with candidates("first", "second", clock=clock) as (store, first, second):
             await first.acquire()
             looking = asyncio.create_task(second.acquire())

@@ -15,7 +15,7 @@ from moorage.api.server_requests import BindPod
 from moorage.core.effects import Done
 from moorage.core.observations import Added
 from moorage.errors import InputError
-from moorage.live import authorization, leader_election, server, tls
+from moorage.live import authorization, server, tls
 from moorage.live.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS, Authorizer
 from moorage.live.client import Client
 from moorage.live.connection import Connection
@@ -53,11 +53,11 @@ def make_live(*, elected=True, settings=None):
 
 
 def stuck_leader(live):
-    live.elector.is_held, live.elector.renewed_at = True, leader_election.clock() - 36.0
+    live.elector.is_held, live.elector.renewed_at = True, live.client.clock.boot() - 36.0
 
 
 def late_leader(live):
-    live.elector.is_held, live.elector.renewed_at = True, leader_election.clock() - 30.0
+    live.elector.is_held, live.elector.renewed_at = True, live.client.clock.boot() - 30.0
 
 
 def unsynced(live):

@@ -19,6 +19,7 @@ from moorage.api.server_requests import BindPod, DeletePod, PodRef
 from moorage.core.effects import Done, Effect, Failed
 from moorage.core.observations import Deleted
 from moorage.live.client import Client
+from moorage.live.clock import Clock
 from moorage.live.connection import Connection
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.performer import ApiPerformer
@@ -26,6 +27,11 @@ from moorage.live.reflector import ObservationQueue, Reflector
 
 FAULTY_SECONDS = 60.0
 CALM_SECONDS = 200.0
+
+
+class LoopClock(Clock):
+    def __init__(self, loop):
+        self.monotonic = self.wall = loop.time
 
 
 class Run:
@@ -40,13 +46,15 @@ class Run:
 
     async def run(self):
         loop = asyncio.get_running_loop()
-        client = Client(Connection(server="http://simulated"), transport=self.transport)
-        client._random = Random(1)  # Of the jitter.
+        client = Client(
+            Connection(server="http://simulated"),
+            transport=self.transport,
+            clock=LoopClock(loop),
+            random=Random(1),
+        )
         queue = ObservationQueue()
         kinds = [KINDS["Pod"], KINDS["Node"]]
-        reflectors = [Reflector(client, kind, queue, clock=loop.time) for kind in kinds]
-        for reflector in reflectors:
-            reflector._random = Random(2)
+        reflectors = [Reflector(client, kind, queue) for kind in kinds]
         performer = ApiPerformer(
             client,
             EventRecorder(client, "host"),

@@ -13,7 +13,6 @@ was made after all is not made twice.
 """
 
 import asyncio
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -110,7 +109,7 @@ class ClaimWriter:
     async def _reserve(
         self, request: ReserveResourceClaim, known: ResourceClaim | None
     ) -> ResourceClaim:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = self._client.clock.second()
         pod = (request.pod.name, request.pod.uid)
         claim = resource_claims.reserved(known, request.key, pod, request.allocation, now)
         assert known is not None, "a missing claim cannot be reserved"

@@ -8,13 +8,14 @@ it once.
 
 import asyncio
 import copy
-import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from random import Random
 
 from moorage.errors import KubeconfigError
 from moorage.live import api_errors
+from moorage.live import clock as clocks
 from moorage.live.api_errors import (
     ApiError,
     ApiStatusError,
@@ -22,6 +23,7 @@ from moorage.live.api_errors import (
     NoResponseError,
     NotSentError,
 )
+from moorage.live.clock import Clock
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
 from moorage.live.http1 import ConnectionPool, header
@@ -59,14 +61,18 @@ class Client:
         user_agent: str = "scheduler",
         transport: Transport | None = None,
         read_only: bool = False,
+        clock: Clock = clocks.SYSTEM,
+        random: Random | None = None,
     ) -> None:
         self.server = connection.server
         self.observer: Observer | None = None
+        self.clock = clock
+        self.random = random or Random()  # For jitter; decisions have their own source.
         self._connection = connection
-        self._credentials = Credentials(connection)
+        self._credentials = Credentials(connection, wall_clock=clock.wall)
         self._per_second = per_second
         self._burst = burst
-        self._bucket = TokenBucket(per_second, burst)
+        self._bucket = TokenBucket(per_second, burst, clock.monotonic)
         self._common_headers = {
             "Accept": JSON,
             "Accept-Encoding": "identity",  # The API server is near: compression would cost time.
@@ -81,7 +87,6 @@ class Client:
         # Encoded headers by content type, and the credentials that they contain.
         self._encoded: dict[str, str] = {}
         self._encoded_credentials: dict[str, str] | None = None
-        self._random = random.Random()  # For jitter; decisions have their own source.
 
     async def __aenter__(self) -> "Client":
         return self
@@ -92,7 +97,8 @@ class Client:
     def with_own_bucket(self, *, is_limited: bool = True) -> "Client":
         """A client with the same connections and a rate limit of its own, or none."""
         other = copy.copy(self)
-        other._bucket = TokenBucket(self._per_second if is_limited else 0, self._burst)
+        per_second = self._per_second if is_limited else 0
+        other._bucket = TokenBucket(per_second, self._burst, self.clock.monotonic)
         return other
 
     async def check(self) -> None:
@@ -253,7 +259,7 @@ class Client:
         if isinstance(error, ApiStatusError) and error.code == api_errors.UNAUTHORIZED:
             return 0.0
         longest = min(FIRST_WAIT_SECONDS * 2.0**attempt, LONGEST_WAIT_SECONDS)
-        jitter = self._random.uniform(longest / 2, longest)
+        jitter = self.random.uniform(longest / 2, longest)
         if error.retry_after_seconds is None:
             return jitter
         # With jitter, so that clients with the same Retry-After do not return together.

@@ -7,8 +7,6 @@ be written are dropped: scheduling has precedence. While pods wait to be schedul
 """
 
 import asyncio
-import random
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,16 +67,15 @@ class EventRecorder:
         client: Client,
         host: str,
         *,
-        wall_clock: Callable[[], float] = time.time,
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
         self._client = client
         self._host = host
-        self._clock = wall_clock
+        self._clock = client.clock.wall
         self._is_busy = is_busy
         self._log = logs.named("events")
-        self._random = random.Random()
+        self._random = client.random
         self._writes: asyncio.Queue[_Write] = asyncio.Queue(MAX_WRITES)
         # In a plain dict, finding the first key takes the longer the more keys were deleted.
         self._series: OrderedDict[Key, _Series] = OrderedDict()
@@ -95,7 +92,7 @@ class EventRecorder:
             if series.count == 2:
                 self._write_series(series, now)
             return
-        name = _name(event.pod.name)
+        name = _name(event.pod.name, now)
         self._series.pop(key, None)
         self._series[key] = _Series(event, name, now, now, now)
         if len(self._series) > MAX_SERIES:
@@ -182,9 +179,9 @@ class EventRecorder:
         self._put(_Write("PATCH", path, patch, fallback=full))
 
 
-def _name(pod: str) -> str:
+def _name(pod: str, now: float) -> str:
     """A unique name for an Event about a pod; a shortened name must not end in a dot or dash."""
-    suffix = f"{time.time_ns():x}"
+    suffix = f"{round(now * 1e9):x}"
     length = MAX_NAME_LENGTH - len(suffix) - 1
     return f"{pod if len(pod) <= length else pod[:length].rstrip('.-')}.{suffix}"
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from moorage.live import leader_election
 from moorage.live.run import LiveScheduler
 
 # A leader that has not renewed its lease for its duration and this long is stuck.
@@ -106,7 +105,7 @@ class Health:
         if elector is None or not elector.is_held:
             return ""
         limit = elector.settings.lease_duration_seconds + TOLERATED_SECONDS
-        if leader_election.clock() - elector.renewed_at <= limit:
+        if elector.seconds_since_renewal() <= limit:
             return ""
         return f"failed election to renew leadership on lease {elector.settings.resource_name}"
 

@@ -11,10 +11,6 @@ knows at once that it must not act: `may_act` is called before every request.
 
 import asyncio
 import math
-import random
-import time
-from collections.abc import Callable
-from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct, structs
@@ -23,12 +19,6 @@ from moorage.api.config import LeaderElection
 from moorage.live import api_errors, logs, paths
 from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.client import Client
-
-
-def clock() -> float:
-    """Monotonic seconds that include the time in which the machine sleeps (on Linux)."""
-    boot_time = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime(boot_time)
 
 
 class _LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -64,24 +54,17 @@ class LeaseLost(Exception):
 class LeaderElector:
     """One candidate for one lease."""
 
-    def __init__(
-        self,
-        client: Client,
-        settings: LeaderElection,
-        identity: str,
-        *,
-        clock: Callable[[], float] = clock,
-    ) -> None:
+    def __init__(self, client: Client, settings: LeaderElection, identity: str) -> None:
         self.identity = identity
         self.settings = settings
         self.renewed_at = -math.inf  # When the last successful renewal was sent.
         self.is_held = False
         self._client = client
-        self._clock = clock
+        self._clock = client.clock.boot
         self._log = logs.named("lease").bound(
             lease=f"{settings.resource_namespace}/{settings.resource_name}", identity=identity
         )
-        self._random = random.Random()
+        self._random = client.random
         self._lease: LeaseRecord | None = None  # As last read or written.
         self._changed_at = -math.inf  # When it was last seen to change.
         self._holder = ""
@@ -94,6 +77,10 @@ class LeaderElector:
         """Whether this scheduler is the leader at this moment, for certain."""
         deadline = self.renewed_at + self.settings.renew_deadline_seconds
         return self.is_held and self._clock() < deadline
+
+    def seconds_since_renewal(self) -> float:
+        """How long ago the last successful renewal was sent."""
+        return self._clock() - self.renewed_at
 
     # Standby
 
@@ -200,7 +187,7 @@ class LeaderElector:
         if not self.is_held or self._lease is None:
             return
         self.is_held = False
-        now = _now()
+        now = self._client.clock.micro()
         spec = structs.replace(
             self._lease.spec,
             holder_identity="",
@@ -217,7 +204,7 @@ class LeaderElector:
     # Standby and leader
 
     def _renewed(self, before: _LeaseSpec) -> _LeaseSpec:
-        now = _now()
+        now = self._client.clock.micro()
         return _LeaseSpec(
             holder_identity=self.identity,
             lease_duration_seconds=math.ceil(self.settings.lease_duration_seconds),
@@ -242,7 +229,3 @@ class LeaderElector:
         self._changed_at = self._clock()
         self.renewed_at = began
         return True
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

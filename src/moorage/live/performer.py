@@ -26,7 +26,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -54,6 +53,7 @@ from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket, Unknown
 from moorage.live import api_errors, claim_writer, logs, paths, wire
 from moorage.live.api_errors import ApiError, ApiStatusError, NoResponseError
 from moorage.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Fence
+from moorage.live.clock import Clock
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.extenders import HttpExtenders
 from moorage.live.token_bucket import Priority
@@ -298,7 +298,7 @@ async def carry_out(
         return await _look_up(client, request.pod)
     if isinstance(request, ClaimRequest):
         return await _write_claim(client, request, fence)
-    method, path, body, options = _call(request)
+    method, path, body, options = _call(request, client.clock)
     content = msgspec.json.encode(body)
     try:
         await client.request(method, path, content, fence=fence, priority=priority, **options)
@@ -316,7 +316,7 @@ async def _write_claim(client: Client, request: ClaimRequest, fence: Fence) -> O
         return _outcome(error)
 
 
-def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+def _call(request: Request, clock: Clock) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
     """The method, path, body and options of the API call for a request that changes something."""
     ref = request.pod
     path = paths.pod(ref.namespace, ref.name)
@@ -334,12 +334,12 @@ def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
             return "POST", path, body, {"seconds": BIND_SECONDS}
         case PatchPodStatus():
             # With the UID, the server refuses to patch another pod of the same name.
-            body = {"metadata": {"uid": ref.uid}, "status": _status(request)}
+            body = {"metadata": {"uid": ref.uid}, "status": _status(request, clock)}
             options = {**repeated, "content_type": STRATEGIC_MERGE_PATCH}
             return "PATCH", f"{path}/status", body, options
         case PatchPodGroupStatus(condition=condition):
             path = paths.pod_group(ref.namespace, request.name)
-            shown = {k: v for k, v in _condition(condition).items() if k != "lastProbeTime"}
+            shown = {k: v for k, v in _condition(condition, clock).items() if k != "lastProbeTime"}
             body = {"metadata": {"uid": request.uid}, "status": {"conditions": [shown]}}
             options = {**repeated, "content_type": STRATEGIC_MERGE_PATCH}
             return "PATCH", f"{path}/status", body, options
@@ -358,10 +358,10 @@ def _call(request: Request) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
             raise AssertionError(f"{type(request).__name__} is no API call that changes something")
 
 
-def _status(request: PatchPodStatus) -> dict[str, Any]:
+def _status(request: PatchPodStatus, clock: Clock) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if request.condition is not None:
-        status["conditions"] = [_condition(request.condition)]
+        status["conditions"] = [_condition(request.condition, clock)]
     if request.nominated_node_name is not UNSET:
         status["nominatedNodeName"] = request.nominated_node_name or None
     if (special := request.extended_resource_claim_status) is not None:
@@ -397,13 +397,12 @@ def _outcome(error: ApiError) -> Outcome:
             return Failed(str(error))
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _condition(condition: Condition, clock: Clock) -> dict[str, Any]:
     return {
         "type": condition.type,
         "status": condition.status,
         "lastProbeTime": None,
-        "lastTransitionTime": condition.last_transition_time or now,
+        "lastTransitionTime": condition.last_transition_time or clock.second(),
         "reason": condition.reason,
         "message": condition.message,
         "observedGeneration": condition.observed_generation,

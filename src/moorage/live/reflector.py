@@ -19,10 +19,8 @@ deletion without a version, after which the core accepts the older object.
 
 import asyncio
 import math
-import random
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import structs
 
@@ -91,7 +89,6 @@ class Reflector:
         queue: ObservationQueue,
         *,
         needed_by: tuple[str, ...] = (),
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.kind = kind
         self.is_synced = False  # Whether at least one list was queued.
@@ -100,9 +97,9 @@ class Reflector:
         self._client = client
         self._queue = queue
         self._needed_by = needed_by
-        self._clock = clock
+        self._clock = client.clock.monotonic
         self._log = logs.named("reflector").bound(kind=kind.name)
-        self._random = random.Random()
+        self._random = client.random
         self._known: dict[str, KubeObject] = {}
         self._version = ""  # The resourceVersion of the last list or event; empty: list next.
         self._newest = ""  # The same; it stays when a list is needed.

@@ -12,7 +12,6 @@ A standby handles all observations too, so its cache is warm; it only schedules 
 import asyncio
 import gc
 import math
-import time
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any
@@ -93,11 +92,12 @@ class LiveScheduler:
         self._stop = asyncio.Event()
         self._log = logs.named("run")
         # The core measures durations with `now`, so it must not jump with the wall clock.
-        self._started_at = time.time() - time.monotonic()
+        self._monotonic = client.clock.monotonic
+        self._started_at = client.clock.wall() - self._monotonic()
 
     def now(self) -> float:
         """Seconds since 1970 by the wall clock at the start, monotonic from there on."""
-        return self._started_at + time.monotonic()
+        return self._started_at + self._monotonic()
 
     def could_schedule(self) -> bool:
         """Whether there are pods to schedule, and scheduling is allowed."""
@@ -171,7 +171,7 @@ class LiveScheduler:
         if self.elector is not None:
             await self.elector.acquire()
             self._spawn(self.elector.keep())
-        self._acquired_at = time.monotonic()
+        self._acquired_at = self._monotonic()
 
     async def _sync(self) -> None:
         pods = [each for each in self.reflectors if each.kind.name == "Pod"]
@@ -233,22 +233,23 @@ class LiveScheduler:
     def _iterate(self) -> bool:
         """Handle observations, outcomes and pods for one time slice; True if there is more."""
         scheduler, perform, started_at = self.scheduler, self.performer.perform, self._started_at
-        moment = time.monotonic()
+        monotonic = self._monotonic
+        moment = monotonic()
         until = moment + SLICE_SECONDS
         while (observation := self.observations.take()) is not None:
             perform(scheduler.observe(observation, started_at + moment))
-            moment = time.monotonic()
+            moment = monotonic()
             if moment > until:
                 return True
         while self._finished:
             ticket, outcome = self._finished.popleft()
             perform(scheduler.complete(ticket, outcome, started_at + moment))
-            moment = time.monotonic()
+            moment = monotonic()
             if moment > until:
                 return True
         while not self._has_extenders and scheduler.has_work and self._may_schedule():
             perform(scheduler.schedule_one(started_at + moment))
-            moment = time.monotonic()
+            moment = monotonic()
             if moment > until:
                 return True
         return bool(self._finished)
