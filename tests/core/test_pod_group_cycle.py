@@ -18,6 +18,7 @@ from moorage.core.journal import GroupDecided, GroupEnded
 from moorage.errors import PluginFailure
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SUCCESS, unresolvable, unschedulable, wait
+from moorage.nodes.pod_groups import GroupPlacement
 from moorage.testing import make_node, make_pod
 
 GATES = {"GenericWorkload": True}
@@ -235,6 +236,51 @@ def test_row_11_an_error_clears_nominations(start):
     turned = start(filters=[NO], preempts={0}, permits=[SUCCESS, FAILED])
     assert nominated(turned) == {}
     assert evicted(turned) == set()
+
+
+TOPOLOGY = {**GATES, "TopologyAwareWorkloadScheduling": True}
+
+
+def in_placements(machine, *groups):
+    """Members are tried in groups of nodes, none on n1; and which placements are scored."""
+    scored = []
+
+    def generate(cluster, group):
+        return [GroupPlacement(names[0], cluster.table.named(names)) for names in groups]
+
+    def score(cluster, group, placement, pods):
+        scored.append(placement.name)
+        return 50
+
+    def keep_off(state, pod, node):
+        return NO if node.name == "n1" else SUCCESS
+
+    chooses = make("Test", placement_generate=generate, placement_score=score, filter=keep_off)
+    turned = machine(chooses, featureGates=TOPOLOGY)
+    turned.members = [member(f"p{i}") for i in range(3)]
+    turned.add(gang(), *turned.members)
+    turned.requests = turned.schedule_one()
+    return turned, scored
+
+
+def test_row_12_a_group_without_a_placement_fails_with_its_own_text(machine):
+    turned, _ = in_placements(machine)
+    expected = ("Unschedulable", "no feasible placements found")
+    assert refusals(turned) == dict.fromkeys(("p0", "p1", "p2"), expected)
+    assert patched(turned) == [("False", *expected)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        pytest.param([("n1",), ("n2", "n3")], [], id="31: one has room"),
+        pytest.param([("n2",), ("n3",)], ["n2", "n3"], id="both have"),
+    ],
+)
+def test_row_31_the_only_placement_with_room_is_taken_without_scoring(machine, groups, expected):
+    turned, scored = in_placements(machine, *groups)
+    assert bound(turned) == ["p0", "p1", "p2"]
+    assert scored == expected
 
 
 def test_row_13_members_are_tried_by_priority_then_by_age(machine):

@@ -146,6 +146,95 @@ def test_a_torn_gang_comes_before_all_others():
     assert (len(placed(sim, "g")), placed(sim, "other")) == (8, {})
 
 
+# Torn gangs that do not fit
+
+
+def job(name, count, **meta):
+    """A gang of a Job, which creates evicted pods again."""
+    template = {"spec": pod("", name)["spec"] | {"restartPolicy": "Never"}}
+    spec = {"parallelism": count, "completions": count, "template": template}
+    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+    gang = group(name, count)
+    return [{**gang, "metadata": {**gang["metadata"], **meta}}, made]
+
+
+def torn_pair(**meta):
+    """Two gangs of six hold half of the eight CPUs each, as two schedulers would leave them."""
+    half = [pod(f"{name}-{i}", name, nodeName=f"node-{i % 2}") for name in "ab" for i in range(4)]
+    rest = [pod(f"{name}-{i}", name) for name in "ab" for i in range(4, 6)]
+    groups = [group(name, 6) for name in "ab"]
+    for each in groups:
+        each["metadata"].update(meta)
+    return [*groups, *half, *rest]
+
+
+def test_a_torn_gang_that_does_not_fit_is_released_after_five_minutes():
+    there = [pod(f"there-{i}", nodeName="node-1", priority=9) for i in range(4)]
+    torn = [pod(f"g-{i}", "g", nodeName="node-0") for i in range(3)]
+    rest = [pod(f"g-{i}", "g") for i in range(3, 6)]
+    sim = start(group("g", 6), *there, *torn, *rest)
+    sim.run(until=299.0)
+    assert len(placed(sim, "g")) == 3
+    sim.run(until=310.0)
+    assert placed(sim, "g") == {}
+    assert [each.by for each in sim.evictions] == ["default/g"] * 3
+    events = [each.note for each in sim.events if each.reason == "GangReleased"]
+    assert events == ["Released by its gang default/g, which cannot be completed"] * 3
+
+
+def test_of_two_torn_gangs_one_is_released_and_the_other_completed():
+    sim = start(*torn_pair())
+    sim.run()
+    assert sorted(len(placed(sim, name)) for name in "ab") == [0, 6]
+    assert len(sim.evictions) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "until", "released"),
+    [
+        pytest.param("20", 30.0, True, id="sooner"),
+        pytest.param("0", 4000.0, False, id="never"),
+        pytest.param("soon", 310.0, True, id="not a number: the default"),
+    ],
+)
+def test_the_time_until_a_torn_gang_is_released(text, until, released):
+    sim = start(*torn_pair(annotations={"moorage.dev/release-after-seconds": text}))
+    sim.run(until=until)
+    assert bool(sim.evictions) == released
+
+
+def test_a_gang_is_not_released_without_the_gate():
+    config = settings(GangScheduling=False)
+    sim = start(*torn_pair(), config=config)
+    sim.run(until=1000.0)
+    assert not sim.evictions
+
+
+def test_members_above_the_quorum_that_do_not_fit_release_nothing():
+    sim = start(*gang("g", 9, min_count=8))
+    sim.run(until=1000.0)
+    assert len(placed(sim)) == 8
+
+
+def test_a_gang_whose_rack_lost_a_node_moves_to_another_rack():
+    made = job("g", 6)
+    made[0]["spec"] |= ONE_RACK
+    blocker = [pod(f"b-{i}", nodeName=f"r2-{i}", cpu="3") for i in range(2)]
+    sim = in_one_rack(*made, *blocker, nodes=racks(r1=2, r2=2))
+    sim.run(until=10.0)
+    assert in_racks(sim) == {"r1"}
+    sim.delete("Node", "", "r1-0")
+    for name, at in placed(sim, "g").items():
+        if at == "r1-0":  # The garbage collector of pods deletes them.
+            sim.delete("Pod", "default", name)
+    for each in blocker:
+        sim.delete("Pod", "default", each["metadata"]["name"])
+    sim.run(until=200.0)
+    assert in_racks(sim) == {"r1"}, "the others are there"
+    sim.run(until=400.0)
+    assert (len(placed(sim, "g")), in_racks(sim)) == (6, {"r2"})
+
+
 @pytest.mark.parametrize("priority", [None, 100])
 def test_pods_are_evicted_only_if_the_gang_fits_then(priority):
     """Of 8 CPUs, 6 are taken by pods of priority 0, 2 by pods that cannot be evicted."""

@@ -54,6 +54,7 @@ class Purpose(Enum):
     PREEMPTION = "a preemption continues"
     UNDO = "what a failed binding wrote is undone"
     POD_GROUP = "the status of a pod group is patched"
+    TORN_GANG = "members of a gang that cannot be completed are evicted"
     INFORM = "no part waits for it"
 
 

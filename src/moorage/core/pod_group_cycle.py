@@ -40,6 +40,7 @@ from moorage.core.pod_group_status import PodGroupConditions
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
+from moorage.core.torn_gangs import TornGangs
 from moorage.errors import PluginError
 from moorage.framework.profile import Profile
 from moorage.framework.state import IN_POD_GROUP_CYCLE
@@ -77,8 +78,10 @@ class PodGroupCycle:
         self._preemptions = preemptions
         self._record = record
         self.conditions = PodGroupConditions(state)
+        self.torn = TornGangs(state)
         self._placements = GroupPlacements(state.cluster, cycle.random)
         self._preempts = state.cluster.has_feature(feature_gates.WORKLOAD_AWARE_PREEMPTION)
+        self._has_gangs = state.cluster.has_feature(feature_gates.GANG_SCHEDULING)
         self._has_placements = state.cluster.has_feature(feature_gates.TOPOLOGY_AWARE)
 
     def attempt(self, popped: QueuedPod, now: float) -> None:
@@ -110,8 +113,18 @@ class PodGroupCycle:
         self._submit(members, result, now)
         if has_one_profile:
             self.conditions.report(key, members[0].entry.pod, result.status)
+        self._follow_up(key, result, now)
         profile = members[0].entry.pod.spec.scheduler_name
         journal.add(GroupEnded(at=now, group=key, profile=profile, result=result.label))
+
+    def _follow_up(self, key: str, result: GroupResult, now: float) -> None:
+        """Note whether a gang that is bound in part is complete now, or does not fit."""
+        if not self._has_gangs:
+            return
+        if result.status.is_success:
+            self.torn.placed(key)
+        elif result.label == "unschedulable":
+            self.torn.rejected(key, now)
 
     def trials(self, key: str, now: float) -> list[Trial]:
         """What would be found for a group's pending members in each placement; for explanations.

@@ -5,8 +5,6 @@ from moorage.api.pod_groups import PodGroup, group_key
 from moorage.core import updates
 from moorage.core.cache import Cache, Cached
 from moorage.core.queue import SchedulingQueue
-from moorage.core.queue_states import ACTIVE
-from moorage.core.queued_pod import QueuedPod
 from moorage.framework.cluster import Cluster
 from moorage.nodes.pod_groups import PodGroupMembers
 from moorage.nodes.table import NodeTable
@@ -50,20 +48,3 @@ def requeue_siblings(cluster: Cluster, queue: SchedulingQueue, pod: Pod, now: fl
     others = [other for uid, other in members.unscheduled.items() if uid != pod.uid]
     if others:
         queue.move_some(others, updates.UNSCHEDULABLE_POD_ADD, None, pod, now)
-
-
-def pop_torn(cluster: Cluster, queue: SchedulingQueue, now: float) -> QueuedPod | None:
-    """Take a pod of a gang that is bound in part: its members come before all other pods.
-
-    The scheduler ended between two bindings, or one of them failed. The nodes of the missing
-    members were free a moment ago; another pod may take them first.
-    """
-    assert cluster.pod_groups is not None
-    for key in cluster.pod_groups.divided:
-        group, members = cluster.get(PodGroup, key), cluster.members(key)
-        if group is None or members is None or len(members.scheduled) >= (group.min_count or 0):
-            continue
-        for pod in members.unscheduled.values():
-            if queue.where(pod.uid) == ACTIVE:
-                return queue.pop_pod(pod, now)
-    return None

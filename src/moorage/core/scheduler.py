@@ -14,7 +14,7 @@ from random import Random
 
 from moorage.api import config
 from moorage.api.pod import Pod
-from moorage.core import invariants, pod_groups
+from moorage.core import invariants
 from moorage.core.bindings import Bindings
 from moorage.core.confirmations import Confirmations
 from moorage.core.cycle import Decision, SchedulingCycle
@@ -104,7 +104,7 @@ class Scheduler:
         self._now = now
         entry = None
         if self.groups is not None:
-            entry = pod_groups.pop_torn(self.cluster, self.queue, now)
+            entry = self.groups.torn.pop(now)
         entry = entry or self.queue.pop(now)
         if entry is not None:
             if self.groups is not None and entry.pod.spec.scheduling_group is not None:
@@ -129,6 +129,8 @@ class Scheduler:
                 self.undoing.completed(name, outcome, now)
             elif purpose is Purpose.POD_GROUP and self.groups is not None:
                 self.groups.conditions.completed(name, outcome)
+            elif purpose is Purpose.TORN_GANG and self.groups is not None:
+                self.groups.torn.completed(name, outcome, now)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:
@@ -138,6 +140,8 @@ class Scheduler:
         self._confirmations.advance(now)
         self.bindings.advance(now)
         self.undoing.advance(now)
+        if self.groups is not None:
+            self.groups.torn.advance(now)
         return self._caused(now)
 
     @property
@@ -153,6 +157,7 @@ class Scheduler:
             self._confirmations.deadline,
             self.bindings.deadline(self._now),
             self.undoing.deadline,
+            None if self.groups is None else self.groups.torn.deadline,
         )
         return min((moment for moment in moments if moment is not None), default=None)
 

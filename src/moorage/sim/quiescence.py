@@ -5,6 +5,7 @@
     pods that run for a given time         while a pod waits for a node
     retries after a backoff                until they have changed nothing for the longest backoff
     assumed pods, or waiting on permit     the same, and the longest time on permit
+    gangs that are bound in part           until they are complete or released
     unschedulable pods                     one retry, if not tried since the latest helpful change
 
 Unschedulable pods are retried every five minutes, for ever, mostly in vain. But queueing hints
@@ -58,7 +59,7 @@ class Quiescence:
     def is_quiet(self) -> bool:
         """Whether only unschedulable pods are left: nothing is in progress, no retry is due."""
         return not self._has_pending_actions() and not any(
-            replica.has_assumed_pods() or replica.is_retrying()
+            replica.has_assumed_pods() or replica.is_retrying() or replica.has_torn_gangs()
             for replica in self._replicas.running
         )
 
@@ -83,6 +84,8 @@ class Quiescence:
     def _is_retrying_futile(self) -> bool:
         """Whether retries can be expected to change nothing."""
         replicas = self._replicas.running
+        if any(replica.has_torn_gangs() for replica in replicas):
+            return False
         tries = 1 if self._fault_plan.is_over(self._clock.now) else TRIES_WITH_FAULTS
         if any(replica.has_assumed_pods() for replica in replicas):
             return self._quiet_seconds() > tries * self._retry_seconds + LONGEST_PERMIT_SECONDS

@@ -95,6 +95,11 @@ class Replica:
         counts = self.depths()
         return counts["active"] + counts["backoff"] > 0
 
+    def has_torn_gangs(self) -> bool:
+        """Whether gangs will be released that are bound in part and do not fit."""
+        groups = self.scheduler.groups
+        return groups is not None and groups.torn.deadline is not None
+
     def _traced(self, call: str, now: float, effects: list[Effect], **details: Any) -> list[Effect]:
         """The effects of a call, which the trace records."""
         if self.trace is not None:
