@@ -54,7 +54,7 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
     app = web.Application(
         client_max_size=settings.request_limit,
         middlewares=[
-            _error_responses,
+            error_responses,
             _check_origin,
             _check_token(settings.token) if settings.token else _check_host,
         ],
@@ -79,7 +79,8 @@ def make_app(api: ApiServer, settings: AppSettings | None = None) -> web.Applica
 
 
 @web.middleware
-async def _error_responses(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def error_responses(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Respond to an exception with a Status."""
     try:
         return await handler(request)
     except StatusError as error:

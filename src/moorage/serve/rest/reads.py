@@ -48,7 +48,7 @@ class ReadRequests:
         format_ = requests.accepted_format(accept, requests.OBJECT_FORMATS)
         read = ReadRequest(path, requests.list_options(request.query), format_)
         if read.options.watch and not path.subresource:
-            return await self.watches.stream(request, self._watch_request(read))
+            return await self.watches.stream(request, self.watch_request(read))
         return await (self._get(read) if path.name else self._list(read))
 
     async def _get(self, read: ReadRequest) -> web.Response:
@@ -81,7 +81,8 @@ class ReadRequests:
             return responses.json(responses.partial_list(resource, page))
         return responses.raw_json(responses.list_body(resource, page))
 
-    def _watch_request(self, read: ReadRequest) -> WatchRequest:
+    def watch_request(self, read: ReadRequest) -> WatchRequest:
+        """The watch that a request asks for; raises BadRequestError."""
         path, options = read.path, read.options
         timeout = options.timeout_seconds
         selector = lists.object_selector(path.resource, options, path.name)

@@ -6,7 +6,7 @@ the log gets an Expired error and lists again; a slow client uses no memory here
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -55,71 +55,66 @@ class Watches:
 
     async def stream(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
         """Stream the changes of a watch until it ends."""
-        store = self._store
-        await store.wait_until_readable()
-        position: int | None = None
-        try:
-            lines, position = _initial_lines(store, watch)
-        except ExpiredError as error:
-            lines = [_line(ERROR, encode(error.to_status()))]
+
+        def is_connected() -> bool:
+            return request.transport is not None and not request.transport.is_closing()
+
+        await self._store.wait_until_readable()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
+        try:
+            async with contextlib.aclosing(self.chunks(watch, is_connected)) as chunks:
+                async for chunk in chunks:
+                    await response.write(chunk)
+            await response.write_eof()
+        except ConnectionError:
+            pass  # The client closed the connection.
+        return response
+
+    async def chunks(
+        self, watch: WatchRequest, is_connected: Callable[[], bool]
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, many at a time, until it ends."""
+        clock, store = asyncio.get_running_loop().time, self._store
         woken = asyncio.Event()
         self._woken.add(woken)
         unsubscribe = store.on_durable(woken.set)
         try:
+            lines, position = _initial_lines(store, watch)
             if lines:
-                await response.write(b"".join(lines))
-            if position is not None:
-                await self._follow(request, response, watch, position, woken)
-            await response.write_eof()
-        except ConnectionError:
-            pass  # The client closed the connection.
-        finally:
-            unsubscribe()
-            self._woken.discard(woken)
-        return response
-
-    async def _follow(
-        self,
-        request: web.Request,
-        response: web.StreamResponse,
-        watch: WatchRequest,
-        position: int,
-        woken: asyncio.Event,
-    ) -> None:
-        clock, store = asyncio.get_running_loop().time, self._store
-        log = store.log(watch.resource)
-        ends_at = clock() + watch.timeout_seconds
-        bookmark_at = clock() + BOOKMARK_SECONDS
-        while not self._closing:
-            woken.clear()
-            lines: list[bytes] = []
-            durable = store.durable_version
-            try:
+                yield b"".join(lines)
+            log = store.log(watch.resource)
+            ends_at = clock() + watch.timeout_seconds
+            bookmark_at = clock() + BOOKMARK_SECONDS
+            while not self._closing:
+                woken.clear()
+                lines = []
+                durable = store.durable_version
                 while len(lines) < _MAX_BATCH and (change := log.at(position)) is not None:
                     if change.version > durable:
                         break
                     position += 1
                     lines += _change_lines(watch, change)
-            except ExpiredError as error:  # The client is slower than the log.
-                await response.write(_line(ERROR, encode(error.to_status())))
-                return
-            if lines:
-                await response.write(b"".join(lines))
-                # Changes often come in bursts: wait a little to send them in one write.
-                await asyncio.sleep(0 if len(lines) >= _MAX_BATCH else BATCH_SECONDS)
-                continue
-            now = clock()
-            if now >= ends_at or request.transport is None or request.transport.is_closing():
-                return
-            if watch.options.bookmarks and now >= bookmark_at:
-                await response.write(_bookmark(watch, durable))
-                bookmark_at = now + BOOKMARK_SECONDS
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(ends_at - now, CONNECTION_CHECK_SECONDS)):
-                    await woken.wait()
+                if lines:
+                    yield b"".join(lines)
+                    # Changes often come in bursts: wait a little to send them in one write.
+                    await asyncio.sleep(0 if len(lines) >= _MAX_BATCH else BATCH_SECONDS)
+                    continue
+                now = clock()
+                if now >= ends_at or not is_connected():
+                    return
+                if watch.options.bookmarks and now >= bookmark_at:
+                    yield _bookmark(watch, durable)
+                    bookmark_at = now + BOOKMARK_SECONDS
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(ends_at - now, CONNECTION_CHECK_SECONDS)):
+                        await woken.wait()
+        except ExpiredError as error:  # The version is too old, or the client is too slow.
+            yield _line(ERROR, encode(error.to_status()))
+        finally:
+            unsubscribe()
+            self._woken.discard(woken)
 
 
 def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
