@@ -17,14 +17,15 @@ from moorage.cluster.status_errors import (
     TooLargeError,
     UnavailableError,
 )
-from moorage.cluster.store import OBJECT_LIMIT, Store
+from moorage.cluster.store import OBJECT_LIMIT
 from moorage.errors import InputError
+from moorage.serve.journaled_store import open_store
 from moorage.serve.sqlite import VERSION_GAP, SqliteJournal
 
 
 def make_store(journal=None, log_size=100):
     uids = itertools.count(1)
-    return Store(
+    return open_store(
         clock=lambda: "2026-01-01T00:00:00Z",
         uid=lambda: f"uid-{next(uids)}",
         journal=journal,

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from moorage.cluster.resources import CONFIG_MAPS
-from moorage.cluster.store import Store
 from moorage.errors import InputError
+from moorage.serve.journaled_store import open_store
 from moorage.serve.sqlite import SqliteJournal
 
 from .volatile_disk import VolatileDisk
@@ -20,7 +20,9 @@ SEEDS = range(int(os.environ.get("MOORAGE_SEEDS", "4")))
 def make_store(folder):
     uids = itertools.count(1)
     journal = SqliteJournal(folder)
-    return Store(clock=lambda: "2026-01-01T00:00:00Z", uid=lambda: str(next(uids)), journal=journal)
+    return open_store(
+        clock=lambda: "2026-01-01T00:00:00Z", uid=lambda: str(next(uids)), journal=journal
+    )
 
 
 def cm(name, text):

@@ -9,16 +9,18 @@ import pytest
 
 from moorage.cluster.resources import CONFIG_MAPS
 from moorage.cluster.status_errors import UnavailableError
-from moorage.cluster.store import Store
 from moorage.errors import InputError
 from moorage.serve import rescue, sqlite
+from moorage.serve.journaled_store import open_store
 from moorage.serve.sqlite import DATABASE, SqliteJournal
 
 
 def make_store(folder):
     uids = itertools.count(1)
     journal = SqliteJournal(folder)
-    return Store(clock=lambda: "2026-01-01T00:00:00Z", uid=lambda: str(next(uids)), journal=journal)
+    return open_store(
+        clock=lambda: "2026-01-01T00:00:00Z", uid=lambda: str(next(uids)), journal=journal
+    )
 
 
 def cm(name, **data):

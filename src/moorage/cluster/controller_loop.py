@@ -6,7 +6,7 @@ delay the others.
 """
 
 import heapq
-import logging
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol, assert_never
@@ -23,7 +23,6 @@ from moorage.controllers.writes import Create, Delete, Report, RequeueAt, Update
 # After a task that took t seconds to decide, the same task pauses for this many times t.
 PAUSE_FACTOR = 4
 MIN_PAUSE_SECONDS = 0.01
-# A task with more writes is queued again behind the others.
 MAX_WRITES = 100
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 60.0
 
@@ -38,21 +37,37 @@ class Client(Protocol):
 
 
 class ControllerLoop:
-    """All controllers on one store."""
+    """All controllers on one store.
+
+    `report_error` gets the exceptions of controllers, with the task. Without `emits_events` no
+    Events are emitted. A task with more than `max_writes` writes is queued again behind the others.
+    """
 
     def __init__(
-        self, client: Client, *, now: Callable[[], float], stopwatch: Callable[[], float]
+        self,
+        client: Client,
+        *,
+        now: Callable[[], float],
+        stopwatch: Callable[[], float],
+        report_error: Callable[[Task, Exception], None],
+        index: ObjectIndex | None = None,
+        emits_events: bool = True,
+        max_writes: int = MAX_WRITES,
     ) -> None:
         self._client = client
         self._now = now  # the time in objects
         self._stopwatch = stopwatch  # monotonic, to measure costs
-        self.index = ObjectIndex()
+        self._report_error = report_error
+        self.index = ObjectIndex() if index is None else index
+        self._emits_events = emits_events
+        self._max_writes = max_writes
         self._reconcilers = Reconcilers()
         self._correlator = EventCorrelator()
         self._changes: deque[tuple[Object | None, Object | None]] = deque()
         self._ready: dict[Task, None] = {}
         self._delayed: list[tuple[float, int, Task]] = []
         self._delayed_until: dict[Task, float] = {}
+        self._awaited: dict[Task, None] = {}
         self._paused_until: dict[Task, float] = {}
         self._retries: dict[Task, int] = {}
         self._serial = 0
@@ -62,6 +77,14 @@ class ControllerLoop:
         """Queue a change for the next turn."""
         self._changes.append((old, new))
 
+    def trigger(self, task: Task) -> None:
+        """Queue a task, unless it pauses."""
+        paused_until = self._paused_until.get(task)
+        if paused_until is not None and paused_until > self._now():
+            self._delay(task, paused_until, awaited=True)
+        else:
+            self._ready[task] = None
+
     @property
     def has_work(self) -> bool:
         return bool(self._changes or self._ready)
@@ -70,6 +93,11 @@ class ControllerLoop:
     def deadline(self) -> float | None:
         """When the next delayed task is due."""
         return self._delayed[0][0] if self._delayed else None
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a workload makes progress by a delayed task."""
+        return bool(self._awaited)
 
     def turn(self, budget_seconds: float) -> None:
         """Run tasks for that long, or until none is ready."""
@@ -94,13 +122,11 @@ class ControllerLoop:
                 self._reconcilers.forget(old)
                 self._correlator.forget(old)
             for task in tasks.tasks_for_change(old, new, self.index):
-                paused_until = self._paused_until.get(task)
-                if paused_until is not None and paused_until > self._now():
-                    self._delay(task, paused_until)
-                else:
-                    self._ready[task] = None
+                self.trigger(task)
 
-    def _delay(self, task: Task, at: float) -> None:
+    def _delay(self, task: Task, at: float, *, awaited: bool = False) -> None:
+        if awaited:
+            self._awaited[task] = None
         if self._delayed_until.get(task, float("inf")) > at:
             self._delayed_until[task] = at
             self._serial += 1
@@ -112,6 +138,7 @@ class ControllerLoop:
             at, _, task = heapq.heappop(self._delayed)
             if self._delayed_until.get(task) == at:  # Otherwise an earlier time replaced it.
                 del self._delayed_until[task]
+                self._awaited.pop(task, None)
                 self._paused_until.pop(task, None)
                 self._ready[task] = None
 
@@ -127,8 +154,8 @@ class ControllerLoop:
         now, self._decision_seconds = self._now(), 0.0
         try:
             failed = self._perform(task, self._reconcilers.reconcile(name, obj, self.index, now))
-        except Exception:  # A controller that fails on one object continues with the others.
-            logging.getLogger(__name__).exception("%s: %s", name, "/".join(key))
+        except Exception as error:  # A controller that fails on one object serves the others.
+            self._report_error(task, error)
             failed = True
         if failed:
             tries = self._retries[task] = self._retries.get(task, 0) + 1
@@ -145,13 +172,13 @@ class ControllerLoop:
     def _perform(self, task: Task, writes: Iterator[Write]) -> bool:
         """Perform the writes of a controller; returns whether one failed."""
         failed = False
-        for count in range(MAX_WRITES + 1):
+        for count in itertools.count():
             began = self._stopwatch()
             write = next(writes, None)
             self._decision_seconds += self._stopwatch() - began
             if write is None:
                 return failed
-            if count == MAX_WRITES:
+            if count == self._max_writes:
                 self._ready[task] = None
                 return failed
             try:
@@ -163,7 +190,7 @@ class ControllerLoop:
                 if isinstance(write, Create) and not failed:
                     self._emit_failure(task, error)
                 failed = True
-        return failed
+        raise AssertionError("unreachable")
 
     def _write(self, task: Task, write: Write) -> None:
         match write:
@@ -175,8 +202,8 @@ class ControllerLoop:
             case Delete(obj, grace_seconds, propagation):
                 self._client.delete(obj, grace_seconds, propagation)
                 self._emit(task, write, obj)
-            case RequeueAt(at):
-                self._delay(task, at)
+            case RequeueAt(at, awaited):
+                self._delay(task, at, awaited=awaited)
             case Report(obj, reason, message, reporter):
                 self._client.emit(obj, NewEvent("Warning", reason, message, reporter))
             case _:
@@ -185,7 +212,9 @@ class ControllerLoop:
     def _emit(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
         """Emit the Event of a workload's write; the index does not contain the write yet."""
         name, key = task
-        owner = self.index.get(*key) if name == tasks.WORKLOAD else None
+        if name != tasks.WORKLOAD or not self._emits_events:
+            return
+        owner = self.index.get(*key)
         if owner is None:
             return
         event = events.event_for_write(owner, write, written, self.index.get(*key_of(written)))
@@ -196,6 +225,6 @@ class ControllerLoop:
 
     def _emit_failure(self, task: Task, error: StatusError) -> None:
         owner = self.index.get(*task[1])
-        if owner is not None:
+        if owner is not None and self._emits_events:
             text, reporter = f"Error creating: {error}", events.reporter(owner)
             self._client.emit(owner, NewEvent("Warning", "FailedCreate", text, reporter))

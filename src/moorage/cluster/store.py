@@ -2,28 +2,24 @@
 
 The store keeps whole objects as plain dicts that nothing modifies in place, each with its JSON,
 which is encoded once for all lists, watches and journal rows. It runs in one thread and never
-blocks. A journal makes changes durable a little later; `wait_until_durable` waits for it, and so
-does every handler that acknowledges a write to a client.
+blocks. In memory every change is durable at once; `serve` has a store whose journal makes changes
+durable a little later. A handler that acknowledges a write to a client awaits
+`wait_until_durable`.
 
 The store does not validate objects: `verbs/` implements the API server's rules.
 """
 
-import asyncio
 import bisect
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 import msgspec
 
-from moorage.api import documents
-from moorage.api.documents import DocumentError
 from moorage.cluster import status_errors
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import TooLargeError, UnavailableError
 from moorage.controllers.objects import Object
-from moorage.errors import InputError
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
@@ -105,47 +101,6 @@ class ResourceChangeLog:
         return self._changes[self.position_after(version) - self.first :]
 
 
-class JournalRow(NamedTuple):
-    """One change in a journal; a deletion has no body."""
-
-    version: int
-    storage_key: str
-    namespace: str
-    name: str
-    body: bytes | None
-
-
-def decode_row(row: JournalRow) -> Object:
-    """The object of a row; raises InputError if it is none, or has another name."""
-    at = f"{row.storage_key} {row.namespace}/{row.name}".replace(" /", " ")
-    if not isinstance(row.body, bytes) or not isinstance(row.version, int):
-        raise InputError(f"{at}: has no body or no version")
-    try:
-        obj = documents.decode_json(row.body)
-    except DocumentError as error:
-        raise InputError(f"{at}: is not JSON: {error.problem}") from None
-    meta = obj.get("metadata") if isinstance(obj, dict) else None
-    if not isinstance(meta, dict):
-        raise InputError(f"{at}: is no object with metadata")
-    if (meta.get("namespace", ""), meta.get("name")) != (row.namespace, row.name):
-        raise InputError(f"{at}: metadata has another name")
-    return cast(Object, obj)
-
-
-class StoreJournal(Protocol):
-    """Makes changes durable; calls `notify(version, failure)`, perhaps from another thread."""
-
-    def load(self) -> tuple[list[JournalRow], int, int]:
-        """All objects, the last version written, and the version to continue from."""
-
-    def damaged(self, error: Exception) -> InputError:
-        """Close a journal with content that cannot be used; returns the error."""
-
-    def start(self, notify: Callable[[int, Exception | None], None]) -> None: ...
-    def write(self, row: JournalRow) -> None: ...
-    def close(self) -> None: ...
-
-
 class Store:
     """All objects, and the latest changes."""
 
@@ -154,7 +109,6 @@ class Store:
         *,
         clock: Callable[[], str],
         uid: Callable[[], str],
-        journal: StoreJournal | None = None,
         log_size: int = LOG_SIZE,
     ) -> None:
         self.clock = clock  # the time as a timestamp of objects: 2026-01-31T12:00:00Z
@@ -168,10 +122,6 @@ class Store:
         self._floor = 1
         self._subscribers: list[Callable[[Change], None]] = []
         self._on_durable: list[Callable[[], None]] = []
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        self._journal = journal
-        if journal is not None:
-            self._load(journal)
 
     # Reading.
 
@@ -288,38 +238,12 @@ class Store:
 
     async def wait_until_durable(self) -> None:
         """Wait until all changes so far are durable; raises UnavailableError."""
-        if self.failure is not None:
-            raise self.failure
-        if self.version > self.durable_version:
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append((self.version, future))
-            await future
 
     def start(self) -> None:
-        """Start the journal, if there is one; call it inside the event loop."""
-        if self._journal is not None:
-            loop = asyncio.get_running_loop()
-
-            def notify(version: int, failure: Exception | None) -> None:
-                with contextlib.suppress(RuntimeError):  # The loop was closed.
-                    loop.call_soon_threadsafe(self._set_durable, version, failure)
-
-            self._journal.start(notify)
+        """Start to make changes durable; call it inside the event loop."""
 
     def close(self) -> None:
-        """Write all changes and close the journal."""
-        if self._journal is not None:
-            self._journal.close()
-
-    def _load(self, journal: StoreJournal) -> None:
-        rows, self._floor, self.version = journal.load()
-        self.durable_version = self.version
-        for row in rows:
-            try:
-                stored = StoredObject(decode_row(row), row.body or b"", row.version)
-            except InputError as error:
-                raise journal.damaged(error) from None
-            self._objects.setdefault(row.storage_key, {})[row.namespace, row.name] = stored
+        """Make all changes durable."""
 
     def _objects_of(self, resource: Resource) -> dict[ObjectKey, StoredObject]:
         return self._objects.setdefault(resource.storage_key, {})
@@ -338,35 +262,15 @@ class Store:
 
     def _publish(self, change: Change) -> None:
         self.log(change.resource).append(change)
-        if self._journal is None:
-            self.durable_version = self.version
-        else:
-            body = None if change.type == DELETED else change.stored.body
-            key = key_of(change.object)
-            self._journal.write(JournalRow(self.version, change.resource.storage_key, *key, body))
+        self._record(change)
         for subscriber in tuple(self._subscribers):
             subscriber(change)
-        if self._journal is None:
+        if self.durable_version == self.version:
             self._notify_durable()
 
-    def _set_durable(self, version: int, failure: Exception | None) -> None:
-        # A journal that failed tries again, so a later success ends the failure.
-        self.failure = None
-        if failure is not None:
-            self.failure = UnavailableError(f"the journal cannot be written: {failure}")
-        self.durable_version = max(version, self.durable_version)
-        still_waiting = []
-        for awaited, future in self._waiting:
-            if future.done():
-                continue
-            if self.failure is not None:
-                future.set_exception(self.failure)
-            elif awaited <= self.durable_version:
-                future.set_result(None)
-            else:
-                still_waiting.append((awaited, future))
-        self._waiting = still_waiting
-        self._notify_durable()
+    def _record(self, change: Change) -> None:
+        """Make a change durable, or begin to."""
+        self.durable_version = self.version
 
     def _notify_durable(self) -> None:
         for callback in tuple(self._on_durable):

@@ -21,8 +21,7 @@ SCALED = ("apps/ReplicaSet", "apps/StatefulSet", "apps/Deployment", "Replication
 def reconcile(budget: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Set the status: how many pods are healthy, have to be, and may be evicted."""
     selector, spec = objects.selector(budget), objects.spec(budget)
-    found = index.all("Pod", objects.namespace(budget))
-    covered = [pod for pod in found if selector.matches(objects.labels(pod))]
+    covered = index.selected_pods(objects.namespace(budget), selector)
     expected = expected_pods(covered, index)
     min_available = spec.get("minAvailable")
     if isinstance(min_available, int):

@@ -6,6 +6,7 @@ It is updated from changes and keeps the dicts of the store, so it costs little 
 from collections.abc import Iterator
 from typing import Any
 
+from moorage.api.selectors import Selector
 from moorage.controllers import objects, pods
 from moorage.controllers.objects import Object
 
@@ -96,9 +97,15 @@ class ObjectIndex:
         """The objects of a kind whose controller has this UID."""
         return self._members(self._controlled, (kind, uid))
 
-    def orphans(self, kind: str, namespace: str) -> list[Object]:
-        """The objects of a kind without a controller."""
-        return self._members(self._orphans, (kind, namespace))
+    def orphans(self, kind: str, namespace: str, selector: Selector) -> list[Object]:
+        """The objects of a kind without a controller that a selector matches."""
+        found = self._members(self._orphans, (kind, namespace))
+        return [obj for obj in found if selector.matches(objects.labels(obj))]
+
+    def selected_pods(self, namespace: str, selector: Selector) -> list[Object]:
+        """The pods of a namespace that a selector matches."""
+        found = self.all("Pod", namespace)
+        return [obj for obj in found if selector.matches(objects.labels(obj))]
 
     def pods_on(self, node: str) -> list[Object]:
         """The pods of a node; of "", the pods without a node."""

@@ -29,9 +29,8 @@ def claim(
             writes.append(Update(released(obj, objects.uid(owner))))
     if objects.is_terminating(owner) or selector.is_empty:
         return owned, writes
-    for obj in index.orphans(kind, objects.namespace(owner)):
-        matches = not objects.is_terminating(obj) and selector.matches(objects.labels(obj))
-        if matches and accepts(obj):
+    for obj in index.orphans(kind, objects.namespace(owner), selector):
+        if not objects.is_terminating(obj) and accepts(obj):
             references = [*objects.owners(obj), objects.controller_reference(owner)]
             adopted = objects.with_metadata(obj, ownerReferences=references)
             owned.append(adopted)

@@ -228,13 +228,17 @@ def _for_claim_template(template: Object, index: ObjectIndex) -> Iterator[Task]:
 # The controllers -------------------------------------------------------------------------------
 
 
+def _reconcile_workload(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    return WORKLOADS[objects.kind_of(obj)](obj, index, now)
+
+
 class Reconcilers:
     """All controllers, and the times since when kubelets and the pod collector wait."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], float] = {}
         self._by_task: dict[str, Reconcile] = {
-            WORKLOAD: lambda obj, index, now: WORKLOADS[objects.kind_of(obj)](obj, index, now),
+            WORKLOAD: _reconcile_workload,
             BUDGET: disruption_budget.reconcile,
             GARBAGE: garbage_collection.reconcile,
             NAMESPACE: garbage_collection.reconcile_namespace,

@@ -33,9 +33,13 @@ class Delete(NamedTuple):
 
 
 class RequeueAt(NamedTuple):
-    """Reconcile the object again at that time."""
+    """Reconcile the object again at that time.
+
+    `awaited`: the workload makes progress then, so a simulation does not end before.
+    """
 
     at: float
+    awaited: bool = False
 
 
 class Report(NamedTuple):
@@ -56,6 +60,6 @@ def update_if_changed(old: Object, new: Object) -> Iterator[Write]:
 
 
 def requeue(at: float | None) -> Iterator[Write]:
-    """Requeue at a time, if there is one."""
+    """Requeue at a time when the workload makes progress, if there is one."""
     if at is not None:
-        yield RequeueAt(at)
+        yield RequeueAt(at, awaited=True)

@@ -6,6 +6,7 @@ work the loop sleeps until a change or the next deadline.
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from moorage.cluster.controller_loop import ControllerLoop
 from moorage.cluster.resources import BUILT_IN, Resource
 from moorage.cluster.status_errors import StatusError
 from moorage.cluster.store import ADDED, DELETED, Change
+from moorage.controllers.tasks import Task
 from moorage.core.effects import Effect, Failed, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler
@@ -49,7 +51,9 @@ class ControlPlane:
         self._now = api.now
         client = LocalClient(api)
         self._events = client.events
-        self.controllers = ControllerLoop(client, now=api.now, stopwatch=stopwatch)
+        self.controllers = ControllerLoop(
+            client, now=api.now, stopwatch=stopwatch, report_error=_log_error
+        )
         self._loops: list[ControllerLoop | SchedulerLoop] = [self.controllers]
         self._wake = asyncio.Event()
         for resource in api.registry:
@@ -103,6 +107,11 @@ class ControlPlane:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.001, min(wait, MAX_SLEEP_SECONDS))):
                 await self._wake.wait()
+
+
+def _log_error(task: Task, error: Exception) -> None:
+    name, key = task
+    logging.getLogger(__name__).error("%s: %s", name, "/".join(key), exc_info=error)
 
 
 class SchedulerLoop:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moorage.cluster import store
-from moorage.cluster.store import JournalRow
 from moorage.errors import InputError
+from moorage.serve.journaled_store import JournalRow, decode_row
 from moorage.serve.sqlite import DATABASE, VERSION_GAP, SqliteJournal
 
 _COLUMNS = "version, shelf, namespace, name, body"
@@ -59,7 +58,7 @@ def _read(path: Path) -> tuple[CheckedDatabase, int]:
             facts = dict(database.execute("SELECT name, value FROM facts"))
         for row in _rows(database, found):
             try:
-                store.decode_row(row)
+                decode_row(row)
             except InputError as error:
                 found.problems.append(str(error))
             else:

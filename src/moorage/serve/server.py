@@ -18,7 +18,6 @@ from moorage.api import timestamps
 from moorage.api.config import SchedulerConfiguration
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.resources import NODES
-from moorage.cluster.store import Store
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
@@ -28,6 +27,7 @@ from moorage.serve import initial_objects
 from moorage.serve.access import ServerAccess
 from moorage.serve.control_plane import ControlPlane, steady_clock
 from moorage.serve.initial_objects import SourceObject
+from moorage.serve.journaled_store import open_store
 from moorage.serve.rest.app import AppSettings, make_app
 from moorage.serve.result_annotations import AnnotatingScheduler
 from moorage.serve.sqlite import SqliteJournal
@@ -80,7 +80,7 @@ def open_api(data_dir: Path | None) -> ApiServer:
     """An API server on the data of a folder, or in memory."""
     now = steady_clock()
     random = Random()
-    store = Store(
+    store = open_store(
         clock=lambda: timestamps.to_text(now()),
         uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
         journal=None if data_dir is None else SqliteJournal(data_dir),

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from moorage.cluster.store import JournalRow
 from moorage.errors import InputError
+from moorage.serve.journaled_store import JournalRow
 
 # After a crash, versions continue beyond any that clients may have seen but were not written.
 VERSION_GAP = 1_000_000

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
-from moorage.cluster.store import Store
+from moorage.serve.journaled_store import open_store
 from moorage.serve.rest.app import AppSettings, make_app
 
 START = 1_800_000_000.0
@@ -37,7 +37,7 @@ class Served:
     def __init__(self, journal=None, settings=None, log_size=1000):
         self.now = START
         random = Random(7)
-        self.store = Store(
+        self.store = open_store(
             clock=lambda: timestamps.to_text(self.now),
             uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
             journal=journal,
