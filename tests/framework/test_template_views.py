@@ -6,7 +6,7 @@ from tests.saying import saying
 
 from moorage.api.pod import Toleration
 from moorage.errors import PluginError, PluginFailure
-from moorage.framework.points import ByMax, Depends
+from moorage.framework.points import BY_PODS, ByMax, Depends
 from moorage.framework.state import StateKey
 from moorage.framework.status import (
     SKIP,
@@ -462,7 +462,7 @@ def test_an_error_while_scoring_names_the_plugin(bench, depends, body, text):
     if "reads" in body and depends in (Depends.PLACEMENTS, Depends.ANYTHING):
         assert workbench.run(POD).total("n1") == 1  # Nothing is cached, so `reads` is not called.
         return
-    if "reads" in body and depends is Depends.USAGE:
+    if "reads" in body and depends in BY_PODS:
         assert workbench.run(POD).total("n1") == 1  # Nor for the first pod of its template.
     for _ in range(2):
         with pytest.raises(PluginError) as raised:
@@ -511,6 +511,7 @@ def counting(result=SUCCESS):
     [
         pytest.param(Depends.NODE, [], ["n2"], id="that node's object"),
         pytest.param(Depends.USAGE, ["n2"], ["n2"], id="the node's object and its pods"),
+        pytest.param(Depends.RESOURCES, ["n2"], [], id="the node's resources"),
         pytest.param(Depends.NODES, [], ALL, id="all node objects"),
         pytest.param(Depends.PLACEMENTS, ALL, ALL, id="all pods"),
         pytest.param(Depends.ANYTHING, ALL, ALL, id="anything"),

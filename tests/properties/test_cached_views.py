@@ -119,10 +119,10 @@ class PodCounts:
 
 
 class PodCountsOfAll:
-    """Depends on the pods of a node; whole-cluster form."""
+    """Depends on the resources of a node; whole-cluster form."""
 
     name = "PodCountsOfAll"
-    depends = Depends.USAGE
+    depends = Depends.RESOURCES
     normalizer = ByMax()
 
     def filter(self, state, pod, node):
@@ -136,6 +136,21 @@ class PodCountsOfAll:
 
     def score_all(self, state, pod, table):
         return table.requested("cpu")
+
+
+class FreeCpu:
+    """Depends on the resources of a node; per-node form, which sometimes raises."""
+
+    name = "FreeCpu"
+    depends = Depends.RESOURCES
+
+    def filter(self, state, pod, node):
+        return unschedulable("odd") if node.requested("cpu") % 700 == 600 else SUCCESS
+
+    def score(self, state, pod, node):
+        if node.pod_count == 5 and node.nonzero_requested("cpu") > 2000:
+            raise ValueError(f"{node.name} is full")
+        return max(0, node.allocatable("cpu") - node.requested("cpu")) % 120
 
 
 COUNTS = StateKey("Rarity.counts")
@@ -212,6 +227,7 @@ PLUGINS = [
     (Zones(), 2),
     (Tiers(), 4),
     (PodCountsOfAll(), 1),
+    (FreeCpu(), 1),
     (Rarity(), 2),
     (NodeResourcesBalancedAllocation(), 1),
     (ImageLocality(), 1),

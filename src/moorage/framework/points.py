@@ -77,10 +77,15 @@ class Depends(Enum):
     """What a filter or score result depends on, and so how long it may be cached."""
 
     NODE = "that node's object"
+    RESOURCES = "what that node has allocatable, what its pods request, and how many they are"
     USAGE = "that node's object and the pods on it"
     NODES = "node objects anywhere"
     PLACEMENTS = "pods, nodes and other objects anywhere"
     ANYTHING = "more than the cluster"
+
+
+# Answers of these change with the pods on the node.
+BY_PODS = (Depends.USAGE, Depends.RESOURCES)
 
 
 def depends_of(plugin: Any) -> Depends:

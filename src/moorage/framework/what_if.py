@@ -15,7 +15,7 @@ import numpy as np
 from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.framework import invoke
-from moorage.framework.points import Depends, depends_of
+from moorage.framework.points import BY_PODS, Depends, depends_of
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
 from moorage.framework.views.feasible import NO_FILTER, FeasibleRows
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
 # From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
-REACHES = (Depends.NODE, Depends.USAGE, Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING)
+REACHES = (
+    *(Depends.NODE, Depends.RESOURCES, Depends.USAGE),
+    *(Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING),
+)
 
 
 class WhatIfPlan(NamedTuple):
@@ -59,7 +62,7 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     ]
     again = [(i, p) for i, p in filters if depends_of(p) not in BY_NODE or p in accounting]
     in_columns = not accounting and all(
-        depends_of(p) is Depends.USAGE and hasattr(p, "filter_all") for _, p in again
+        depends_of(p) in BY_PODS and hasattr(p, "filter_all") for _, p in again
     )
     reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
     reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
@@ -95,7 +98,7 @@ class WhatIf:
         cluster, skipped = self.profile.cluster, frozenset(self.pre.skipped)
         nodes = cluster.table.node_changes.position
         match self.plan.reach:
-            case Depends.NODE | Depends.USAGE:
+            case Depends.NODE | Depends.RESOURCES | Depends.USAGE:
                 return skipped
             case Depends.NODES:
                 return skipped, nodes

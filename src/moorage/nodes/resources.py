@@ -31,6 +31,8 @@ class ResourceColumns:
         self.columns: dict[str, Ints] = {}
         # The same as plain integers.
         self.values: dict[str, list[int]] = {}
+        # The same without names, in the order in which they appeared.
+        self.lists: list[list[int]] = []
         self._zeros = _zeros(capacity)
 
     def __getitem__(self, name: str) -> Ints:
@@ -57,6 +59,7 @@ class ResourceColumns:
     def _make(self, name: str) -> list[int]:
         self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
         values = self.values[name] = [0] * self._capacity
+        self.lists.append(values)
         return values
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:

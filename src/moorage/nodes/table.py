@@ -42,6 +42,7 @@ SMALLEST = 64
 # The number of float arrays that are kept.
 MOST_LINES = 16
 NO_NAME = NodeName("")
+NO_SIZE = -1
 
 
 class Rows:
@@ -210,6 +211,9 @@ class NodeTable(Rows):
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
         self.row_of: dict[str, int] = {}
         self.names: list[NodeName] = [NO_NAME] * capacity
+        # Nodes with the same allocatable amounts have the same number here.
+        self._sizes = [NO_SIZE] * capacity
+        self._numbered_sizes: dict[tuple[tuple[str, int], ...], int] = {}
         self._free = list(range(capacity - 1, -1, -1))
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
@@ -274,6 +278,12 @@ class NodeTable(Rows):
     def requested_of(self, *, defaulted: bool) -> ResourceColumns:
         """The requests, or with defaults for containers that request no cpu or memory."""
         return self.nonzero_columns if defaulted else self.requested_columns
+
+    def resources_of(self, row: int) -> tuple[int, ...]:
+        """All amounts of a row as a key: rows with equal ones are equal in their resources."""
+        requested = [amounts[row] for amounts in self.requested_columns.lists]
+        nonzero = [amounts[row] for amounts in self.nonzero_columns.lists]
+        return (self._sizes[row], len(self.placed[row]), *requested, *nonzero)
 
     def info(self, row: int) -> NodeInfo:
         """The NodeInfo of a row."""
@@ -352,6 +362,8 @@ class NodeTable(Rows):
         self.active_rows[row] = new is not None
         allocatable = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, allocatable.items())
+        size = tuple(sorted(allocatable.items()))
+        self._sizes[row] = self._numbered_sizes.setdefault(size, len(self._numbered_sizes))
         self._allocatable.clear()
         for values in self._columns.values():
             values.set(row, new)
@@ -446,6 +458,7 @@ class NodeTable(Rows):
         self.nodes.extend([None] * more)
         self.placed.extend({} for _ in range(more))
         self.names.extend([NO_NAME] * more)
+        self._sizes.extend([NO_SIZE] * more)
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         self.taints.grow(capacity)
         for label in self._labels.values():

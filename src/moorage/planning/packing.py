@@ -52,7 +52,7 @@ FACTS_KEPT = 1000
 NEWER = 1 << 60  # Above every resource version of a dump.
 PODS_PER_PROGRESS = 500
 # Plugins that depend on these reject a node whatever pods other nodes have.
-NODE_LOCAL = (Depends.NODE, Depends.USAGE, Depends.NODES)
+NODE_LOCAL = (Depends.NODE, Depends.RESOURCES, Depends.USAGE, Depends.NODES)
 # What the controllers of volumes and device claims read, except pods, and what they change.
 STORAGE_INPUTS = Node | CSINode | StorageClass | PersistentVolume | PersistentVolumeClaim
 DEVICE_INPUTS = ResourceClaim | ResourceClaimTemplate

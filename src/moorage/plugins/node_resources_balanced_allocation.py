@@ -28,7 +28,7 @@ EXACT = 1 << 52
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
-    depends = mp.Depends.USAGE
+    depends = mp.Depends.RESOURCES
     reads_kinds = ()
 
     def __init__(

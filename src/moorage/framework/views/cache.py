@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
-from moorage.framework.points import Depends
+from moorage.framework.points import BY_PODS, Depends
 from moorage.framework.views.template import PluginViews, TemplateViews
 from moorage.nodes.template import PodTemplate
 
@@ -42,8 +42,8 @@ class ViewCache:
         self._plugin_views: dict[str, WeakValueDictionary[Hashable, PluginViews]] = {
             plugin.name: WeakValueDictionary() for plugin in profile.cached
         }
-        self._by_node = [p for p in profile.cached if p.depends is not Depends.USAGE]
-        self._by_usage = [p for p in profile.cached if p.depends is Depends.USAGE]
+        self._by_node = [p for p in profile.cached if p.depends not in BY_PODS]
+        self._by_usage = [p for p in profile.cached if p.depends in BY_PODS]
         # Where a template keeps what plugins that read node objects read of it.
         self._slot = f"reads of {profile.name}"
 

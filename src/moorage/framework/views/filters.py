@@ -10,7 +10,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework import invoke
-from moorage.framework.points import Depends, depends_of
+from moorage.framework.points import BY_PODS, depends_of
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Code, Codes, Mask, Status, Verdicts
 from moorage.framework.views.view import RowArray, View
@@ -121,10 +121,10 @@ class PluginView(View):
     def __init__(self, profile: "Profile", plugin: Any, point: str, state: CycleState) -> None:
         self.depends = depends_of(plugin)
         table = state.table
-        reads_usage = self.depends is Depends.USAGE
+        reads_usage = self.depends in BY_PODS
         self._read_log = table.changes if reads_usage else table.node_changes
         View.__init__(self, table, logs=[self._read_log])
-        (self._cursor,) = self._cursors
+        (self.cursor,) = self._cursors
         self.state = state
         self._pod: Pod = state.template.exemplar
         self._point = point
@@ -134,7 +134,7 @@ class PluginView(View):
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         # As in a view with inputs, in fewer steps.
-        cursor, log = self._cursor, self._read_log
+        cursor, log = self.cursor, self._read_log
         if cursor.position == log.position:
             return
         if cursor.position + 1 == log.position and log.entries:
@@ -146,7 +146,7 @@ class PluginView(View):
 
     @property
     def is_by_node(self) -> bool:
-        return self.depends is not Depends.USAGE
+        return self.depends not in BY_PODS
 
     @property
     def most_rows(self) -> int:
@@ -175,6 +175,21 @@ class FilterView(PluginView, RowStatuses):
         else:
             self._clear()
             self.compute_each(np.flatnonzero(open_rows()))
+
+    def take_value(self, row: int, code: int) -> None:
+        """Take the verdict on a row that changed from whoever knows it."""
+        codes = self.codes
+        if codes is None:
+            if code == FITS:
+                return
+            codes = self.all_codes()
+        if code != codes.item(row):
+            codes[row] = code
+            self.log.add(row)
+
+    def value_at(self, row: int) -> int:
+        """The verdict on a row, as a code."""
+        return FITS if self.codes is None else self.codes.item(row)
 
     def compute_row(self, row: int) -> bool:
         table = self.table

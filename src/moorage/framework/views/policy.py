@@ -8,7 +8,7 @@ plugins that read node objects.
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moorage.framework.points import Depends, depends_of
+from moorage.framework.points import BY_PODS, Depends, depends_of
 from moorage.framework.views.uncached import UncachedScore
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Answers that change only with a node object, or also with the pods on that node.
 BY_NODE = (Depends.NODE, Depends.NODES)
-BY_ROW = (*BY_NODE, Depends.USAGE)
+BY_ROW = (*BY_NODE, *BY_PODS)
 
 # A filter with its index in the profile.
 IndexedFilter = tuple[int, Any]

@@ -13,7 +13,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import invoke
-from moorage.framework.points import ByMax, Depends
+from moorage.framework.points import BY_PODS, ByMax
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.filters import PluginView
@@ -60,6 +60,18 @@ class ScoreView(PluginView):
         self.errors: dict[int, PluginError] = {}
         self.in_range = True
 
+    def take_value(self, row: int, raw: int) -> None:
+        """Take the score of a row that changed from whoever knows it."""
+        if raw != self.values.item(row):
+            self.values[row] = raw
+            self.log.add(row)
+
+    def value_at(self, row: int) -> int | None:
+        """The score of a row; None if there is none, or none that a node may have."""
+        raw = self.values.item(row)
+        is_valid = row not in self.errors and (self.normalizer is not None or 0 <= raw <= 100)
+        return raw if is_valid else None
+
     def compute_row(self, row: int) -> bool:
         if self.table.nodes[row] is None:
             return False
@@ -94,7 +106,7 @@ class ScoreView(PluginView):
             if self.normalizer is None:
                 self.in_range = is_in_range(scores)
         # Scores by usage are hardly ever all the same.
-        if self.depends is not Depends.USAGE and (self.values == self.values[0]).all():
+        if self.depends not in BY_PODS and (self.values == self.values[0]).all():
             self.uniform = int(self.values[0])
 
     @property

@@ -29,6 +29,7 @@ from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, is_never_cached
 from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
 from moorage.framework.views.rejections import RejectionCounts
+from moorage.framework.views.resources import ResourceViews
 from moorage.framework.views.scores import NormalizedView, ScoreView
 from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import CycleScores
@@ -116,6 +117,8 @@ class TemplateViews:
         # Views that are not shared with other templates: by placement, or evaluated every time.
         self._not_shared: dict[str, FilterView] = {}
         self._total: TotalView | None = None
+        # Once all views are there.
+        self._by_resources: ResourceViews | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
         self._check: NominatedPodsCheck | None = None
@@ -151,7 +154,7 @@ class TemplateViews:
         if changed.isdisjoint(self._policy.filtering):
             self._position = self.state.table.node_changes.position
             self._views.update(by_node)
-            self._total = None
+            self._total = self._by_resources = None
         else:
             self._use(by_node)
 
@@ -163,6 +166,9 @@ class TemplateViews:
         feasible = self._feasible
         if feasible is None or self._by_placement != pre.by_placement:
             feasible = self._build_feasible(pre)
+        by_resources = self._by_resources
+        if by_resources is not None:
+            by_resources.refresh(state, pod)
         feasible.refresh(state, pod)
         if pre.uncached:
             return self._filter_uncached(state, pod, pre, feasible)
@@ -180,7 +186,7 @@ class TemplateViews:
         filters = sorted([*cached, *by_placement], key=lambda each: each[0])
         self._by_placement = pre.by_placement
         self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
-        self._total = self._rejections = None
+        self._total = self._rejections = self._by_resources = None
         return self._feasible
 
     def _view(self, plugin: Any, kind: type[FilterView]) -> FilterView:
@@ -241,6 +247,10 @@ class TemplateViews:
                 plain = raw.normalizer is None
                 columns.append((weight, raw if plain else NormalizedView(raw, feasible)))
         self._total = TotalView(columns, feasible, self.profile.score_order)
+        if self.retains:
+            scores = [view if isinstance(view, ScoreView) else view.raw for _, view in columns]
+            filters = [view for _, view in feasible.filters if isinstance(view, FilterView)]
+            self._by_resources = ResourceViews.of(self.state.table, [*filters, *scores])
         return self._total
 
     def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:

@@ -35,7 +35,7 @@ Reads = tuple[tuple[tuple[str, int], ...], ScoredRequest]
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    depends = mp.Depends.USAGE
+    depends = mp.Depends.RESOURCES
     reads_kinds = ()
 
     def __init__(

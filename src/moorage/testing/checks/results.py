@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from moorage.api.meta import NodeName
+from moorage.api.meta import NodeName, ObjectMeta
+from moorage.api.node import Node, NodeSpec
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.api.server_requests import Request
 from moorage.framework import invoke
@@ -200,6 +201,11 @@ def _variants(pod: Pod, other: Pod) -> Iterator[tuple[str, Pod]]:
     yield "status", replace(pod, status=PodStatus(phase="Pending", nominated_node_name="n1"))
 
 
+def _without_labels(node: Node) -> Node:
+    """A node of the same size without labels and taints."""
+    return replace(node, metadata=ObjectMeta(name=node.name, uid=node.uid), spec=NodeSpec())
+
+
 def check_depends(
     plugin: Plugin, depends: Depends, example: Example, another: Example, said: Answers
 ) -> None:
@@ -209,10 +215,13 @@ def check_depends(
     # The order of rows and the time of day never matter.
     nodes, running, changes = list(reversed(example.nodes)), example.running, "rows and time"
     names = {node.name for node in nodes}
-    if depends in (Depends.NODE, Depends.USAGE):
+    if depends in (Depends.NODE, Depends.RESOURCES, Depends.USAGE):
         nodes += [node for node in another.nodes if node.name not in names]
         running = running + [pod for pod in another.running if pod.node_name not in names]
         changes += ", other nodes and their pods"
+    if depends is Depends.RESOURCES:
+        nodes = [_without_labels(node) for node in nodes]
+        changes += ", labels and taints"
     if depends in (Depends.NODE, Depends.NODES):
         running = another.running
         changes += ", all pods on nodes"
