@@ -59,9 +59,18 @@ class ApiServer:
         return found
 
     def create(
-        self, resource: Resource, obj: Object, *, managed: Managed = None, dry_run: bool = False
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        manager: str = "",
+        managed: Managed = None,
+        dry_run: bool = False,
     ) -> Object:
-        """Create an object; `managed` are its `managedFields` if it is applied."""
+        """Create an object.
+
+        The manager owns its fields; `managed` are its `managedFields` if it is applied.
+        """
         obj = deep_copy({"apiVersion": resource.api_version, "kind": resource.kind, **obj})
         meta = obj.setdefault("metadata", {})
         if resource.namespaced:
@@ -76,6 +85,9 @@ class ApiServer:
         obj = create.prepare(self.store, self.random, resource, obj)
         if managed:
             obj["metadata"]["managedFields"] = managed
+        elif manager:
+            owner = FieldManager(manager, "Update")
+            obj = apply.record_creation(obj, owner, self.store.clock())
         if dry_run:
             if self.store.find(resource, *key_of(obj)) is not None:
                 raise status_errors.already_exists(resource, obj["metadata"]["name"])
@@ -99,6 +111,7 @@ class ApiServer:
         """
         before = self.store.stored(resource, *key_of(obj))
         update.check_precondition(resource, before, obj)
+        resets = obj["metadata"].get("managedFields") == [{}]
         match subresource:
             case "status":
                 new = update.update_status(resource, before.object, obj)
@@ -110,7 +123,10 @@ class ApiServer:
                 new = update.update_object(resource, before.object, deep_copy(obj))
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
-        elif "managedFields" in before.object["metadata"]:
+        elif resets and not subresource:
+            meta = {k: v for k, v in new["metadata"].items() if k != "managedFields"}
+            new = {**new, "metadata": meta}
+        elif manager or "managedFields" in before.object["metadata"]:
             owner = FieldManager(manager or "unknown", "Update", subresource)
             new = apply.record_update(before.object, new, owner, self.store.clock())
         return new if dry_run else self._write(resource, new)

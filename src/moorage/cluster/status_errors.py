@@ -134,6 +134,17 @@ class UnavailableError(StatusError, code=503, reason="ServiceUnavailable"):
     """The journal cannot be written: no write can be acknowledged."""
 
 
+class RequestTimeoutError(StatusError, code=504, reason="Timeout"):
+    """The server does not have the requested version yet."""
+
+
+def version_too_large(version: int, newest: int) -> RequestTimeoutError:
+    """A list or a watch from a version that does not exist yet."""
+    cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
+    text = f"Too large resource version: {version}, current: {newest}"
+    return RequestTimeoutError(text, causes=[cause], retry_after_seconds=1)
+
+
 def not_found(resource: Resource, name: str) -> NotFoundError:
     """The object does not exist."""
     return NotFoundError(f'{resource.key} "{name}" not found', resource, name)

@@ -87,7 +87,7 @@ def reconcile_namespace(namespace: Object, index: ObjectIndex, now: float) -> It
     content = index.in_namespace(objects.name(namespace))
     for obj in content:
         if not objects.is_terminating(obj):
-            yield Delete(obj)
+            yield Delete(obj, propagation=BACKGROUND)
     if not content:
         finalizers = objects.spec(namespace).get("finalizers") or []
         left = [each for each in finalizers if each != NAMESPACE_FINALIZER]

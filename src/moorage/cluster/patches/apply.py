@@ -1,8 +1,7 @@
 """Server-side apply: each manager owns the fields that it applied.
 
-An object gets `managedFields` with its first apply. From then on, other writes are recorded too,
-so that a later apply detects conflicts. An object that was never applied has none, unlike in a
-real API server, which records every write.
+Creations and updates by clients are recorded too, so that an apply detects conflicts with them.
+Writes of the built-in controllers and the scheduler are not: they leave `managedFields` as it is.
 
 A set of fields has the form of `managedFields`:
 
@@ -18,7 +17,12 @@ import msgspec
 
 from moorage.cluster.patches import list_rules
 from moorage.cluster.patches.list_rules import KEY_DEFAULTS, ListRule
-from moorage.cluster.status_errors import BadRequestError, ConflictError, StatusCause
+from moorage.cluster.status_errors import (
+    BadRequestError,
+    ConflictError,
+    InternalError,
+    StatusCause,
+)
 from moorage.controllers.objects import SERVER_METADATA, Object
 
 Fields = dict[str, Any]
@@ -35,36 +39,52 @@ class FieldManager(NamedTuple):
 
 
 OwnedFields = dict[FieldManager, set[Path]]
+# The owner of all fields of an object without `managedFields`, in Kubernetes' words.
+BEFORE_FIRST_APPLY = FieldManager("before-first-apply", "Update")
 
 
 def apply(
-    live: Object | None, applied: Any, manager: FieldManager, *, at: str, force: bool
+    live: Object | None,
+    applied: Any,
+    manager: FieldManager,
+    *,
+    at: str,
+    force: bool,
+    shown_version: str = "",
 ) -> Object:
-    """The object after an apply; raises ConflictError if another manager owns a changed field."""
+    """The object after an apply; raises ConflictError if another manager owns a changed field.
+
+    `shown_version` is the API version that a conflict names, if it is not the object's.
+    """
     if not isinstance(applied, dict) or not isinstance(applied.get("metadata", {}), dict):
         raise BadRequestError("an applied configuration is an object with metadata")
     if applied.get("metadata", {}).get("managedFields"):
         raise BadRequestError("metadata.managedFields must be nil")
     owned = _owned_fields(live)
     paths = _object_paths(applied)
+    _check_duplicates(applied, ())
     if live is None:
         return _with_managed_fields(applied, {manager: paths}, applied, at)
+    if not owned:
+        owned = {BEFORE_FIRST_APPLY: _object_paths(live)}
     merged = _merge(live, applied, ())
     conflicts: dict[FieldManager, list[Path]] = {}
     for other, other_paths in owned.items():
         if other == manager:
             continue
         for path in sorted(paths & other_paths):
-            if find_value(live, path) != find_value(merged, path):
+            if _differ(find_value(live, path), find_value(merged, path), path):
                 conflicts.setdefault(other, []).append(path)
     if conflicts and not force:
-        raise _conflict(conflicts)
+        version = shown_version or live.get("apiVersion", "")
+        raise _conflict(conflicts, version)
     for other, taken in conflicts.items():
         owned[other] = owned[other] - set(taken)
     before = owned.get(manager, set())
     others = set().union(*(found for other, found in owned.items() if other != manager))
+    shared = {path[:length] for path in others | paths for length in range(1, len(path) + 1)}
     # The shortest first: an item that no other manager shares is removed whole, with its keys.
-    for path in sorted(before - paths - others, key=len):
+    for path in sorted(before - shared, key=len):
         if find_value(merged, path) is not ABSENT:
             merged = remove_value(merged, path)
     owned[manager] = paths
@@ -74,15 +94,47 @@ def apply(
 def record_update(before: Object, after: Object, manager: FieldManager, at: str) -> Object:
     """The object after another write: the manager becomes the owner of changed fields."""
     owned = _owned_fields(before)
-    if not owned:
-        return after
-    old, new = _object_paths(before), _object_paths(after)
-    changed = {path for path in new if find_value(before, path) != find_value(after, path)}
+    old, new = (_object_paths(each, own_maps=True) for each in (before, after))
+    changed = {
+        path for path in new if _differ(find_value(before, path), find_value(after, path), path)
+    }
     if not changed and not old - new:
         return after
     owned = {other: (paths - changed) & new for other, paths in owned.items()}
     owned[manager] = owned.get(manager, set()) | changed
     return _with_managed_fields(after, owned, after, at, before)
+
+
+def record_creation(obj: Object, manager: FieldManager, at: str) -> Object:
+    """A new object, all of whose fields the manager owns."""
+    return _with_managed_fields(obj, {manager: _object_paths(obj, own_maps=True)}, obj, at)
+
+
+def _differ(old: Any, new: Any, path: Path) -> bool:
+    """Whether a leaf changed; of an object with leaves of its own, whether it is there at all."""
+    atomic = path[-1].startswith("f:") and path[-1][2:] in list_rules.ATOMIC_MAPS
+    if isinstance(old, dict) and isinstance(new, dict) and not atomic:
+        return False
+    return bool(old != new)
+
+
+def _check_duplicates(value: Any, path: tuple[str, ...]) -> None:
+    """Reject two items of a list with the same keys."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check_duplicates(each, (*path, key))
+    elif isinstance(value, list):
+        rule = list_rules.rule(path)
+        steps = [key_step(each, rule) for each in value] if rule.keys else []
+        if len(set(steps)) < len(steps) and None not in steps:
+            repeated = next(each for each in steps if steps.count(each) > 1)
+            where = "." + ".".join(path)
+            raise InternalError(
+                f"failed to create typed patch object: {where}: duplicate entries for key "
+                f"{_step_text(str(repeated))}"
+            )
+        for each in value:
+            _check_duplicates(each, path)
 
 
 def _merge(live: Any, applied: Any, path: tuple[str, ...]) -> Any:
@@ -148,22 +200,28 @@ def _with_managed_fields(
                 "subresource": manager.subresource,
             }
             entries.append({key: value for key, value in entry.items() if value})
+    # Applied ones first, then the oldest first, as in an API server.
+    entries.sort(key=lambda each: (each["operation"], each.get("time", ""), each["manager"]))
     return {**obj, "metadata": {**obj.get("metadata", {}), "managedFields": entries}}
 
 
-def _conflict(conflicts: dict[FieldManager, list[Path]]) -> ConflictError:
-    causes = []
-    for manager, paths in conflicts.items():
-        through = f' with subresource "{manager.subresource}"' if manager.subresource else ""
-        text = f'conflict with "{manager.name}"{through}'
-        causes += [
-            StatusCause("FieldManagerConflict", text, "".join(map(_step_text, path)))
-            for path in paths
-        ]
-    count = len(causes)
-    lines = "\n".join(f"- {cause.field}" for cause in causes)
-    text = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: "
-    text += f"{causes[0].message}: {causes[0].field}" if count == 1 else f"conflicts:\n{lines}"
+def _conflict(conflicts: dict[FieldManager, list[Path]], version: str) -> ConflictError:
+    causes, lines = [], []
+    for manager in sorted(conflicts):
+        who = f'"{manager.name}"'
+        if manager.subresource:
+            who += f' with subresource "{manager.subresource}"'
+        if manager.operation == "Update":
+            who += f" using {version}"
+        lines.append(f"conflicts with {who}:")
+        for path in conflicts[manager]:
+            field = "".join(map(_step_text, path))
+            causes.append(StatusCause("FieldManagerConflict", f"conflict with {who}", field))
+            lines.append(f"- {field}")
+    if len(causes) == 1:
+        text = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
+    else:
+        text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
     return ConflictError(text, causes=causes)
 
 
@@ -185,12 +243,15 @@ _UNMANAGED = (*SERVER_METADATA, "name", "namespace", "generation")
 ABSENT = object()
 
 
-def _object_paths(obj: Object) -> set[Path]:
-    return set(leaves(object_fields(obj)))
+def _object_paths(obj: Object, *, own_maps: bool = False) -> set[Path]:
+    return set(leaves(object_fields(obj, own_maps=own_maps)))
 
 
-def object_fields(obj: Object) -> Fields:
-    """The fields of an object without those that only the server sets."""
+def object_fields(obj: Object, *, own_maps: bool = False) -> Fields:
+    """The fields of an object without those that only the server sets.
+
+    Updates own a map, such as the labels, in addition to its keys.
+    """
     fields: Fields = {}
     for key, value in obj.items():
         if key in ("apiVersion", "kind"):
@@ -199,13 +260,17 @@ def object_fields(obj: Object) -> Fields:
             value = {name: each for name, each in value.items() if name not in _UNMANAGED}
             if not value:
                 continue
-        fields[f"f:{key}"] = _value_fields(value, (key,))
+        fields[f"f:{key}"] = _value_fields(value, (key,), own_maps=own_maps)
     return fields
 
 
-def _value_fields(value: Any, path: tuple[str, ...]) -> Fields:
+def _value_fields(value: Any, path: tuple[str, ...], *, own_maps: bool) -> Fields:
     if isinstance(value, dict) and path[-1] not in list_rules.ATOMIC_MAPS:
-        return {f"f:{key}": _value_fields(each, (*path, key)) for key, each in value.items()}
+        fields = {
+            f"f:{key}": _value_fields(each, (*path, key), own_maps=own_maps)
+            for key, each in value.items()
+        }
+        return {_SELF: {}, **fields} if own_maps and path[-1] in list_rules.MAPS else fields
     if isinstance(value, list):
         rule = list_rules.rule(path)
         if rule.is_set:
@@ -216,7 +281,7 @@ def _value_fields(value: Any, path: tuple[str, ...]) -> Fields:
                 step = key_step(each, rule)
                 if step is None:
                     return {}
-                fields[step] = {_SELF: {}, **_value_fields(each, path)}
+                fields[step] = {_SELF: {}, **_value_fields(each, path, own_maps=own_maps)}
             return fields
     return {}
 
@@ -252,6 +317,13 @@ def fields_from_leaves(paths: set[Path]) -> Fields:
         for step in path:
             inner = inner.setdefault(step, {})
         if path and path[-1].startswith("k:"):
+            inner[_SELF] = {}
+    # An object that is owned itself, beside fields in it.
+    for path in paths:
+        inner = fields
+        for step in path:
+            inner = inner[step]
+        if inner:
             inner[_SELF] = {}
     return fields
 

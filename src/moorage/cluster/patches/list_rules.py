@@ -56,6 +56,8 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 # Maps that server-side apply treats as one value.
 ATOMIC_MAPS = ("selector", "labelSelector", "namespaceSelector", "nodeSelector")
+# Fields whose keys are chosen by users: updates own them in addition to their keys.
+MAPS = ("labels", "annotations", "data", "binaryData", "limits", "requests", "matchLabels", "hard")
 KEY_DEFAULTS = {"protocol": "TCP"}
 
 

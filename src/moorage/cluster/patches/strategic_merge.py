@@ -9,7 +9,7 @@ $retainKeys                          drop all other keys of the object
 from typing import Any
 
 from moorage.cluster.patches import list_rules
-from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.status_errors import BadRequestError, InternalError
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
@@ -39,7 +39,7 @@ def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
         case None | "merge":
             pass
         case other:
-            raise BadRequestError(f"unknown $patch directive: {other!r:.60}")
+            raise InternalError(f"unknown $patch directive: {other!r:.60}")
     result = dict(target)
     if _RETAIN in patch:
         retained = _list(patch[_RETAIN], _RETAIN)
@@ -58,37 +58,44 @@ def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
         field = key.removeprefix(_ORDER)
         if field != key and field not in patch and isinstance(result.get(field), list):
             rule = list_rules.rule((*path, field))
-            result[field] = _ordered(result[field], _list(patch[key], key), rule)
+            order = _list(patch[key], key)
+            result[field] = _ordered(result[field], order, result[field], rule)
     return result
 
 
 def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> Any:
     if isinstance(patch, dict):
         return _merge_map(target if isinstance(target, dict) else {}, patch, path)
-    if isinstance(patch, list):
-        rule = list_rules.rule(path)
-        if rule.is_set:
-            merged = _merge_set(target, patch)
-        elif rule.keys and all(isinstance(each, dict) for each in patch):
-            merged = _merge_items(target, patch, rule.key, path)
-        else:
-            return [_without_directives(each) for each in patch]
-        return merged if order is None else _ordered(merged, _list(order, _ORDER), rule)
-    return patch
+    if not isinstance(patch, list):
+        return patch
+    rule = list_rules.rule(path)
+    before = target if isinstance(target, list) else []
+    if rule.is_set:
+        merged = [*before, *(each for each in patch if each not in before)]
+        listed = patch
+    elif rule.keys and all(isinstance(each, dict) for each in patch):
+        merged = _merge_items(before, patch, rule.key, path)
+        listed = [each for each in patch if each.get(_PATCH) not in ("delete", "replace")]
+    else:
+        return [_without_directives(each) for each in patch]
+    if order is None:
+        return _ordered(merged, listed, before, rule)
+    order = _list(order, _ORDER)
+    positions = [_position(each, order, rule) for each in listed]
+    if -1 in positions or positions != sorted(positions):
+        raise InternalError(
+            f"The order in patch list:\n{listed}\n doesn't match $setElementOrder list:\n{order}\n"
+        )
+    return _ordered(merged, order, before, rule)
 
 
-def _merge_set(target: Any, patch: list[Any]) -> list[Any]:
-    existing = target if isinstance(target, list) else []
-    return [*existing, *(each for each in patch if each not in existing)]
-
-
-def _merge_items(target: Any, patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
-    items = list(target) if isinstance(target, list) else []
+def _merge_items(target: list[Any], patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
+    items = list(target)
     if any(each.get(_PATCH) == "replace" for each in patch):
         return [_without_directives(each) for each in patch if _PATCH not in each]
     for each in patch:
         if key not in each:
-            raise BadRequestError(f"map: {path[-1]} does not contain declared merge key: {key}")
+            raise InternalError(f"map: {each} does not contain declared merge key: {key}")
         at = next((i for i, item in enumerate(items) if _has(item, key, each[key])), None)
         if each.get(_PATCH) == "delete":
             if at is not None:
@@ -104,19 +111,36 @@ def _has(item: Any, key: str, value: Any) -> bool:
     return isinstance(item, dict) and key in item and item[key] == value
 
 
-def _ordered(items: list[Any], order: list[Any], rule: list_rules.ListRule) -> list[Any]:
-    """Sort items by the given order; the others follow in their previous order."""
+def _ordered(
+    items: list[Any], order: list[Any], before: list[Any], rule: list_rules.ListRule
+) -> list[Any]:
+    """Sort the items that the patch lists as it lists them, and weave in the others.
 
-    def position(item: Any) -> int:
-        for index, each in enumerate(order):
-            same = item == each
-            if rule.keys and isinstance(each, dict) and isinstance(item, dict):
-                same = rule.key in each and each[rule.key] == item.get(rule.key)
-            if same:
-                return index
-        return len(order)
+    As in Kubernetes: an item that the patch does not list comes before the next listed one that
+    stood behind it, so that new items come first.
+    """
+    listed = [each for each in items if _position(each, order, rule) >= 0]
+    listed.sort(key=lambda each: _position(each, order, rule))
+    others = [each for each in items if _position(each, order, rule) < 0]
+    others.sort(key=lambda each: _position(each, before, rule))
+    result = []
+    for each in listed:
+        at = _position(each, before, rule)
+        while others and _position(others[0], before, rule) < at:
+            result.append(others.pop(0))
+        result.append(each)
+    return result + others
 
-    return sorted(items, key=position)
+
+def _position(item: Any, order: list[Any], rule: list_rules.ListRule) -> int:
+    """The position of an item in a list, by its key or its value; -1 if it is not there."""
+    for index, each in enumerate(order):
+        same = item == each
+        if rule.keys and isinstance(each, dict) and isinstance(item, dict):
+            same = rule.key in each and each[rule.key] == item.get(rule.key)
+        if same:
+            return index
+    return -1
 
 
 def _delete_from(result: Map, field: str, removed: list[Any]) -> None:

@@ -23,7 +23,12 @@ from moorage.cluster.resources import (
     SERVICES,
     Resource,
 )
-from moorage.cluster.status_errors import BadRequestError, ForbiddenError, StatusCause
+from moorage.cluster.status_errors import (
+    BadRequestError,
+    ForbiddenError,
+    InternalError,
+    StatusCause,
+)
 from moorage.cluster.store import Store
 from moorage.cluster.verbs import admission
 from moorage.controllers import objects
@@ -91,6 +96,8 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
 
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
     given = obj["metadata"].items()
+    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
+        raise InternalError("resourceVersion should not be set on objects to be created")
     meta = {key: value for key, value in given if key not in objects.SERVER_METADATA}
     if not meta.get("name"):
         raise validation.required(resource, "", "metadata.name", "name or generateName is required")

@@ -8,9 +8,17 @@ from moorage.api import timestamps
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.cluster import status_errors
 from moorage.cluster.objects import validation
-from moorage.cluster.resources import NAMESPACES, PODS, PRIORITY_CLASSES, Resource
-from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.resources import (
+    JOBS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    REPLICATION_CONTROLLERS,
+    Resource,
+)
+from moorage.cluster.status_errors import BadRequestError, ConflictError, InvalidError
 from moorage.cluster.verbs import update
+from moorage.controllers import objects
 from moorage.controllers.garbage_collection import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import BACKGROUND, FOREGROUND, ORPHAN
@@ -18,6 +26,8 @@ from moorage.controllers.writes import BACKGROUND, FOREGROUND, ORPHAN
 _FINALIZERS = {FOREGROUND: FOREGROUND_FINALIZER, ORPHAN: ORPHAN_FINALIZER}
 _PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
 _DEFAULT_GRACE_SECONDS = 30
+# Kinds whose dependents are kept unless a request says otherwise; newer kinds delete them.
+_ORPHANING = (JOBS, REPLICATION_CONTROLLERS)
 
 
 class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,9 +60,16 @@ def read_options(body: Any) -> DeleteOptions:
     except msgspec.ValidationError as error:
         raise BadRequestError(f"DeleteOptions cannot be read: {error}") from None
     if options.propagation not in (None, BACKGROUND, FOREGROUND, ORPHAN):
-        raise BadRequestError(
-            f'propagationPolicy: Unsupported value: "{options.propagation}": supported values: '
-            '"Foreground", "Background", "Orphan"'
+        raise InvalidError(
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: '
+            f'"{options.propagation}": supported values: "Foreground", "Background", '
+            '"Orphan", "nil"'
+        )
+    if options.orphan_dependents is not None and options.propagation_policy is not None:
+        raise InvalidError(
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: '
+            f'"{options.propagation_policy}": orphanDependents and deletionPropagation cannot be '
+            "both set"
         )
     grace = options.grace_period_seconds
     if grace is not None and not -(2**31) < grace < 2**31:
@@ -68,7 +85,11 @@ def delete_object(
     Raises ConflictError, ForbiddenError or InvalidError.
     """
     _check(resource, obj["metadata"], options)
-    meta = _with_propagation(obj["metadata"], options.propagation)
+    propagation = options.propagation
+    if propagation is None and resource in _ORPHANING:
+        decided = [each for each in objects.finalizers(obj) if each in _FINALIZERS.values()]
+        propagation = None if decided else ORPHAN
+    meta = _with_propagation(obj["metadata"], propagation)
     grace = _grace_seconds(resource, obj, options.grace_period_seconds)
     at = timestamps.to_text(now + grace)
     deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
@@ -93,9 +114,13 @@ def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> 
         raise status_errors.uid_differs(resource, name, expected.uid, meta["uid"])
     version = expected.resource_version
     if version is not None and version != meta["resourceVersion"]:
-        why = f"Precondition failed: ResourceVersion in precondition: {version}, "
-        why += f"ResourceVersion in object meta: {meta['resourceVersion']}"
-        raise status_errors.conflict(resource, name, why)
+        raise ConflictError(
+            f'Operation cannot be fulfilled on {resource.kind} "{name}": the ResourceVersion in '
+            f"the precondition ({version}) does not match the ResourceVersion in record "
+            f"({meta['resourceVersion']}). The object might have been modified",
+            resource,
+            name,
+        )
     if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
         why = "this is a system priority class and cannot be deleted"
         raise status_errors.forbidden(resource, name, why)

@@ -41,7 +41,7 @@ def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, b
     new = api.update(
         path.resource,
         changed,
-        subresource="" if path.subresource == "scale" else path.subresource,
+        subresource=path.subresource,
         manager=request.manager,
         dry_run=request.dry_run,
     )
@@ -86,29 +86,21 @@ def _check_identity(before: Object, after: Object) -> None:
 
 
 def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, bool]:
-    resource = path.resource
-    if not request.manager:
-        raise BadRequestError(
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value'
-        )
-    if path.subresource == "scale":
-        raise UnsupportedMediaTypeError("scale cannot be applied; patch it")
-    body = documents.without_nulls(request.body)
-    if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
-        raise BadRequestError("an applied configuration is an object with metadata")
-    meta = {**body.get("metadata", {}), "name": path.name}
-    if resource.namespaced:
-        meta["namespace"] = path.namespace or ""
+    resource, at = path.resource, api.store.clock()
+    is_scale = path.subresource == "scale"
+    stated = {"apiVersion": resource.api_version, "kind": resource.kind}
+    body = _applied(path, request.body, scale.KIND if is_scale else stated)
+    meta = body["metadata"]
     preconditions = {key: meta.pop(key) for key in ("resourceVersion", "uid") if key in meta}
     if not all(isinstance(value, str) for value in preconditions.values()):
         raise BadRequestError("metadata.uid and metadata.resourceVersion have to be texts")
-    stated = {"apiVersion": resource.api_version, "kind": resource.kind}
-    body = {**stated, **body, "metadata": meta}
-    if {key: body[key] for key in stated} != stated:
-        raise BadRequestError("apiVersion and kind of the configuration do not fit the URL")
     found = api.store.find(resource, *path.key)
     manager = FieldManager(request.manager, "Apply", path.subresource)
-    result = apply.apply(found, body, manager, at=api.store.clock(), force=request.force)
+    shown = ""
+    if is_scale:
+        body, shown = scale.applied(resource, body), body["apiVersion"]
+    body = _covered(resource, path.subresource, body)
+    result = apply.apply(found, body, manager, at=at, force=request.force, shown_version=shown)
     managed = result["metadata"].pop("managedFields")
     if found is None:
         if path.subresource:
@@ -122,4 +114,35 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
         managed=managed,
         dry_run=request.dry_run,
     )
-    return new, False
+    return scale.scale_of(new) if is_scale else new, False
+
+
+def _applied(path: ResourcePath, given: Any, stated: dict[str, str]) -> Object:
+    """The applied configuration; raises BadRequestError if it does not fit the URL."""
+    body = documents.without_nulls(given)
+    if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
+        raise BadRequestError("an applied configuration is an object with metadata")
+    if {key: body.get(key) for key in stated} != stated:
+        raise BadRequestError(
+            f"apiVersion and kind of the configuration do not fit the URL: it has to be "
+            f"{stated['apiVersion']} {stated['kind']}"
+        )
+    meta = {**body.get("metadata", {})}
+    if meta.get("name", path.name) != path.name:
+        raise BadRequestError(
+            f"the name of the object ({meta['name']!s:.100}) does not match the name on the URL "
+            f"({path.name[:100]})"
+        )
+    meta["name"] = path.name
+    if path.resource.namespaced:
+        meta["namespace"] = path.namespace or ""
+    return {**body, "metadata": meta}
+
+
+def _covered(resource: Resource, subresource: str, body: Object) -> Object:
+    """The part of a configuration that an apply to this subresource may set and own."""
+    if subresource == "status":
+        return {k: v for k, v in body.items() if k in ("apiVersion", "kind", "metadata", "status")}
+    if not subresource and "status" in resource.subresources:
+        return {key: value for key, value in body.items() if key != "status"}
+    return body

@@ -8,6 +8,8 @@ from moorage.cluster.status_errors import BadRequestError
 from moorage.controllers.objects import Object
 
 _MAX_REPLICAS = 2**31 - 1
+KIND = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+_SCALES = Resource("autoscaling", "v1", "Scale", "scales", "Namespaced")
 
 
 def scale_of(obj: Object) -> Object:
@@ -38,12 +40,25 @@ def scaled(resource: Resource, obj: Object, scale: Any) -> Object:
         raise BadRequestError(f"Scale: spec.replicas has to be a whole number, is {replicas!r:.60}")
     if replicas < 0:
         rule = "must be greater than or equal to 0"
-        raise validation.invalid(resource, name, "spec.replicas", replicas, rule)
+        raise validation.invalid(_SCALES, name, "spec.replicas", replicas, rule)
     expected = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
     return {
         **obj,
         "metadata": {**obj["metadata"], **expected},
         "spec": {**obj["spec"], "replicas": replicas},
+    }
+
+
+def applied(resource: Resource, scale: Object) -> Object:
+    """An applied Scale as a configuration of the workload."""
+    spec = scale.get("spec")
+    stated = isinstance(spec, dict) and "replicas" in spec
+    replicas = {"replicas": scale["spec"]["replicas"]} if stated else {}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": scale["metadata"],
+        "spec": replicas,
     }
 
 

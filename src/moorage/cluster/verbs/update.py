@@ -4,7 +4,7 @@ from typing import Any
 
 from moorage.cluster import status_errors
 from moorage.cluster.objects import defaults, validation
-from moorage.cluster.resources import NAMESPACES, NODES, PODS, Resource
+from moorage.cluster.resources import NAMESPACES, PODS, Resource
 from moorage.cluster.store import StoredObject
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -23,6 +23,20 @@ _SERVER_FIELDS = (
     "managedFields",
 )
 
+_VERSION_REQUIRED = (
+    "Lease",
+    "PodDisruptionBudget",
+    "RuntimeClass",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+    "CustomResourceDefinition",
+)
+# Kinds whose status subresource keeps all metadata, or labels.
+_METADATA_KEPT = ("ResourceClaim", "CustomResourceDefinition")
+_LABELS_KEPT = ("Deployment",)
+
 
 def check_precondition(resource: Resource, before: StoredObject, obj: Object) -> None:
     """Reject an update that was made from another version, or for an object of another UID."""
@@ -30,13 +44,26 @@ def check_precondition(resource: Resource, before: StoredObject, obj: Object) ->
     if (uid := meta.get("uid")) and uid != found["uid"]:
         raise status_errors.uid_differs(resource, found["name"], uid, found["uid"])
     version = meta.get("resourceVersion")
-    if version and version != found["resourceVersion"]:
+    if version in (None, "", "0"):
+        return  # As in an API server, both mean any version.
+    if version != found["resourceVersion"]:
         raise status_errors.modified(resource, found["name"])
+
+
+def check_versioned(resource: Resource, obj: Object) -> None:
+    """Reject a PUT without a version for kinds that demand one."""
+    unconditional = not resource.custom and resource.kind not in _VERSION_REQUIRED
+    if not unconditional and obj["metadata"].get("resourceVersion") in (None, "", "0"):
+        rule = "must be specified for an update"
+        name = obj["metadata"].get("name", "")
+        raise validation.invalid(resource, name, "metadata.resourceVersion", 0, rule)
 
 
 def update_object(resource: Resource, before: Object, obj: Object) -> Object:
     """Update the object; its status stays if the resource has a status subresource."""
     obj = {**obj, "metadata": _metadata(before, obj)}
+    obj.update(apiVersion=before["apiVersion"], kind=before["kind"])
+    _check_finalizers(resource, before, obj)
     if "status" in resource.subresources:
         obj.pop("status", None)
         if "status" in before:
@@ -50,12 +77,16 @@ def update_object(resource: Resource, before: Object, obj: Object) -> Object:
 
 
 def update_status(resource: Resource, before: Object, obj: Object) -> Object:
-    """Update the status; pods and nodes may change labels and annotations with it."""
+    """Update the status; as in an API server, most kinds may change metadata with it."""
     new = {**before, "status": obj.get("status", {})}
-    if resource in (PODS, NODES):
-        fields, given = ("labels", "annotations", "finalizers"), obj["metadata"]
-        changed = {field: given[field] for field in fields if field in given}
-        new["metadata"] = {**before["metadata"], **changed}
+    if not resource.custom and resource.kind not in _METADATA_KEPT:
+        meta = _metadata(before, obj)
+        if resource.kind in _LABELS_KEPT:
+            meta.pop("labels", None)
+            kept = before["metadata"].get("labels")
+            meta |= {"labels": kept} if kept else {}
+        new["metadata"] = meta
+        _check_finalizers(resource, before, new)
     validation.validate(resource, new)
     return new
 
@@ -83,6 +114,23 @@ def update_resources(before: Object, obj: Object) -> Object:
     new = {**before, "spec": {**before["spec"], "containers": containers}}
     validation.validate(PODS, new)
     return with_generation(before, new)
+
+
+def _check_finalizers(resource: Resource, before: Object, obj: Object) -> None:
+    """Reject new finalizers of an object that is being deleted."""
+    new = [each for each in objects.finalizers(obj) if each not in objects.finalizers(before)]
+    if new and objects.is_terminating(before):
+        raise validation.may_not_change(
+            resource,
+            objects.name(before),
+            "metadata.finalizers",
+            "no new finalizers can be added if the object is being deleted, found new finalizers "
+            f"[]string{{{', '.join(map(_quoted, new))}}}",
+        )
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 def replace_object(before: Object, obj: Object) -> Object:

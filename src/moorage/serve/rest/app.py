@@ -191,6 +191,7 @@ class RequestRouter:
         if path.rstrip("/").endswith("/bindings") and request.method == "POST":
             return await self._bindings(request, path)
         parsed = requests.parse_path(self._api.registry, path)
+        requests.check_timeout(request.query)
         if request.method not in ("GET", "HEAD") and self._api.store.failure is not None:
             raise self._api.store.failure  # Before anything is changed.
         match request.method:

@@ -8,8 +8,9 @@ import msgspec
 
 from moorage.api import selectors
 from moorage.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError
+from moorage.cluster import status_errors
 from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
-from moorage.cluster.status_errors import BadRequestError, ExpiredError
+from moorage.cluster.status_errors import BadRequestError
 from moorage.cluster.store import Store, StoredObject
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -138,7 +139,7 @@ def read_page(
     selector: ObjectSelector,
     options: ListOptions,
 ) -> ListPage:
-    """The requested page of a list; raises BadRequestError or ExpiredError."""
+    """The requested page of a list; raises BadRequestError or RequestTimeoutError."""
     newest = store.version if store.readable_version is None else store.readable_version
     version, after = newest, None
     if options.continue_token:
@@ -148,8 +149,8 @@ def read_page(
         assert options.version is not None
         version = options.version
     if max(version, options.version or 0) > newest:
-        # An API server waits and responds with a timeout. Clients list again in both cases.
-        raise ExpiredError(f"Too large resource version: {version}, current: {newest}")
+        # An API server waits a little for this version first.
+        raise status_errors.version_too_large(max(version, options.version or 0), newest)
     items = store.snapshot(resource, namespace, version)
     if after is not None:
         items = [item for item in items if item[0] > after]

@@ -73,12 +73,12 @@ class ReadRequests:
         selector = lists.object_selector(resource, read.options)
         page = lists.read_page(store, stored_as, read.path.namespace, selector, read.options)
         await store.wait_until_readable()
-        if read.format == TABLE:
+        if read.format.as_ == TABLE:
             objects = [responses.from_storage(resource, each.object) for each in page.items]
             meta = responses.list_metadata(page)
             return responses.json({**self._table(read, objects), "metadata": meta})
-        if read.format in (PARTIAL, PARTIAL_LIST):
-            return responses.json(responses.partial_list(resource, page))
+        if read.format.as_ in (PARTIAL, PARTIAL_LIST):
+            return responses.json(responses.partial_list(resource, page, read.format.api_version))
         return responses.raw_json(responses.list_body(resource, page))
 
     def watch_request(self, read: ReadRequest) -> WatchRequest:
@@ -97,7 +97,7 @@ class ReadRequests:
         resource = read.path.resource
         if read.format == PLAIN_JSON:
             return lambda stored: responses.object_body(resource, stored)
-        if read.format == TABLE:
+        if read.format.as_ == TABLE:
             first = True
 
             def as_table(stored: StoredObject) -> bytes:
@@ -110,9 +110,12 @@ class ReadRequests:
 
             return as_table
         return lambda stored: encode(
-            responses.partial_metadata(responses.from_storage(resource, stored.object))
+            responses.partial_metadata(
+                responses.from_storage(resource, stored.object), read.format.api_version
+            )
         )
 
     def _table(self, read: ReadRequest, objects: list[Object]) -> Object:
         store, now = self._api.store, self._api.now()
-        return render_table(read.path.resource, objects, store, now, read.options.include_object)
+        include, version = read.options.include_object, read.format.api_version
+        return render_table(read.path.resource, objects, store, now, include, version)

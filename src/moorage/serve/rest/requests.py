@@ -1,7 +1,8 @@
 """Parsing a request: the path, the query parameters, the Accept header and the body."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -13,6 +14,7 @@ from moorage.cluster.status_errors import (
     InvalidError,
     NotAcceptableError,
     NotFoundError,
+    StatusCause,
     TooLargeError,
     UnsupportedMediaTypeError,
 )
@@ -109,33 +111,59 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
 
 
 def _check_list_options(options: ListOptions) -> None:
-    if options.match not in ("", "Exact", "NotOlderThan"):
-        raise BadRequestError(f'resourceVersionMatch: Unsupported value: "{options.match[:60]}"')
-    if options.match and options.version is None and options.initial_events is None:
-        raise BadRequestError(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless "
-            "resourceVersion is provided"
-        )
-    if options.match == "Exact" and (options.watch or options.version == 0):
-        raise BadRequestError(
-            "resourceVersionMatch: Forbidden: an exact version is for lists, and not 0"
-        )
-    streamed = options.watch and options.match == "NotOlderThan"
-    if options.initial_events is not None and not streamed:
-        raise BadRequestError(
-            "sendInitialEvents: Forbidden: it is for watches with resourceVersionMatch=NotOlderThan"
-        )
     if options.include_object not in ("None", "Metadata", "Object"):
         raise BadRequestError(f'includeObject: Unsupported value: "{options.include_object[:60]}"')
+    for field, rule in _list_option_errors(options):
+        reason = "Forbidden" if rule.startswith("Forbidden") else "NotSupported"
+        raise invalid_options("ListOptions", f"FieldValue{reason}", field, rule)
     if options.continue_token and options.version:
         raise BadRequestError("specifying resource version is not allowed when using continue")
 
 
-def is_dry_run(query: Mapping[str, str]) -> bool:
+def _list_option_errors(options: ListOptions) -> Iterator[tuple[str, str]]:
+    """What an API server objects to, as field and rule."""
+    match, field = options.match, "resourceVersionMatch"
+    if options.initial_events is not None:
+        if not options.watch:
+            rule = "Forbidden: sendInitialEvents is forbidden for list"
+            yield "sendInitialEvents", rule
+        elif match != "NotOlderThan":
+            rule = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            yield field, f"Forbidden: {rule}"
+    elif match and options.watch:
+        rule = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        yield field, f"Forbidden: {rule}"
+    elif match and options.version is None:
+        rule = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        yield field, f"Forbidden: {rule}"
+    elif match and options.continue_token:
+        yield field, "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+    elif match not in ("", "Exact", "NotOlderThan"):
+        supported = 'supported values: "Exact", "NotOlderThan", ""'
+        yield field, f'Unsupported value: "{match[:60]}": {supported}'
+    elif match == "Exact" and options.version == 0:
+        rule = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        yield field, f"Forbidden: {rule}"
+
+
+def invalid_options(kind: str, reason: str, field: str, text: str) -> InvalidError:
+    """The error of an option in the query."""
+    options = Resource("meta.k8s.io", "v1", kind, "", "Cluster")
+    cause = StatusCause(reason, text, field)
+    message = f'{kind}.meta.k8s.io "" is invalid: {field}: {text}'
+    return InvalidError(message, options, causes=[cause])
+
+
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+
+
+def is_dry_run(request: web.Request) -> bool:
     """Whether the request must not change anything; raises InvalidError."""
-    value = query.get("dryRun", "")
+    value = request.query.get("dryRun", "")
     if value not in ("", "All"):
-        raise InvalidError(f'dryRun: Unsupported value: "{value[:60]}": supported values: "All"')
+        text = f'Unsupported value: ["{value[:60]}"]: supported values: "All"'
+        kind = _OPTIONS.get(request.method, "DeleteOptions")
+        raise invalid_options(kind, "FieldValueNotSupported", "dryRun", text)
     return value == "All"
 
 
@@ -149,16 +177,32 @@ def _is_integer(text: str) -> bool:
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:
+    """A whole number; as in an API server, a negative one is as good as none."""
     text = query.get(name, "")
-    if text and not _is_integer(text):
-        raise BadRequestError(f"{name}: has to be a whole number, is {text[:60]!r}")
-    return int(text or 0)
+    if text and not _is_integer(text.removeprefix("-")):
+        raise BadRequestError(f'{name}: strconv.ParseInt: parsing "{text[:60]}": invalid syntax')
+    return max(0, int(text or 0))
+
+
+_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))+)")
+
+
+def check_timeout(query: Mapping[str, str]) -> None:
+    """Reject a `timeout` that is not a duration such as 10s; no request takes that long here."""
+    text = query.get("timeout", "")
+    if text and not _DURATION.fullmatch(text):
+        raise BadRequestError(
+            f'invalid timeout specified in the request URL - time: invalid duration "{text[:60]}"'
+        )
 
 
 def _version(query: Mapping[str, str]) -> int | None:
     text = query.get("resourceVersion", "")
     if text and not _is_integer(text):
-        raise BadRequestError(f'resourceVersion: Invalid value: "{text[:60]}"')
+        raise BadRequestError(
+            f'invalid resource version: resourceVersion: Invalid value: "{text[:60]}": '
+            f'strconv.ParseUint: parsing "{text[:60]}": invalid syntax'
+        )
     return int(text) if text else None
 
 
@@ -174,12 +218,18 @@ class ResponseFormat(NamedTuple):
     group: str = ""
     version: str = ""
 
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
 
 PLAIN_JSON = ResponseFormat()
-TABLE = ResponseFormat("Table", "meta.k8s.io", "v1")
-PARTIAL = ResponseFormat("PartialObjectMetadata", "meta.k8s.io", "v1")
-PARTIAL_LIST = ResponseFormat("PartialObjectMetadataList", "meta.k8s.io", "v1")
-OBJECT_FORMATS = (TABLE, PARTIAL, PARTIAL_LIST)
+TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+OBJECT_FORMATS = tuple(
+    ResponseFormat(as_, "meta.k8s.io", version)
+    for as_ in (TABLE, PARTIAL, PARTIAL_LIST)
+    for version in ("v1", "v1beta1")
+)
 DISCOVERY_V2 = ResponseFormat("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 
 

@@ -4,6 +4,7 @@ Most objects are served exactly as they are stored: then the JSON that the store
 serves every list and watch.
 """
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -58,9 +59,12 @@ def object_body(resource: Resource, stored: StoredObject) -> bytes:
     return stored.body if served is stored.object else encode(served)
 
 
-def partial_metadata(obj: Object) -> Object:
+META_V1 = "meta.k8s.io/v1"
+
+
+def partial_metadata(obj: Object, api_version: str = META_V1) -> Object:
     """The object as PartialObjectMetadata."""
-    kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    kind = {"kind": "PartialObjectMetadata", "apiVersion": api_version}
     return {**kind, "metadata": obj["metadata"]}
 
 
@@ -103,9 +107,25 @@ def success(status: int = 200, **fields: Any) -> web.Response:
 def list_body(resource: Resource, page: ListPage) -> bytes:
     """The JSON of a list, joined from the JSON of its objects."""
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
-    items = b",".join([object_body(resource, stored) for stored in page.items])
+    items = b",".join([_item_body(resource, stored) for stored in page.items])
     metadata = encode(list_metadata(page))
     return b'%b,"metadata":%b,"items":[%b]}' % (encode(head)[:-1], metadata, items)
+
+
+# As in an API server, items of built-in kinds have neither kind nor apiVersion in a list.
+_TYPE_FIRST = re.compile(rb'\{"(?:apiVersion|kind)":"[^"\\]*","(?:apiVersion|kind)":"[^"\\]*",')
+
+
+def _item_body(resource: Resource, stored: StoredObject) -> bytes:
+    body = object_body(resource, stored)
+    if resource.custom:
+        return body
+    # Most objects begin with both, so that the JSON need not be encoded again.
+    first = _TYPE_FIRST.match(body)
+    if first is not None:
+        return b"{" + body[first.end() :]
+    served = from_storage(resource, stored.object)
+    return encode({k: v for k, v in served.items() if k not in ("apiVersion", "kind")})
 
 
 def list_metadata(page: ListPage) -> dict[str, Any]:
@@ -118,11 +138,12 @@ def list_metadata(page: ListPage) -> dict[str, Any]:
     return meta
 
 
-def partial_list(resource: Resource, page: ListPage) -> dict[str, Any]:
+def partial_list(resource: Resource, page: ListPage, api_version: str = META_V1) -> Object:
     """A PartialObjectMetadataList."""
+    served = [from_storage(resource, each.object) for each in page.items]
     return {
         "kind": "PartialObjectMetadataList",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": list_metadata(page),
-        "items": [partial_metadata(from_storage(resource, each.object)) for each in page.items],
+        "items": [partial_metadata(each, api_version) for each in served],
     }

@@ -122,6 +122,8 @@ def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]
     log, durable = store.log(watch.resource), store.durable_version
     version = watch.options.version or 0
     if version > durable:
+        # An API server waits for the version. Here it is one of a server before a restart, and a
+        # client that is told so lists again.
         raise ExpiredError(f"Too large resource version: {version}, current: {durable}")
     if version and not watch.options.initial_events:
         return [], log.position_after(version)

@@ -6,11 +6,12 @@ from moorage.cluster.api_server import ApiServer
 from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath
 from moorage.cluster.status_errors import BadRequestError, MethodNotAllowedError
 from moorage.cluster.store import key_of
-from moorage.cluster.verbs import binding, delete, patch, scale
+from moorage.cluster.verbs import binding, delete, patch, scale, update
 from moorage.cluster.verbs.delete import DeleteOptions
 from moorage.cluster.verbs.patch import Patch
 from moorage.controllers.objects import Object
 from moorage.serve.rest import lists, requests, responses
+from moorage.serve.rest.lists import ListPage
 
 _MAX_MANAGER = 128
 
@@ -23,7 +24,7 @@ class WriteRequests:
 
     async def post(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Create an object, bind or evict a pod."""
-        dry_run = requests.is_dry_run(request.query)
+        dry_run = requests.is_dry_run(request)
         if path.subresource == "binding":
             target = binding.read_binding(await requests.read_value(request) or {}, path.name)
             self._api.bind(*path.key, target, dry_run=dry_run)
@@ -41,34 +42,44 @@ class WriteRequests:
                 "an empty namespace may not be set during creation: name one in the URL"
             )
         obj = responses.to_storage(path.resource, await requests.read_object(request, path))
-        created = self._api.create(responses.storage_resource(path.resource), obj, dry_run=dry_run)
+        created = self._api.create(
+            responses.storage_resource(path.resource),
+            obj,
+            manager=_manager(request),
+            dry_run=dry_run,
+        )
         return await self._respond(path.resource, created, 201)
 
     async def put(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Replace an object or a subresource."""
         _check_object_path(path)
-        dry_run, manager = requests.is_dry_run(request.query), _manager(request)
+        dry_run, manager = requests.is_dry_run(request), _manager(request)
         if path.subresource == "scale":
             body = await requests.read_value(request)
             current = self._api.store.get(path.resource, *path.key)
             changed = scale.scaled(path.resource, current, body)
-            new = self._api.update(path.resource, changed, manager=manager, dry_run=dry_run)
+            new = self._api.update(
+                path.resource, changed, subresource="scale", manager=manager, dry_run=dry_run
+            )
             await self._api.store.wait_until_durable()
             return responses.json(scale.scale_of(new))
         obj = responses.to_storage(path.resource, await requests.read_object(request, path))
         stored_as, part = responses.storage_resource(path.resource), path.subresource
+        self._api.store.get(stored_as, *path.key)  # raises NotFoundError
+        update.check_versioned(path.resource, obj)
         new = self._api.update(stored_as, obj, subresource=part, manager=manager, dry_run=dry_run)
         return await self._respond(path.resource, new)
 
     async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Patch an object or a subresource."""
         _check_object_path(path)
+        _check_patch_options(request)
         change = Patch(
             media_type=requests.media_type(request),
             body=await requests.read_patch(request),
             manager=_manager(request),
             force=requests.flag(request.query, "force"),
-            dry_run=requests.is_dry_run(request.query),
+            dry_run=requests.is_dry_run(request),
         )
         stored_as = responses.storage_resource(path.resource)
         if stored_as is not path.resource and isinstance(change.body, dict):
@@ -80,7 +91,7 @@ class WriteRequests:
         """Delete an object, or all objects that a selector matches."""
         if path.subresource:
             raise not_allowed()
-        dry_run = requests.is_dry_run(request.query)
+        dry_run = requests.is_dry_run(request)
         options = await requests.read_delete_options(request)
         dry_run = dry_run or "All" in options.dry_run
         if not path.name:
@@ -100,10 +111,12 @@ class WriteRequests:
             raise not_allowed()
         selector = lists.object_selector(path.resource, requests.list_options(request.query))
         stored_as, store = responses.storage_resource(path.resource), self._api.store
-        found = [each.object for _, each in store.snapshot(stored_as, path.namespace)]
-        for obj in [obj for obj in found if selector.matches(obj)]:
-            self._api.delete(stored_as, *key_of(obj), options, dry_run=dry_run)
-        return await self._succeed()
+        found = [each for _, each in store.snapshot(stored_as, path.namespace)]
+        page = ListPage([each for each in found if selector.matches(each.object)], store.version)
+        for each in page.items:
+            self._api.delete(stored_as, *key_of(each.object), options, dry_run=dry_run)
+        await store.wait_until_durable()
+        return responses.raw_json(responses.list_body(path.resource, page))
 
     async def _succeed(self, status: int = 200) -> web.Response:
         await self._api.store.wait_until_durable()
@@ -117,6 +130,16 @@ class WriteRequests:
 def not_allowed() -> MethodNotAllowedError:
     """The error of a verb that the path does not support."""
     return MethodNotAllowedError("the server does not allow this method on the requested resource")
+
+
+def _check_patch_options(request: web.Request) -> None:
+    is_apply = requests.media_type(request) == patch.APPLY
+    if is_apply and not request.query.get("fieldManager"):
+        text, field = "Required value: is required for apply patch", "fieldManager"
+        raise requests.invalid_options("PatchOptions", "FieldValueRequired", field, text)
+    if not is_apply and "force" in request.query:
+        text = "Forbidden: may not be specified for non-apply patch"
+        raise requests.invalid_options("PatchOptions", "FieldValueForbidden", "force", text)
 
 
 def _check_object_path(path: ResourcePath) -> None:

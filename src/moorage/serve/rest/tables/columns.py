@@ -261,7 +261,7 @@ def _data_count(obj: Object, _now: float) -> int:
     return sum(len(value) for value in values if isinstance(value, dict))
 
 
-_DATA = TableColumn("Data", _data_count, "integer")
+_DATA = TableColumn("Data", _data_count)
 
 
 _REPLICAS = (

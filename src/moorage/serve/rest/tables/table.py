@@ -19,7 +19,12 @@ from moorage.serve.rest.tables.event_columns import EVENT_COLUMNS
 
 
 def render_table(
-    resource: Resource, objects: Sequence[Object], store: Store, now: float, include_object: str
+    resource: Resource,
+    objects: Sequence[Object],
+    store: Store,
+    now: float,
+    include_object: str,
+    api_version: str = responses.META_V1,
 ) -> Object:
     """The objects as a Table; `include_object` is None, Metadata or Object."""
     columns = tuple(_columns(resource, store))
@@ -29,13 +34,13 @@ def render_table(
         if obj["metadata"].get("name"):
             row: Object = {"cells": [column.cell(obj, now) for column in columns]}
             if include_object == "Metadata":
-                row["object"] = responses.partial_metadata(obj)
+                row["object"] = responses.partial_metadata(obj, api_version)
             elif include_object == "Object":
                 row["object"] = obj
             rows.append(row)
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": {},
         "columnDefinitions": [_definition(column) for column in columns],
         "rows": rows,
