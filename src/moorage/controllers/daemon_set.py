@@ -13,7 +13,7 @@ from moorage.api import selectors
 from moorage.api.meta import NodeSelector
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
-from moorage.controllers import objects, ownership, pods, writes
+from moorage.controllers import objects, ownership, pods, revisions, writes
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import Create, Delete, Write
@@ -43,55 +43,114 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
     """Create and delete pods per node, and set the status."""
     owned, adoptions = ownership.claim(workload, "Pod", index)
     yield from adoptions
+    history = revisions.history(workload, index, REVISION_LABEL)
+    latest = revisions.hash_of(history.latest, REVISION_LABEL)
     by_node: dict[str, list[Object]] = {}
     for pod in owned:
         by_node.setdefault(target_node(pod), []).append(pod)
     eligible = {objects.name(node): eligibility(workload, node) for node in index.all("Node")}
     if not objects.is_terminating(workload):
+        yield from history.recorded()
+        surge = _allows_surge(workload)
         for node, rule in eligible.items():
-            yield from _reconcile_node(workload, node, by_node.get(node, []), rule)
-        yield from _replace_old_pods(workload, by_node, eligible, now)
-    yield from _status(workload, by_node, eligible, now)
+            found = by_node.get(node, [])
+            yield from _reconcile_node(workload, node, found, rule, latest, surge=surge, now=now)
+        replace = _surge if surge else _replace_old_pods
+        yield from replace(workload, by_node, eligible, latest, now)
+        hashes = {pod_revision(pod) for pod in owned}
+        used = [
+            objects.name(each)
+            for each in history.known
+            if revisions.hash_of(each, REVISION_LABEL) in hashes
+        ]
+        yield from history.pruned(workload, used)
+    yield from _status(workload, by_node, eligible, latest, now)
 
 
 def _reconcile_node(
-    workload: Object, node: str, existing: Sequence[Object], rule: Eligibility
+    workload: Object,
+    node: str,
+    existing: Sequence[Object],
+    rule: Eligibility,
+    latest: str,
+    *,
+    surge: bool,
+    now: float,
 ) -> Iterator[Write]:
-    active = [pod for pod in existing if pods.is_active(pod)]
+    active = sorted((pod for pod in existing if pods.is_active(pod)), key=pods.created_at)
     for pod in existing:
         if pods.is_ended(pod) and not objects.is_terminating(pod):
             yield Delete(pod)
-    if rule.should_run and not existing:
-        yield Create(pod_for(workload, node))
-    else:
-        surplus = sorted(active, key=pods.created_at)[1:] if rule.may_stay else active
-        yield from map(Delete, surplus)
+    if rule.should_run and not (active if surge else existing):
+        yield Create(pod_for(workload, node, latest))
+    elif not rule.may_stay:
+        yield from map(Delete, active)
+    elif not surge:
+        yield from map(Delete, active[1:])
+    elif len(active) > 1:
+        new = [pod for pod in active if pod_revision(pod) == latest]
+        old = [pod for pod in active if pod_revision(pod) != latest]
+        yield from map(Delete, [*new[1:], *old[1:]])
+        min_ready = objects.spec_number(workload, "minReadySeconds")
+        replaced = new and pods.is_available(new[0], min_ready, now)
+        if new and old and (replaced or not pods.is_ready(old[0])):
+            yield Delete(old[0])
+
+
+def _rolling_update(workload: Object, field: str, default: int, nodes: int) -> int:
+    rolling = (objects.spec(workload).get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return objects.int_or_percent(rolling.get(field, default), nodes, round_up=True)
+
+
+def _allows_surge(workload: Object) -> bool:
+    strategy = objects.spec(workload).get("updateStrategy") or {}
+    return strategy.get("type") != "OnDelete" and _rolling_update(workload, "maxSurge", 0, 100) > 0
 
 
 def _replace_old_pods(
-    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, now: float
+    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, latest: str, now: float
 ) -> Iterator[Write]:
     """Delete pods of an older template, at most `maxUnavailable` at a time."""
     strategy = objects.spec(workload).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return
     nodes = [node for node, rule in eligible.items() if rule.should_run]
-    limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    max_unavailable = max(1, objects.int_or_percent(limit, len(nodes), round_up=True))
+    max_unavailable = max(1, _rolling_update(workload, "maxUnavailable", 1, len(nodes)))
     min_ready = objects.spec_number(workload, "minReadySeconds")
-    current = objects.template_hash(objects.template(workload))
     available, old = 0, []
     for node in nodes:
         active = [pod for pod in by_node.get(node, ()) if pods.is_active(pod)]
         healthy = any(pods.is_available(pod, min_ready, now) for pod in active)
         available += healthy
-        old += [(healthy, pod) for pod in active if pod_revision(pod) != current]
+        old += [(healthy, pod) for pod in active if pod_revision(pod) != latest]
     unavailable = len(nodes) - available
     for healthy, pod in sorted(old, key=lambda each: each[0]):
         if healthy and unavailable >= max_unavailable:
             return
         unavailable += healthy
         yield Delete(pod)
+
+
+def _surge(
+    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, latest: str, now: float
+) -> Iterator[Write]:
+    """Create new pods beside old ones, at most `maxSurge` at a time."""
+    nodes = [node for node, rule in eligible.items() if rule.should_run]
+    left = _rolling_update(workload, "maxSurge", 0, len(nodes))
+    min_ready = objects.spec_number(workload, "minReadySeconds")
+    candidates = []
+    for node in nodes:
+        active = [pod for pod in by_node.get(node, ()) if pods.is_active(pod)]
+        new = [pod for pod in active if pod_revision(pod) == latest]
+        if len(active) > len(new) and not new:
+            candidates.append((pods.is_available(active[0], min_ready, now), node))
+        elif new and len(active) > len(new) and not pods.is_available(new[0], min_ready, now):
+            left -= 1
+    for available, node in sorted(candidates, key=lambda each: each[0]):
+        if available and left <= 0:
+            return
+        left -= available
+        yield Create(pod_for(workload, node, latest))
 
 
 def eligibility(workload: Object, node: Object) -> Eligibility:
@@ -134,10 +193,10 @@ def _tolerations(spec: Mapping[str, Any]) -> list[Object]:
     return own + [each for each in added if each not in own]
 
 
-def pod_for(workload: Object, node: str) -> Object:
+def pod_for(workload: Object, node: str, revision: str = "") -> Object:
     """The set's pod for a node: its affinity admits that node only."""
     labels = {
-        REVISION_LABEL: objects.template_hash(objects.template(workload)),
+        REVISION_LABEL: revision or objects.template_hash(objects.template(workload)),
         GENERATION_LABEL: str(workload["metadata"].get("generation", 1)),
     }
     pod = pods.from_template(workload, **labels)
@@ -170,14 +229,13 @@ def pod_revision(pod: Object) -> str:
 
 
 def _status(
-    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, now: float
+    workload: Object, by_node: PodsByNode, eligible: EligibilityByNode, latest: str, now: float
 ) -> Iterator[Write]:
     min_ready = objects.spec_number(workload, "minReadySeconds")
     nodes = [node for node, rule in eligible.items() if rule.should_run]
     oldest = {node: min(found, key=pods.created_at) for node, found in by_node.items() if found}
     running = [oldest[node] for node in nodes if node in oldest]
     available = sum(pods.is_available(pod, min_ready, now) for pod in running)
-    latest = objects.template_hash(objects.template(workload))
     changed = objects.with_status(
         workload,
         desiredNumberScheduled=len(nodes),

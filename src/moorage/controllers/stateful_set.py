@@ -4,19 +4,22 @@
                     delete surplus pods from the highest ordinal down, then replace old pods
     Parallel        create and delete all at once; replace old pods one by one
 
-Claims are kept when their pod is deleted.
+Pods below the partition keep the template of the current revision. Claims are kept when their pod
+is deleted, unless the retention policy wants them deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from moorage.controllers import objects, ownership, pods, writes
+from moorage.controllers import objects, ownership, pods, revisions, writes
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
-from moorage.controllers.writes import Create, Delete, Write
+from moorage.controllers.revisions import History
+from moorage.controllers.writes import Create, Delete, Update, Write
 
 KIND = "apps/StatefulSet"
 REVISION_LABEL = "controller-revision-hash"
+HASH_LABEL = "controller.kubernetes.io/hash"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
 CLAIM = "PersistentVolumeClaim"
@@ -28,22 +31,51 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
         workload, "Pod", index, accepts=lambda pod: ordinal(workload, pod) is not None
     )
     yield from adoptions
-    claims = {objects.name(claim) for claim in index.all(CLAIM, objects.namespace(workload))}
+    history = revisions.history(workload, index, HASH_LABEL)
     by_ordinal = {number: pod for pod in owned if (number := ordinal(workload, pod)) is not None}
+    rollout = Rollout(workload, history, now)
     if not objects.is_terminating(workload):
-        yield from _steps(workload, by_ordinal, claims, now)
-    yield from _status(workload, list(by_ordinal.values()), now)
+        yield from history.recorded()
+        yield from _retain_claims(workload, by_ordinal, index)
+        yield from _steps(rollout, by_ordinal, index)
+        used = {pod_revision(pod) for pod in owned}
+        yield from history.pruned(workload, {*used, rollout.current})
+    yield from _status(rollout, list(by_ordinal.values()))
+
+
+class Rollout:
+    """A set, the revisions that its pods have or get, and the time."""
+
+    def __init__(self, workload: Object, history: History, now: float) -> None:
+        self.workload = workload
+        self.now = now
+        self.latest = objects.name(history.latest)
+        self.current: str = objects.status(workload).get("currentRevision") or self.latest
+        strategy = objects.spec(workload).get("updateStrategy") or {}
+        self.on_delete = strategy.get("type") == "OnDelete"
+        self.partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+        self._before = history.find(self.current)
+
+    def pod(self, number: int) -> Object:
+        """The pod of an ordinal; below the partition, with the current revision's template."""
+        start = ordinals(self.workload).start
+        if number < start + self.partition and self._before is not None:
+            old = objects.with_spec(self.workload, template=revisions.template(self._before))
+            return pod_of(old, number, self.current)
+        return pod_of(self.workload, number, self.latest)
 
 
 def _steps(
-    workload: Object, by_ordinal: Mapping[int, Object], claims: set[str], now: float
+    rollout: Rollout, by_ordinal: Mapping[int, Object], index: ObjectIndex
 ) -> Iterator[Write]:
+    workload, now = rollout.workload, rollout.now
     desired = ordinals(workload)
     in_order = objects.spec(workload).get("podManagementPolicy") != "Parallel"
+    claims = {objects.name(claim) for claim in index.all(CLAIM, objects.namespace(workload))}
     for number in desired:
         pod = by_ordinal.get(number)
         if pod is None:
-            yield from _create_pod(workload, number, claims)
+            yield from _create_pod(rollout, number, claims)
         elif pods.is_ended(pod) and not objects.is_terminating(pod):
             yield Delete(pod)  # It is created again once it is gone.
         if in_order and (pod is None or not is_healthy(workload, pod, now)):
@@ -54,28 +86,45 @@ def _steps(
             yield Delete(by_ordinal[number])
         if in_order:
             return
-    if not surplus:
-        yield from _replace_old_pod(workload, by_ordinal, now)
+    if not surplus and not rollout.on_delete:
+        yield from _replace_old_pod(rollout, by_ordinal)
 
 
-def _replace_old_pod(
-    workload: Object, by_ordinal: Mapping[int, Object], now: float
-) -> Iterator[Write]:
+def _replace_old_pod(rollout: Rollout, by_ordinal: Mapping[int, Object]) -> Iterator[Write]:
     """Delete the highest pod of an older template, once all pods above it are healthy."""
-    strategy = objects.spec(workload).get("updateStrategy") or {}
-    if strategy.get("type") == "OnDelete":
-        return
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
-    current = revision(workload)
-    for number in reversed(ordinals(workload)):
+    desired = ordinals(rollout.workload)
+    for number in reversed(desired):
         pod = by_ordinal.get(number)
-        if number < partition or pod is None:
+        if number < desired.start + rollout.partition or pod is None:
             return
-        if pod_revision(pod) != current and not objects.is_terminating(pod):
+        if pod_revision(pod) != rollout.latest and not objects.is_terminating(pod):
             yield Delete(pod)
             return
-        if not is_healthy(workload, pod, now):
+        if not is_healthy(rollout.workload, pod, rollout.now):
             return
+
+
+def _retain_claims(
+    workload: Object, by_ordinal: Mapping[int, Object], index: ObjectIndex
+) -> Iterator[Write]:
+    """Make claims dependents of the set or of a surplus pod, as their retention policy wants."""
+    policy = objects.spec(workload).get("persistentVolumeClaimRetentionPolicy") or {}
+    with_set, with_pod = (policy.get(when) == "Delete" for when in ("whenDeleted", "whenScaled"))
+    namespace, desired = objects.namespace(workload), ordinals(workload)
+    for number, pod in by_ordinal.items():
+        surplus = number not in desired
+        owner = pod if with_pod and surplus else workload if with_set else None
+        for template in objects.spec(workload).get("volumeClaimTemplates") or ():
+            claim = index.get(CLAIM, namespace, _claim_name(workload, template, number))
+            if claim is None or objects.is_terminating(claim):
+                continue
+            mine = {objects.uid(pod), objects.uid(workload)}
+            kept = [each for each in objects.owners(claim) if each.get("uid") not in mine]
+            added = [] if owner is None else [objects.controller_reference(owner)]
+            if {each.get("uid") for each in objects.owners(claim)} != {
+                each.get("uid") for each in kept + added
+            }:
+                yield Update(objects.with_metadata(claim, ownerReferences=kept + added))
 
 
 def is_healthy(workload: Object, pod: Object, now: float) -> bool:
@@ -95,27 +144,23 @@ def ordinal(workload: Object, pod: Object) -> int | None:
     return int(number) if dash and parent == objects.name(workload) and number.isdecimal() else None
 
 
-def revision(workload: Object) -> str:
-    """The name of the current template."""
-    return f"{objects.name(workload)}-{objects.template_hash(objects.template(workload))}"
-
-
 def pod_revision(pod: Object) -> str:
     return objects.labels(pod).get(REVISION_LABEL, "")
 
 
-def _create_pod(workload: Object, number: int, claims: set[str]) -> Iterator[Write]:
+def _create_pod(rollout: Rollout, number: int, claims: set[str]) -> Iterator[Write]:
+    workload = rollout.workload
     for template in objects.spec(workload).get("volumeClaimTemplates") or ():
         claim = _claim(workload, template, number)
         if objects.name(claim) not in claims:
             yield Create(claim)
-    yield Create(pod_of(workload, number))
+    yield Create(rollout.pod(number))
 
 
-def pod_of(workload: Object, number: int) -> Object:
+def pod_of(workload: Object, number: int, revision: str) -> Object:
     """The pod of an ordinal, with its claims as volumes."""
     name = f"{objects.name(workload)}-{number}"
-    labels = {POD_NAME_LABEL: name, INDEX_LABEL: str(number), REVISION_LABEL: revision(workload)}
+    labels = {POD_NAME_LABEL: name, INDEX_LABEL: str(number), REVISION_LABEL: revision}
     pod = pods.from_template(workload, name=name, **labels)
     templates = objects.spec(workload).get("volumeClaimTemplates") or []
     own = {each["metadata"]["name"]: _claim_name(workload, each, number) for each in templates}
@@ -148,22 +193,22 @@ def _claim(workload: Object, template: Object, number: int) -> Object:
     return {"apiVersion": "v1", "kind": CLAIM, "metadata": metadata, "spec": spec}
 
 
-def _status(workload: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
+def _status(rollout: Rollout, owned: Sequence[Object]) -> Iterator[Write]:
+    workload, now = rollout.workload, rollout.now
     min_ready = objects.spec_number(workload, "minReadySeconds")
-    latest = revision(workload)
-    current = objects.status(workload).get("currentRevision") or latest
+    latest, current = rollout.latest, rollout.current
     staying = [pod for pod in owned if not objects.is_terminating(pod)]
     updated = sum(pod_revision(pod) == latest for pod in staying)
     ready = sum(map(pods.is_ready, staying))
-    if updated == ready == len(staying) == objects.replicas(workload):
+    if not rollout.on_delete and updated == ready == len(owned) == objects.replicas(workload):
         current = latest
     changed = objects.with_status(
         workload,
         replicas=len(owned),
-        readyReplicas=ready,
+        readyReplicas=ready or None,
         availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in staying),
-        currentReplicas=sum(pod_revision(pod) == current for pod in staying),
-        updatedReplicas=updated,
+        currentReplicas=sum(pod_revision(pod) == current for pod in staying) or None,
+        updatedReplicas=updated or None,
         currentRevision=current,
         updateRevision=latest,
         observedGeneration=objects.generation(workload),
