@@ -44,7 +44,8 @@ sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py \
-	  tests/simulation/test_preemption_storms.py tests/plugins/default_preemption/test_twins.py
+	  tests/simulation/test_preemption_storms.py tests/plugins/default_preemption/test_twins.py \
+	  tests/live/test_whole_system.py
 
 histories: .venv/.ready ## Check concurrent clients of serve, and its data after power cuts: make histories SEEDS=200
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/serve/rest/test_histories.py tests/serve/test_power_cuts.py

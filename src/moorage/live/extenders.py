@@ -134,7 +134,7 @@ class HttpExtender:
         self,
         settings: config.Extender,
         transport: Transport,
-        ssl_context: ssl.SSLContext,
+        ssl_context: ssl.SSLContext | None,
         calls: CallLoop,
     ) -> None:
         self.settings = settings
@@ -212,18 +212,18 @@ class HttpExtender:
         return text
 
 
-def _ssl_context(settings: config.Extender, index: int) -> ssl.SSLContext:
+def _ssl_context(settings: config.Extender, index: int) -> ssl.SSLContext | None:
     path = f"extenders[{index}].tlsConfig"
     given = settings.tls_config or config.ExtenderTLSConfig()
     authority = _pem(given.ca_data, given.ca_file, f"{path}.caFile")
     # As in kube-scheduler: HTTPS without an authority is not verified.
     insecure = given.insecure or (settings.enable_https and not authority)
-    return tls.client_context(
-        ServerTrust(authority=authority, insecure=insecure, server_name=given.server_name),
-        _pem(given.cert_data, given.cert_file, f"{path}.certFile"),
-        _pem(given.key_data, given.key_file, f"{path}.keyFile"),
-        path,
-    )
+    trust = ServerTrust(authority=authority, insecure=insecure, server_name=given.server_name)
+    certificate = _pem(given.cert_data, given.cert_file, f"{path}.certFile")
+    key = _pem(given.key_data, given.key_file, f"{path}.keyFile")
+    if not settings.url_prefix.startswith("https:"):
+        return None
+    return tls.client_context(trust, certificate, key, path)
 
 
 def _pem(data: bytes, file: str, path: str) -> bytes:

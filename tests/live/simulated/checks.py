@@ -1,0 +1,268 @@
+"""What must hold in a simulation of the whole system, whatever the faults.
+
+CheckedScheduler   after every call of the core: its invariants; what it requests follows from
+                   what it observed; pods are tried in order; room of nominated pods is left to
+                   them; no victim is needless
+NetworkChecks      of every request: nothing is sent after the renew deadline, the holder of the
+                   lease alone binds pods, no pod is bound twice, no node has more pods than fit
+check_end          when the faults are over: no pod waits that fits, caches equal the cluster,
+                   and nothing is left in any queue
+"""
+
+from collections import Counter, defaultdict
+
+import msgspec
+
+from moorage.api.kinds import KINDS
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.server_requests import BindPod, DeletePod
+from moorage.cluster.resources import LEASES, NODES, PODS
+from moorage.cluster.store import DELETED
+from moorage.core.journal import Decided, Journal, Popped, Preempting
+from moorage.core.observations import Listed
+from moorage.core.scheduler import Scheduler
+from moorage.errors import InvariantError
+from moorage.sim.history import ContractViolation, HistoryChecker, shortage
+
+# Plugins whose queueing hints cover every event that may help.
+COMPLETE_HINTS = {
+    "DefaultPreemption",
+    "NodeAffinity",
+    "NodeName",
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "SchedulingGates",
+    "TaintToleration",
+}
+FENCED = ("bind", "create", "update", "patch", "delete")
+UNFENCED_KINDS = ("events", "leases")
+# With more objects, the core's own invariants are checked less often.
+FEW_OBJECTS = 20
+
+
+class RecentFacts(Journal):
+    """A journal that also lists the facts of one call."""
+
+    def __init__(self):
+        super().__init__()
+        self.recent = []
+
+    def add(self, fact):
+        super().add(fact)
+        self.recent.append(fact)
+
+
+class CheckedScheduler(Scheduler):
+    """A scheduler whose calls are checked from outside."""
+
+    def __init__(self, configuration, *, name, **options):
+        super().__init__(configuration, journal=RecentFacts(), **options)
+        self.name = name
+        self.history = HistoryChecker()
+        self._calls = 0
+
+    def observe(self, observation, now):
+        self.history.observe(observation)
+        return self._checked(super().observe(observation, now))
+
+    def complete(self, ticket, outcome, now):
+        self.history.complete(ticket, outcome)
+        return self._checked(super().complete(ticket, outcome, now))
+
+    def advance(self, now):
+        return self._checked(super().advance(now))
+
+    def schedule_one(self, now):
+        first = next(iter(self.queue.dump()["active"]), None)
+        self.journal.recent.clear()
+        effects = super().schedule_one(now)
+        decided = set()
+        for fact in self.journal.recent:
+            if isinstance(fact, Popped):
+                self._check_order(first, fact)
+            elif isinstance(fact, Decided):
+                decided.add(fact.uid)
+                self._check_nominated(fact)
+            elif isinstance(fact, Preempting):
+                self._check_victims(fact)
+        return self._checked(effects, decided)
+
+    def _checked(self, effects, decided=frozenset()):
+        try:
+            self.history.check_effects(effects, decided.__contains__, checks_room=True)
+        except ContractViolation as violation:
+            self.fail(violation.uid, violation.text)
+        self._calls += 1
+        state = self.history.state
+        if self._calls % (1 + (len(state.nodes) + len(state.pods)) // FEW_OBJECTS) == 0:
+            self.check_invariants()
+        return effects
+
+    def _check_order(self, first, fact):
+        pod = self.history.state.pods.get(fact.pod)
+        is_other = first is not None and pod is not None and first.uid != fact.uid
+        if is_other and first.pod.priority > pod.priority:
+            self.fail(fact.uid, f"{fact.pod} was tried before {first.key}")
+
+    def _check_nominated(self, fact):
+        """Pods of higher priority keep the room that is nominated for them."""
+        pods, node = self.history.state.pods, self.history.state.nodes.get(fact.node)
+        pod = pods.get(fact.pod)
+        ahead = [pods.get(each.key) for each in self.nominator.on(fact.node)]
+        ahead = [each for each in ahead if each and each.uid != fact.uid and not each.node_name]
+        ahead = [each for each in ahead if each.priority > pod.priority]
+        if ahead and (problem := shortage(pod, node, [*self._users(fact.node), *ahead])):
+            names = ", ".join(each.key for each in ahead)
+            self.fail(fact.uid, f"{fact.pod} takes the room of {names} on {fact.node}: {problem}")
+
+    def _check_victims(self, fact):
+        """Without any of its victims a preemption would not make enough room."""
+        pods, node = self.history.state.pods, self.history.state.nodes.get(fact.node)
+        pod = pods.get(fact.pod)
+        ahead = [pods.get(each.key) for each in self.nominator.on(fact.node)]
+        ahead = [e for e in ahead if e and e.uid != fact.uid and e.priority >= pod.priority]
+        kept = [each for each in self._users(fact.node) if each.key not in fact.victims]
+        for name in fact.victims:
+            victim = pods.get(name)
+            if victim is None or set(host_ports(pod)) & set(host_ports(victim)):
+                continue
+            if not shortage(pod, node, [*kept, *ahead, victim]):
+                self.fail(fact.uid, f"{name} is a needless victim of {fact.pod}")
+
+    def _users(self, node):
+        return list(self.history._pods_on(node).values())
+
+    def fail(self, uid, text):
+        story = "\n".join(f"  {fact}" for fact in self.journal.story(uid))
+        raise InvariantError(f"{self.name}: {text}\n{story}")
+
+
+def host_ports(pod):
+    return [p.host_port for c in pod.spec.containers for p in c.ports if p.host_port]
+
+
+class NetworkChecks:
+    """Sees every request, and every change of the cluster."""
+
+    def __init__(self, loop, api, renew_deadline_seconds, *, checks_room):
+        self._loop = loop
+        self._api = api
+        self._renew_deadline_seconds = renew_deadline_seconds
+        self._checks_room = checks_room
+        self.log = []
+        self.counts = defaultdict(Counter)  # process -> (verb, kind) -> requests
+        self.faults = Counter()
+        self._renewed_at = {}  # process -> when its last successful renewal was sent
+        self._pods, self._nodes = {}, {}
+        self._bound = {}  # UID -> node
+        self.binds = 0
+        self.changes = 0  # Of nodes and pods.
+        api.store.subscribe(self._changed)
+
+    def sent(self, process, verb, plural, path, fault):
+        now = self._loop.time()
+        self.log.append((round(now, 6), process.name, verb, path, fault))
+        self.counts[process.name][verb, plural] += 1
+        self.faults[fault] += 1
+        if verb in FENCED and plural not in UNFENCED_KINDS:
+            deadline = self._renewed_at.get(process, -1e9) + self._renew_deadline_seconds
+            if now >= deadline:
+                self._fail(f"{process.name} sent {verb} {path} {now - deadline:.3f} s too late")
+
+    def sent_to_extender(self, process, verb, fault):
+        self.log.append((round(self._loop.time(), 6), process.name, f"extender {verb}", "", fault))
+
+    def answered(self, process, verb, plural, sent_at, body, status):
+        if plural == "leases" and verb in ("create", "update") and 200 <= status < 300:
+            holder = msgspec.json.decode(body)["spec"].get("holderIdentity")
+            self._renewed_at[process] = sent_at if holder else -1e9
+
+    def performed(self, process, request, response):
+        path = request[1]
+        if path.partition("?")[0].endswith("/binding") and response.status == 201:
+            self.binds += 1
+            lease = self._api.store.find(LEASES, "kube-system", "kube-scheduler")
+            holder = lease["spec"].get("holderIdentity")
+            if holder != process.name:
+                self._fail(f"{process.name} bound {path} while {holder} holds the lease")
+
+    def _changed(self, change):
+        self.changes += change.resource in (NODES, PODS)
+        if change.resource is NODES:
+            node = msgspec.convert(change.object, Node)
+            if change.type == DELETED:
+                self._nodes.pop(node.name, None)
+            else:
+                self._nodes[node.name] = node
+        elif change.resource is PODS:
+            pod = msgspec.convert(change.object, Pod)
+            if change.type == DELETED or pod.is_terminal:
+                self._pods.pop(pod.uid, None)
+                return
+            self._pods[pod.uid] = pod
+            before = self._bound.get(pod.uid)
+            if pod.node_name and before != pod.node_name:
+                if before:
+                    self._fail(f"{pod.key} moved from {before} to {pod.node_name}")
+                self._bound[pod.uid] = pod.node_name
+                self._check_room(pod)
+
+    def _check_room(self, pod):
+        node = self._nodes.get(pod.node_name)
+        if node is None or not self._checks_room:
+            return
+        there = [each for each in self._pods.values() if each.node_name == node.name]
+        if problem := shortage(pod, node, there):
+            self._fail(f"{pod.key} was bound to {node.name}: {problem}")
+
+    def _fail(self, text):
+        raise InvariantError(f"at {self._loop.time():.3f} s: {text}")
+
+
+def check_end(live, api, configuration):
+    """The leader after a time without faults."""
+    scheduler = live.scheduler
+    stored = {kind: objects(api, kind) for kind in KINDS.values()}
+    pods = [pod for pod in stored[KINDS["Pod"]] if not pod.is_terminal]
+    known = {cached.pod.uid: cached.node for cached in scheduler.cache}
+    truth = {pod.uid: pod.node_name for pod in pods if pod.node_name}
+    if known != truth:
+        raise InvariantError(f"the cache differs from the cluster: {known.items() ^ truth.items()}")
+    check_pending(scheduler, pods, stored, configuration)
+    left = {
+        "requests of pods": len(live.performer._pods),
+        "outcomes": len(live._finished),
+        "observations": live.observations.put_count - live.observations.taken_count,
+        "pods in flight": len(scheduler.queue.dump()["in_flight"]),
+        "Events": live.events._writes.qsize(),
+    }
+    if any(left.values()):
+        raise InvariantError(f"something is left to do: {left}")
+
+
+def check_pending(scheduler, pods, stored, configuration):
+    """No pod waits that a new scheduler would place, or preempt others for."""
+    pending = {pod.uid: pod for pod in pods if not pod.node_name and not pod.is_terminating}
+    new = Scheduler(configuration)
+    for kind, found in stored.items():
+        new.observe(Listed(kind.struct, tuple(found)), 0.0)
+    unschedulable = {each.uid: each for each in scheduler.queue.dump()["unschedulable"]}
+    for _ in range(len(pending)):
+        for effect in new.schedule_one(0.0):
+            request = effect.request
+            entry = unschedulable.get(request.pod.uid)
+            if entry is not None and not entry.unschedulable_plugins <= COMPLETE_HINTS:
+                continue
+            if isinstance(request, BindPod):
+                scheduler.fail(request.pod.uid, f"{request.pod.key} waits, and fits {request.node}")
+            if isinstance(request, DeletePod):
+                scheduler.fail(request.pod.uid, f"{request.pod.key} was not evicted")
+
+
+def objects(api, kind):
+    for resource in api.registry:
+        if (resource.api_version, resource.kind) == (kind.api_version, kind.name):
+            return [msgspec.convert(obj, kind.struct) for obj in api.store.each(resource)]
+    return []

@@ -1,0 +1,71 @@
+"""The API server of a simulation: `serve`'s handlers on a store in memory, without HTTP."""
+
+import itertools
+from urllib.parse import parse_qsl, urlsplit
+
+from aiohttp import web
+from simulated.loop import START
+
+from moorage.api import timestamps
+from moorage.cluster.api_server import ApiServer
+from moorage.cluster.store import Store
+from moorage.live.transport import HttpResponse
+from moorage.serve.rest import app, requests
+from moorage.serve.rest.reads import ReadRequest, ReadRequests
+from moorage.serve.rest.requests import PLAIN_JSON
+
+LOG_SIZE = 400
+
+
+class Request:
+    """What the handlers read of a request."""
+
+    def __init__(self, method, path, headers, body):
+        parts = urlsplit(path)
+        self.method = method
+        self.path = parts.path
+        self.query = dict(parse_qsl(parts.query))
+        self.headers = headers
+        self._body = body
+
+    async def read(self):
+        return self._body or b""
+
+
+class SimulatedServer:
+    """All requests of a simulation end here."""
+
+    def __init__(self, loop, random, log_size=LOG_SIZE):
+        number = itertools.count(1)
+        store = Store(
+            clock=lambda: timestamps.to_text(self.now()),
+            uid=lambda: f"{random.getrandbits(32):08x}-0000-4000-8000-{next(number):012x}",
+            log_size=log_size,
+        )
+        self._loop = loop
+        self.tokens = {"Bearer token-0"}  # Those that are valid.
+        self.api = ApiServer(store, now=self.now, random=random)
+        self._router = app.RequestRouter(self.api)
+        self._reads = ReadRequests(self.api)
+
+    def now(self):
+        return START + self._loop.time()
+
+    def accepts(self, headers):
+        """Whether a request has a valid token."""
+        return headers.get("Authorization") in self.tokens
+
+    async def respond(self, method, path, headers, body):
+        """Perform a request; returns an HttpResponse."""
+        request = Request(method, path, headers, body)
+        found = await app.error_responses(request, self._router.handle)
+        assert isinstance(found, web.Response), "a watch is no request"
+        lines = "".join(f"\r\n{name.lower()}: {value}" for name, value in found.headers.items())
+        return HttpResponse(found.status, f"http/1.1 {found.status}{lines}".encode(), found.body)
+
+    def watch(self, path, is_connected):
+        """The chunks of a watch, or an error as raised by the handlers."""
+        request = Request("GET", path, {}, None)
+        parsed = requests.parse_path(self.api.registry, request.path)
+        read = ReadRequest(parsed, requests.list_options(request.query), PLAIN_JSON)
+        return self._reads.watches.chunks(self._reads.watch_request(read), is_connected)

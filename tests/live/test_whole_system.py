@@ -1,0 +1,18 @@
+"""Live schedulers, network and cluster in virtual time: see simulated/system.py.
+
+MOORAGE_SEED=7 runs one seed, MOORAGE_SEEDS=1000 that many.
+"""
+
+import pytest
+from simulated import system
+from tests.storm_seeds import seeds
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_whole_system(seed):
+    system.run(seed)
+
+
+def test_same_seed_same_run():
+    first, second = (system.journal(system.run(3)) for _ in range(2))
+    assert first == second
