@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.core.journal import GroupDecided
 
 # Seeds that failed once stay; in 24 and 49 gangs are released.
-SEEDS = sorted({*seeds(16), 25, 49, 51, 75, 24})
+SEEDS = sorted({*seeds(16), 24, 25, 49, 51, 61, 75})
 # Up to six gangs are released one after the other, the first after five minutes.
 RELEASED_SECONDS = 1000.0
 GATES = {"TopologyAwareWorkloadScheduling": True}
@@ -111,6 +111,8 @@ def test_no_gang_stays_bound_in_part(seed):
     cluster = GangCluster(seed)
     gates = {**GATES, "WorkloadAwarePreemption": seed % 2 == 1}
     sim = storm.run(seed, settings(**gates), faults=random_faults(seed), cluster=cluster)
+    sim.run(until=2 * storm.LASTS_SECONDS)
+    cluster.create_again(sim)  # Pods that were bound to a node that was gone are deleted by now.
     sim.run(until=RELEASED_SECONDS)
     assert torn(sim, cluster) == []
     if cluster.create_again(sim):
