@@ -8,6 +8,7 @@ from moorage.api import (
     claims,
     csi_migration,
     quantity,
+    queues,
     requests,
     resource_claims,
     selectors,
@@ -141,7 +142,14 @@ from moorage.framework.status import (
 )
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.what_if import HypotheticalNode, HypotheticalVerdicts, WhatIf
-from moorage.nodes import affinity_terms, device_resources, node_terms, ports, volumes
+from moorage.nodes import (
+    affinity_terms,
+    device_classes,
+    device_resources,
+    node_terms,
+    ports,
+    volumes,
+)
 from moorage.nodes.affinity_terms import AffinityTerm, PodTerms
 from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 from moorage.nodes.columns import Column, UsageColumn
@@ -311,6 +319,7 @@ __all__ = [
     "cel",
     "claims",
     "csi_migration",
+    "device_classes",
     "device_resources",
     "feature_gates",
     "few_rows_in",
@@ -321,6 +330,7 @@ __all__ = [
     "ports",
     "quantity",
     "queue_name",
+    "queues",
     "requests",
     "resource_claims",
     "selectors",

@@ -343,6 +343,17 @@ def test_the_node_of_a_member_whose_binding_fails_stays_nominated(start):
     assert nominated(turned) == {first.pod.name: first.node}
 
 
+def test_no_node_is_kept_for_members_of_a_gang_that_lost_its_quorum(start):
+    turned = start(group=gang(count=3))
+    turned.fail(BindPod)
+    [name] = nominated(turned)
+    lost = next(pod for pod in turned.members if pod.name != name)
+    cleared = turned.delete(lost)
+    assert nominated(turned) == {}
+    patches = [each for each in cleared if isinstance(each, PatchPodStatus)]
+    assert [(each.pod.name, each.nominated_node_name) for each in patches] == [(name, "")]
+
+
 # Conditions
 
 TRUE = Condition(type="PodGroupScheduled", status="True", reason="Scheduled")

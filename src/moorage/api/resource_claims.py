@@ -4,12 +4,16 @@ The changes are pure functions, so that the simulation, `serve` and the live per
 same: they read the newest version of a claim, apply one of these, and write the result.
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import structs
 
 from moorage.api.devices import (
+    ALL,
     AllocationResult,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
@@ -49,6 +53,62 @@ def names_of(pod: Pod) -> Iterator[tuple[str, bool]]:
             raise ClaimLookupError(f'pod "{pod.key}": ResourceClaim not created yet')
         elif (name := generated[entry.name]) is not None:  # None: the pod needs no claim.
             yield name, True
+
+
+def keys_of(pod: Pod) -> tuple[str, ...]:
+    """`namespace/name` of a pod's claims, without duplicates; none if they do not exist yet."""
+    if not pod.spec.resource_claims:
+        return ()
+    try:
+        found = dict.fromkeys(name for name, _ in names_of(pod))
+    except ClaimLookupError:
+        return ()
+    return tuple(f"{pod.metadata.namespace}/{name}" for name in found)
+
+
+class ClaimDevices(NamedTuple):
+    """How many devices a claim has, or will have, by class; without those for administrators."""
+
+    amounts: dict[str, int]
+    # Whether this does not change any more: the claim is allocated, or has no alternatives.
+    is_final: bool
+    # Classes of which it takes all devices of a node: their number is not known in advance.
+    all_of: tuple[str, ...] = ()
+
+
+def devices_of(claim: ResourceClaim) -> ClaimDevices:
+    """The devices of a claim; of alternatives that are open, the largest number of each class."""
+    wanted = claim.spec.devices.requests or ()
+    if claim.status.allocation is not None:
+        return ClaimDevices(_allocated(claim), is_final=True)
+    total: Counter[str] = Counter()
+    all_of: list[str] = []
+    for request in wanted:
+        most: Counter[str] = Counter()
+        exactly = () if request.exactly is None else (request.exactly,)
+        for each in (*exactly, *request.first_available):
+            if isinstance(each, ExactDeviceRequest) and each.admin_access:
+                continue
+            if each.allocation_mode == ALL:
+                all_of.append(each.device_class_name)
+            else:
+                most |= Counter({each.device_class_name: max(each.count, 1)})
+        total += most
+    is_final = not all_of and not any(each.first_available for each in wanted)
+    return ClaimDevices(dict(total), is_final, tuple(dict.fromkeys(all_of)))
+
+
+def _allocated(claim: ResourceClaim) -> dict[str, int]:
+    assert claim.status.allocation is not None
+    classes: dict[str, str] = {}
+    for request in claim.spec.devices.requests or ():
+        if request.exactly is not None:
+            classes[request.name] = request.exactly.device_class_name
+        for each in request.first_available:
+            classes[f"{request.name}/{each.name}"] = each.device_class_name
+    results = claim.status.allocation.devices.results
+    given = (classes.get(each.request) for each in results if not each.admin_access)
+    return dict(Counter(name for name in given if name))
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.server_requests import PatchPodStatus, PodRef
 from moorage.core import pod_groups, updates
 from moorage.core.bindings import Bindings
 from moorage.core.cache import ADDED
@@ -189,6 +190,18 @@ class EventHandlers:
             self._queue.move_all(updates.ASSIGNED_POD_DELETE, cached.pod, None, now)
         elif nominated:
             self._queue.nomination_ended(pod, nominated, now)
+        if self._groups is not None and pod.spec.scheduling_group is not None:
+            self._clear_nominations(pod, now)
+
+    def _clear_nominations(self, gone: Pod, now: float) -> None:
+        """Reserve no node for members of a gang that has too few, now that one is gone."""
+        nominator = self._state.nominator
+        for pod in pod_groups.without_quorum(self._cluster, gone):
+            if node := nominator.node_of(pod.uid):
+                nominator.nominate(pod, "")
+                patch = PatchPodStatus(PodRef.of(pod), nominated_node_name="")
+                self._state.outbox.add(patch)
+                self._queue.nomination_ended(pod, node, now)
 
     def _remember_gone(self, pod: Pod) -> None:
         self._gone[pod.uid] = max(version(pod), self._gone.get(pod.uid, NO_VERSION))

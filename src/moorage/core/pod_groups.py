@@ -48,3 +48,12 @@ def requeue_siblings(cluster: Cluster, queue: SchedulingQueue, pod: Pod, now: fl
     others = [other for uid, other in members.unscheduled.items() if uid != pod.uid]
     if others:
         queue.move_some(others, updates.UNSCHEDULABLE_POD_ADD, None, pod, now)
+
+
+def without_quorum(cluster: Cluster, pod: Pod) -> list[Pod]:
+    """The pending members that wait for other pods to be created, after one of them is gone."""
+    key = group_key(pod)
+    group, members = cluster.get(PodGroup, key), cluster.members(key)
+    if group is None or members is None or len(members) >= (group.min_count or 0):
+        return []
+    return list(members.unscheduled.values())

@@ -16,8 +16,8 @@ from moorage.api.devices import (
 )
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
-from moorage.cel import CelCompileError, CelRuntimeError, DeviceInput, Version, compile_selector
 from moorage.controllers import claims
+from moorage.nodes import device_classes
 
 PREFIX = "devices/"
 
@@ -59,8 +59,9 @@ class DeviceBounds:
     def _classes_of(self, driver: str, device: Device) -> dict[str, int]:
         # Any number of claims may share a device.
         count = 10**6 if device.allow_multiple_allocations else 1
-        given = _input(driver, device)
-        return {PREFIX + each.name: count for each in self._classes if _selects(each, given)}
+        # A class whose selector fails counts: the bound must not rely on it.
+        names = device_classes.names_of(self._classes, driver, device)
+        return {PREFIX + name: count for name in names}
 
 
 def _requests(claim: ResourceClaim) -> Counter[str]:
@@ -70,24 +71,3 @@ def _requests(claim: ResourceClaim) -> Counter[str]:
         if exactly is not None and not exactly.admin_access and exactly.allocation_mode != ALL:
             total[PREFIX + exactly.device_class_name] += exactly.count
     return total
-
-
-def _selects(class_: DeviceClass, device: DeviceInput) -> bool:
-    try:
-        return all(
-            compile_selector(selector.cel.expression).matches(device)
-            for selector in class_.spec.selectors
-            if selector.cel is not None
-        )
-    except (CelCompileError, CelRuntimeError):
-        return True  # Not known, so the bound must not rely on it.
-
-
-def _input(driver: str, device: Device) -> DeviceInput:
-    attributes = {
-        name: Version(str(value[1])) if value[0] == "version" else value[1]
-        for name, attribute in device.attributes.items()
-        if (value := attribute.value) is not None
-    }
-    capacity = {name: str(each.value) for name, each in device.capacity.items()}
-    return DeviceInput(driver, attributes, capacity, bool(device.allow_multiple_allocations))

@@ -40,3 +40,29 @@ def test_without_queues_nothing_is_reported():
     sim.run()
     assert sim.result.queues == []
     assert "queues" not in sim.result.to_dict()
+
+
+def test_an_elastic_quota_is_a_queue():
+    quota = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"min": {"cpu": "2"}, "max": {"cpu": "3", "memory": "8Gi"}},
+    }
+    sim = Simulation([node("node", 8), quota, *pods("", 4)], config=settings())
+    sim.run()
+    [result] = sim.result.queues
+    assert (result.name, result.running, result.pending) == ("default/all", 3, 1)
+    assert (result.share, result.entitled) == (0.375, 1.0)
+
+
+def test_usage_follows_a_queue_that_moves():
+    sim = Simulation([node("node", 8), queue("org"), queue("a"), *pods("a", 2)], config=settings())
+    sim.run()
+    sim.update(queue("a", "org"))
+    sim.run()
+    assert {each.name: each.share for each in sim.result.queues} == {"a": 0.25, "org": 0.25}
+    sim.delete("Pod", "default", "a-0")
+    sim.run()
+    found = {each.name: (each.share, each.running) for each in sim.result.queues}
+    assert found == {"a": (0.125, 1), "org": (0.125, 1)}

@@ -20,7 +20,6 @@ from moorage.plugins.fair_share.tree import (
     QueueNode,
     QueueTree,
     add,
-    request_of,
 )
 
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
@@ -33,6 +32,7 @@ NOT_HELPFUL = "preemption: not helpful for scheduling"
 NO_CLAIM = "preemption: its queue would exceed its guaranteed share, and nothing may be reclaimed"
 NOTHING_BORROWED = "preemption: no other queue uses more than its guaranteed share"
 NO_CANDIDATE = "preemption: evicting borrowed pods makes no room on any node"
+UNCOUNTED = 'queue "{}" has a maximum of {}, and the pod requests all devices of a node'
 CHOSEN = "it does the least harm of {} nodes"
 CLEAR = ""
 
@@ -87,7 +87,14 @@ class RequeuedPods:
 
 class FairShare:
     name = "FairShare"
-    reads_kinds = ("Queue", "ElasticQuota", "PodDisruptionBudget")
+    reads_kinds = (
+        "Queue",
+        "ElasticQuota",
+        "PodDisruptionBudget",
+        "ResourceClaim",
+        "ResourceSlice",
+        "DeviceClass",
+    )
 
     def __init__(self) -> None:
         # By UID of the pods for which others are evicted: decisions for members of one group in one
@@ -135,7 +142,9 @@ class FairShare:
         if queue is None:
             problem = tree.problem(pod)
             return mp.unresolvable(problem) if problem else mp.SKIP
-        request = request_of(pod)
+        request = tree.request(pod)
+        if pod.spec.resource_claims and (limited := _limited(queue, tree.all_devices_of(pod))):
+            return mp.unresolvable(UNCOUNTED.format(*limited))
         if (over := queue.over_max(request)) is not None:
             full, resource = over
             reason = f'queue "{full.title}" is at its maximum of {resource}'
@@ -154,7 +163,8 @@ class FairShare:
         if not self._reserved:
             return frozenset()
         self._reserved = {uid: each for uid, each in self._reserved.items() if each.until > now}
-        if Reclaim(self._tree(), self._cluster.table, pod, request_of(pod)).has_claim():
+        tree = self._tree()
+        if Reclaim(tree, self._cluster.table, pod, tree.request(pod)).has_claim():
             return frozenset()
         found = {each.node for each in self._reserved.values() if each.priority < pod.priority}
         return frozenset(found)
@@ -195,9 +205,8 @@ class FairShare:
         ):
             return mp.PostFiltered(mp.unschedulable(NOT_HELPFUL), CLEAR)
         going = self._victims(pod, state.now)
-        search = Reclaim(
-            self._tree(), state.table, pod, request_of(pod), _nominated(failure), going
-        )
+        tree = self._tree()
+        search = Reclaim(tree, state.table, pod, tree.request(pod), _nominated(failure), going)
         nodes = search.nodes()
         if not nodes:
             return self._nothing(pod, NOTHING_BORROWED if search.has_claim() else NO_CLAIM)
@@ -268,7 +277,7 @@ class FairShare:
         queue = tree.find(pod)
         if queue is None:
             return mp.Hint.QUEUE_SKIP if tree.problem(pod) else mp.Hint.QUEUE
-        request = request_of(pod)
+        request = tree.request(pod)
         if queue.over_max(request) is not None:
             return mp.Hint.QUEUE_SKIP
         if self._requeued.event is not (old or new):
@@ -284,7 +293,7 @@ class FairShare:
         queue = tree.find(rejection.pod)
         if queue is None:
             return ""
-        request = request_of(rejection.pod)
+        request = tree.request(rejection.pod)
         if (over := queue.over_max(request)) is not None:
             full, resource = over
             asked = mp.texts.amount(request[resource], resource)
@@ -298,6 +307,15 @@ class FairShare:
         if not levels:
             return f"{queue.title} has no guaranteed share."
         return "; ".join(levels) + "."
+
+
+def _limited(queue: QueueNode, classes: tuple[str, ...]) -> tuple[str, str] | None:
+    """The first queue of the lineage that limits one of these resources, with its name."""
+    for each in queue.lineage:
+        for name in classes:
+            if name in each.max:
+                return each.title, name
+    return None
 
 
 def _level(queue: QueueNode, resource: str, limits: dict[str, int], most: str = "") -> str:

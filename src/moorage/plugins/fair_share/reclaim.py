@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from moorage import plugin as mp
 from moorage.plugins.disruption_budgets import Budgets
-from moorage.plugins.fair_share.tree import Amounts, QueueNode, QueueTree, add, requested
+from moorage.plugins.fair_share.tree import Amounts, QueueNode, QueueTree, add
 
 # System-critical pods (`system-cluster-critical` has this priority) are never evicted.
 CRITICAL = 2_000_000_000
@@ -164,8 +164,10 @@ class Reclaim:
 
     def _add(self, total: AmountsByQueue, each: mp.Placed, sign: int = 1) -> None:
         found = self._tree.find(each.pod)
-        for queue in () if found is None else found.lineage:
-            add(total.setdefault(queue, {}), requested(each), sign)
+        if found is not None:
+            amounts = self._tree.released(each)
+            for queue in found.lineage:
+                add(total.setdefault(queue, {}), amounts, sign)
 
 
 def importance(each: mp.Placed) -> tuple[int, float]:

@@ -3,47 +3,42 @@
 Usage is that of the pods on nodes, assumed ones included, so it is exact after a restart. A pod
 that comes or goes changes the queues on its path, and no loop over pods or nodes is needed. Every
 queue with children also has an unnamed child, for pods that name the queue itself.
+
+Devices of claims count under the name of their DeviceClass. A claim that several pods of a queue
+use counts once. As long as a claim has alternatives, each class counts with the most that it may
+need.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 from moorage import plugin as mp
 
 T = TypeVar("T", str, int)
-Amounts = Mapping[str, int]
+Amounts = mp.queues.Amounts
 Path = tuple[str, ...]
 Rank = tuple[int, float]
 
 PODS = "pods"
-# Pods that name no queue, in no namespace of a queue, belong to it if it exists.
-DEFAULT = "default"
-# Unlisted ones are 0 in the `max` of an ElasticQuota.
-NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 OUTSIDE: Path = ("",)
 # Pods without a queue are not subject to fair shares: they are tried first.
 OUTSIDE_RANK: Rank = (-1, 0.0)
+# A claim that is not observed yet.
+UNKNOWN = mp.resource_claims.ClaimDevices({}, is_final=False)
 BELOW_GUARANTEE, ABOVE_GUARANTEE = 0, 1
-
-
-class QueueLimits(NamedTuple):
-    """What an object says about a queue."""
-
-    parent: str
-    guaranteed: dict[str, int]
-    max: dict[str, int]
-    weight: int
-    namespaces: tuple[str, ...]
 
 
 class QueueNode:
     """A queue in the tree, with what its pods and those of its children use."""
 
-    def __init__(self, name: str, limits: QueueLimits, parent: "QueueNode | None") -> None:
+    def __init__(
+        self, name: str, limits: mp.queues.QueueLimits, parent: "QueueNode | None"
+    ) -> None:
         self.name = name
         self.parent = parent
         self.path: Path = (name,) if parent is None else (*parent.path, name)
+        self.key = "/".join(self.path)
         # The queue and its ancestors.
         self.lineage: tuple[QueueNode, ...] = (self, *(() if parent is None else parent.lineage))
         self.guaranteed = limits.guaranteed
@@ -64,7 +59,7 @@ class QueueNode:
 
     def share(self, totals: Amounts) -> float:
         """The dominant share: the largest part that it uses of any resource of the cluster."""
-        return max((used / totals[r] for r, used in self.used.items() if totals.get(r)), default=0)
+        return mp.queues.dominant_share(self.used, totals)
 
     def find_rank(self, totals: Amounts) -> Rank:
         """The order among siblings: below the guarantee first, then the smallest weighted share."""
@@ -91,14 +86,19 @@ class QueueTree:
         self._pods = mp.Cursor(cluster.table.pod_changes())
         self._versions: tuple[int, int] | None = None
         self._nodes_seen = -1
+        self._devices_seen = (-1, -1)
+        self._claims_seen = -1
         self._position = (-1, -1, -1)
         self.totals: dict[str, int] = {}
         self.queues: dict[str, QueueNode] = {}
-        # For queues that cannot be used: why.
-        self.problems: dict[str, str] = {}
-        # The queues that pods join: by name, and by namespace.
+        self._forest = mp.queues.QueueForest()
+        # The queues that pods join, by name.
         self._joined: dict[str, QueueNode] = {}
-        self._by_namespace: dict[str, QueueNode] = {}
+        self._device_counts = mp.device_classes.DeviceCounts()
+        self._device_totals: dict[str, int] = {}
+        self._claims = mp.queues.ClaimUsers()
+        # Claims whose number of devices may change, with the queue that uses them.
+        self._open_claims: dict[tuple[str, str], QueueNode] = {}
         # For the queue of pods: paths whose rank changed; None if the tree changed.
         self._changed: dict[Path, None] | None = None
 
@@ -114,13 +114,7 @@ class QueueTree:
             self._versions = versions
             self._build()
             self._pods.restart()
-        if self._nodes_seen != table.node_changes.position:
-            self._nodes_seen = table.node_changes.position
-            columns = table.allocatable_columns.columns
-            totals = {name: int(column.sum()) for name, column in columns.items()}
-            if totals != self.totals:
-                self.totals = totals
-                self._rank(self.queues.values())
+        self._read_totals()
         if not self._pods.is_current:
             changed = self._pods.changed()
             if changed is None:
@@ -129,21 +123,62 @@ class QueueTree:
                 for placed, sign in changed:
                     self._count(placed, sign)
             self._pods.commit()
+        if self._open_claims and self._claims_seen != cluster.version_of(mp.ResourceClaim):
+            self._claims_seen = cluster.version_of(mp.ResourceClaim)
+            for (name, key), queue in list(self._open_claims.items()):
+                devices = self._devices(key)
+                self._change(queue, self._claims.replace(name, key, devices.amounts))
+                if devices.is_final:
+                    del self._open_claims[name, key]
+
+    def _read_totals(self) -> None:
+        """Count what the nodes offer, and the devices of each class."""
+        cluster, table = self._cluster, self._cluster.table
+        devices = cluster.version_of(mp.ResourceSlice), cluster.version_of(mp.DeviceClass)
+        if self._nodes_seen == table.node_changes.position and self._devices_seen == devices:
+            return
+        self._nodes_seen = table.node_changes.position
+        if self._devices_seen != devices:
+            self._devices_seen = devices
+            classes, slices = cluster.all(mp.DeviceClass), cluster.all(mp.ResourceSlice)
+            self._device_totals = self._device_counts.update(classes, slices)
+        columns = table.allocatable_columns.columns
+        totals = self._device_totals | {name: int(it.sum()) for name, it in columns.items()}
+        if totals != self.totals:
+            self.totals = totals
+            self._rank(self.queues.values())
 
     def find(self, pod: mp.Pod) -> QueueNode | None:
         """The queue of a pod; None if it has none, or a queue that cannot be used."""
-        name = mp.queue_name(pod)
-        if name:
-            return self._joined.get(name)
-        found = self._by_namespace.get(pod.metadata.namespace)
-        return self._joined.get(DEFAULT) if found is None else found
+        return self._joined.get(self._forest.named_by(pod))
 
     def problem(self, pod: mp.Pod) -> str:
         """Why a pod cannot use the queue that it names; empty if it names none."""
-        name = mp.queue_name(pod)
-        if not name or name in self._joined:
-            return ""
-        return self.problems.get(name, f'queue "{name}" not found')
+        return self._forest.problem(pod)
+
+    def request(self, pod: mp.Pod) -> dict[str, int]:
+        """What a pod without a node would add to its queue."""
+        found = {**mp.requests.requested(pod), PODS: 1}
+        if pod.spec.resource_claims and (queue := self.find(pod)) is not None:
+            for key in mp.resource_claims.keys_of(pod):
+                if not self._claims.count(queue.key, key):
+                    add(found, self._devices(key).amounts)
+        return found
+
+    def released(self, placed: mp.Placed) -> dict[str, int]:
+        """What the end of a pod would take from its queue."""
+        found = {**dict(placed.usage.requested), PODS: 1}
+        pod = placed.pod
+        if pod.spec.resource_claims and (queue := self.find(pod)) is not None:
+            for key in mp.resource_claims.keys_of(pod):
+                if self._claims.count(queue.key, key) == 1:
+                    add(found, self._devices(key).amounts)
+        return found
+
+    def all_devices_of(self, pod: mp.Pod) -> tuple[str, ...]:
+        """Device classes of which a pod requests all devices of a node."""
+        keys = mp.resource_claims.keys_of(pod)
+        return tuple(name for key in keys for name in self._devices(key).all_of)
 
     def path(self, pod: mp.Pod) -> Path:
         """Where a pod waits in the scheduling queue."""
@@ -164,47 +199,21 @@ class QueueTree:
 
     def _build(self) -> None:
         """Read the tree from the objects."""
-        limits = dict(_limits(self._cluster))
-        self.queues, self.problems, self._changed = {}, {}, None
-        parents = {each.parent for each in limits.values()}
-        for name in limits:
-            self._add(name, limits, ())
-        for name in parents & self.queues.keys():
-            unnamed = QueueLimits(name, {}, {}, 1, ())
+        cluster = self._cluster
+        self._forest = mp.queues.QueueForest(cluster.all(mp.Queue), cluster.all(mp.ElasticQuota))
+        self.queues, self._changed = {}, None
+        limits = self._forest.limits
+        for name, own in limits.items():
+            above = self.queues[own.parent] if own.parent else None
+            self.queues[name] = QueueNode(name, own, above)
+        for name in {each.parent: None for each in limits.values() if each.parent}:
+            unnamed = mp.queues.QueueLimits(name, {}, {})
             self.queues[f"{name}/"] = QueueNode("", unnamed, self.queues[name])
-        self._joined = {
-            name: self.queues.get(f"{name}/", self.queues[name])
-            for name in limits
-            if name in self.queues
-        }
-        self._by_namespace = {
-            namespace: queue
-            for name, queue in self._joined.items()
-            for namespace in limits[name].namespaces
-        }
-
-    def _add(self, name: str, limits: Mapping[str, QueueLimits], below: tuple[str, ...]) -> None:
-        """Add a queue after its parent."""
-        if name in self.queues or name in self.problems:
-            return
-        parent = limits[name].parent
-        if name in below:
-            self.problems[name] = f'queue "{name}": its parents form a cycle'
-            return
-        if parent and parent not in limits:
-            self.problems[name] = f'queue "{name}": its parent "{parent}" does not exist'
-            return
-        if parent:
-            self._add(parent, limits, (*below, name))
-            if parent not in self.queues:
-                problem = f'queue "{name}": its parent "{parent}" cannot be used'
-                self.problems.setdefault(name, problem)
-                return
-        above = self.queues[parent] if parent else None
-        self.queues[name] = QueueNode(name, limits[name], above)
+        self._joined = {name: self.queues.get(f"{name}/", self.queues[name]) for name in limits}
 
     def _recount(self) -> None:
         """Count all pods on nodes."""
+        self._claims, self._open_claims = mp.queues.ClaimUsers(), {}
         for queue in self.queues.values():
             queue.used, queue.leaving, queue.pods_on, queue.priorities = {}, {}, {}, {}
         for placed in self._cluster.table.placed:
@@ -217,14 +226,39 @@ class QueueTree:
         found = self.find(pod)
         if found is None:
             return
-        node, request = pod.spec.node_name, requested(placed)
+        node, request = pod.spec.node_name, {**dict(placed.usage.requested), PODS: 1}
         _tally(found.pods_on, node, sign)
         _tally(found.priorities, pod.priority, sign)
+        leaving = dict(request) if pod.is_terminating else {}
+        for key in mp.resource_claims.keys_of(pod):
+            self._count_claim(found, key, sign)
+            if leaving:
+                add(leaving, self._devices(key).amounts)
         for queue in found.lineage:
             add(queue.used, request, sign)
-            if pod.is_terminating:
-                add(queue.leaving, request, sign)
+            add(queue.leaving, leaving, sign)
         self._rank(found.lineage)
+
+    def _count_claim(self, queue: QueueNode, key: str, sign: int) -> None:
+        if sign > 0:
+            devices = self._devices(key)
+            self._change(queue, self._claims.add(queue.key, key, devices.amounts))
+            if not devices.is_final:
+                self._open_claims[queue.key, key] = queue
+        else:
+            self._change(queue, self._claims.remove(queue.key, key), -1)
+            if not self._claims.count(queue.key, key):
+                self._open_claims.pop((queue.key, key), None)
+
+    def _devices(self, key: str) -> mp.resource_claims.ClaimDevices:
+        claim = self._cluster.latest(mp.ResourceClaim, key)
+        return UNKNOWN if claim is None else mp.resource_claims.devices_of(claim)
+
+    def _change(self, queue: QueueNode, devices: Amounts, sign: int = 1) -> None:
+        if devices:
+            for each in queue.lineage:
+                add(each.used, devices, sign)
+            self._rank(queue.lineage)
 
     def _rank(self, queues: Iterable[QueueNode]) -> None:
         for queue in queues:
@@ -246,38 +280,3 @@ def add(amounts: dict[str, int], more: Amounts, sign: int = 1) -> None:
     """Add to amounts in place, or subtract."""
     for resource, amount in more.items():
         amounts[resource] = amounts.get(resource, 0) + sign * amount
-
-
-def requested(placed: mp.Placed) -> dict[str, int]:
-    """What a pod counts for in its queue."""
-    return {**dict(placed.usage.requested), PODS: 1}
-
-
-def request_of(pod: mp.Pod) -> dict[str, int]:
-    """The same for a pod without a node."""
-    return {**mp.requests.requested(pod), PODS: 1}
-
-
-def _limits(cluster: mp.Cluster) -> Iterator[tuple[str, QueueLimits]]:
-    """The queues of a cluster, in the order of their names."""
-    for queue in sorted(cluster.all(mp.Queue), key=lambda each: each.name):
-        spec = queue.spec
-        weight = max(spec.weight, 1)
-        yield (
-            queue.name,
-            QueueLimits(
-                spec.parent,
-                mp.requests.units(spec.guaranteed),
-                mp.requests.units(spec.max),
-                weight,
-                spec.namespaces,
-            ),
-        )
-    for quota in sorted(cluster.all(mp.ElasticQuota), key=lambda each: each.key):
-        most = mp.requests.units(quota.spec.max)
-        if most:
-            most = dict.fromkeys(NATIVE, 0) | most
-        yield (
-            quota.key,
-            QueueLimits("", mp.requests.units(quota.spec.min), most, 1, (quota.namespace,)),
-        )

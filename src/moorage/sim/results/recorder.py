@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from moorage.api import requests
-from moorage.api.devices import ResourceClaim, ResourceSlice
+from moorage.api import requests, resource_claims
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.queues import Queue
+from moorage.api.queues import ElasticQuota, Queue
 from moorage.api.requests import PODS
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
@@ -39,6 +39,8 @@ class RecordedPod(Struct):
     queue: str
     node: str = ""
     bound_at: float | None = None
+    # `namespace/name` of the device claims that it uses on the node.
+    claims: tuple[str, ...] = ()
 
 
 class Recorder:
@@ -60,8 +62,11 @@ class Recorder:
         self.given_with_node: set[str] = set()
         # Disruptions other than the scheduler's preemptions.
         self.disruptions: list[Disruption] = []
+        self._cluster = cluster
         self._clock = clock
         self._depths = depths
+        # Whether slices or classes of devices changed since they were counted for queues.
+        self._has_other_devices = False
         self._pods: dict[str, RecordedPod] = {}
         self._ended_pods: list[Placement] = []
         self._allocatable: dict[str, Amounts] = {}
@@ -97,6 +102,9 @@ class Recorder:
         seconds, self._integrated_to = to - self._integrated_to, to
         if not seconds:
             return
+        if self._has_other_devices and self.queues.names:
+            self._has_other_devices = False
+            self.queues.offer(self._cluster.all(DeviceClass), self._cluster.all(ResourceSlice))
         self.queues.integrate(seconds, self.usage.total_offered)
         requested, integrals, peaks = self.usage.total_requested, self._share_seconds, self._peaks
         for name, offered in self.usage.total_offered.items():
@@ -126,14 +134,14 @@ class Recorder:
         return [
             QueueResult(
                 name=name,
-                running=queues.running[name],
+                running=queues.running(name),
                 pending=pending[name],
                 waits=WaitTimes.of(queues.waits.get(name, [])),
                 share=shares[name],
                 mean_share=queues.mean_share(name, self._clock.now),
                 entitled=queues.entitled(name, totals),
             )
-            for name in sorted(queues.queues)
+            for name in queues.names
         ]
 
     def until_now(self) -> list[Sample]:
@@ -193,19 +201,26 @@ class Recorder:
             case Added(obj=Node() as node) | Updated(obj=Node() as node):
                 self._allocatable[node.name] = requests.allocatable(node)
                 self._put_node(node.name)
-            case Added(obj=Queue() as queue) | Updated(obj=Queue() as queue):
-                self.queues.queues[queue.name] = queue
-            case Deleted(obj=Queue() as queue):
-                del self.queues.queues[queue.name]
+            case Added(obj=Queue() | ElasticQuota() as queue):
+                self.queues.put(queue)
+            case Updated(obj=Queue() | ElasticQuota() as queue):
+                self.queues.put(queue)
+            case Deleted(obj=Queue() | ElasticQuota() as queue):
+                self.queues.drop(queue)
             case Deleted(obj=Node() as node):
                 del self._allocatable[node.name]
                 self.usage.drop_node(node.name)
             case Added(obj=ResourceSlice() as each) | Updated(obj=ResourceSlice() as each):
                 self._offer_devices(self.devices.put_slice(each))
+                self._has_other_devices = True
             case Deleted(obj=ResourceSlice() as each):
                 self._offer_devices(self.devices.drop_slice(each))
+                self._has_other_devices = True
+            case Added(obj=DeviceClass()) | Updated(obj=DeviceClass()) | Deleted(obj=DeviceClass()):
+                self._has_other_devices = True
             case Added(obj=ResourceClaim() as claim) | Updated(obj=ResourceClaim() as claim):
                 self.devices.put_claim(claim)
+                self.queues.claim_added(claim)
             case Deleted(obj=ResourceClaim() as claim):
                 self.devices.drop_claim(claim)
 
@@ -241,7 +256,7 @@ class Recorder:
         self._pods[pod.uid] = created
         self._add_requests(amounts, 1)
         if pod.node_name:
-            self._place(self._pods[pod.uid], pod.node_name)
+            self._place(self._pods[pod.uid], pod)
 
     def _pod_updated(self, pod: Pod) -> None:
         known = self._pods.get(pod.uid)
@@ -256,7 +271,7 @@ class Recorder:
             known.bound_at = self._clock.now
             self.waits.append(self._clock.now - known.created_at)
             self.queues.waited(known.queue, self._clock.now - known.created_at)
-            self._place(known, pod.node_name)
+            self._place(known, pod)
 
     def _pod_ended(self, pod: Pod) -> None:
         known = self._pods.pop(pod.uid, None)
@@ -271,12 +286,17 @@ class Recorder:
             self.running -= 1
             self.usage.add_requests(known.node, known.amounts, -1)
             self.queues.add(known.queue, known.amounts, -1)
+            for key in known.claims:
+                self.queues.leave_claim(known.queue, key)
 
-    def _place(self, known: RecordedPod, node: str) -> None:
-        known.node = node
+    def _place(self, known: RecordedPod, pod: Pod) -> None:
+        known.node = pod.node_name
         self.running += 1
-        self.usage.add_requests(node, known.amounts)
+        self.usage.add_requests(known.node, known.amounts)
         self.queues.add(known.queue, known.amounts)
+        known.claims = resource_claims.keys_of(pod)
+        for key in known.claims:
+            self.queues.take_claim(known.queue, key, self._cluster.get(ResourceClaim, key))
 
     def _resize(self, known: RecordedPod, pod: Pod) -> None:
         amounts = requests.requested(pod)
