@@ -37,6 +37,8 @@ def event_for_write(
             text = f"{verb} Pod {name} in StatefulSet {parent} successful"
         case "Pod":
             text = f"{verb}d pod: {name}"
+        case job.KIND:
+            text = f"{verb}d job {name}"
         case stateful_set.CLAIM:
             pod = f"{parent}-{name.rpartition('-')[2]}"
             text = f"{verb} Claim {name} Pod {pod} in StatefulSet {parent} success"

@@ -7,6 +7,7 @@ time, a missing one leaves work undone: when in doubt, a change triggers the tas
 from collections.abc import Callable, Iterable, Iterator
 
 from moorage.controllers import (
+    cron_job,
     daemon_set,
     deployment,
     device_claims,
@@ -40,7 +41,11 @@ POD_OWNERS: dict[str, Reconcile] = {
     daemon_set.KIND: daemon_set.reconcile,
     job.KIND: job.reconcile,
 }
-WORKLOADS = {**POD_OWNERS, deployment.KIND: deployment.reconcile}
+WORKLOADS = {
+    **POD_OWNERS,
+    deployment.KIND: deployment.reconcile,
+    cron_job.KIND: cron_job.reconcile,
+}
 
 
 def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex) -> Iterator[Task]:
