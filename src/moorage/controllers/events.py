@@ -66,6 +66,13 @@ def _scaling_event(owner: Object, written: Object, before: Object | None) -> New
 
 
 def _job_event(written: Object, before: Object | None) -> NewEvent | None:
+    suspended = [
+        each is not None and objects.is_condition_true(each, "Suspended")
+        for each in (before, written)
+    ]
+    if suspended[0] != suspended[1]:
+        what = "Suspended" if suspended[1] else "Resumed"
+        return NewEvent("Normal", what, f"Job {what.lower()}", reporter(written))
     if not job.is_finished(written) or (before is not None and job.is_finished(before)):
         return None
     failure = objects.condition(written, "Failed")

@@ -3,25 +3,34 @@
 Each finished pod is counted once, even if it is deleted or the server stops in between. Its
 finalizer stays until its UID is in `uncountedTerminatedPods`; then the finalizer is removed and
 the count increases. This is Kubernetes' own protocol.
+
+    decided     FailureTarget or SuccessCriteriaMet: active pods are deleted
+    finished    Failed or Complete, once no pod is left that has not ended
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from moorage.api import timestamps
-from moorage.controllers import objects, ownership, pods, writes
+from moorage.controllers import job_policies, objects, ownership, pods, writes
 from moorage.controllers.index import ObjectIndex
+from moorage.controllers.job_policies import COUNT, FAIL_INDEX, FAIL_JOB, FAILURE_COUNT, INDEX
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import FOREGROUND, Create, Delete, RequeueAt, Update, Write
 
 KIND = "batch/Job"
 FINALIZER = "batch.kubernetes.io/job-tracking"
-INDEX = "batch.kubernetes.io/job-completion-index"
+CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 600.0
+# The condition of a decision, and the one that ends the Job.
+TERMINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
 
 def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Count ended pods, create and delete pods, and set the status."""
+    if objects.spec(job).get("managedBy") not in (None, CONTROLLER):
+        return
     owned, adoptions = ownership.claim(job, "Pod", index)
     if adoptions:
         yield from adoptions
@@ -32,20 +41,50 @@ def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     if is_finished(job):
         yield from _clean_up(job, owned, now)
         return
-    job, counting = _count(job, owned)
+    at = timestamps.to_text(now)
+    job, counting = _count(job, owned, at)
     yield from counting
     active = [pod for pod in owned if pods.is_active(pod)]
-    if result := _result(job, active, now):
-        doomed, at = active, timestamps.to_text(now)
-        job = objects.with_condition(job, at, **result)
-        if result["type"] == "Complete":
-            job = objects.with_status(job, completionTime=at)
+    if not decision(job) and (result := _result(job, active, now)):
+        job = objects.with_condition(job, at, status="True", **result)
+    created = deleted = 0
+    if decision(job):
+        yield from map(Delete, active)
+        deleted = len(active)
     else:
+        job = _with_suspension(job, at)
         new, doomed, requeue_at = _pod_changes(job, owned, active, now)
         yield from map(Create, new)
         yield from writes.requeue(requeue_at)
-    yield from map(Delete, doomed)
-    yield from _status(job, len(active) - len(doomed), active, now)
+        for pod in doomed:  # Without its finalizer first: such a pod does not count as failed.
+            yield from _remove_finalizers(_tracked([pod]))
+            yield Delete(pod)
+        created, deleted = len(new), len(doomed)
+    yield from _status(job, owned, active, created - deleted, now)
+
+
+def decision(job: Object) -> str:
+    """The condition that decided how the Job ends; empty if it is not decided."""
+    return next((each for each in TERMINAL if objects.is_condition_true(job, each)), "")
+
+
+def _with_suspension(job: Object, at: str) -> Object:
+    """The Job with the condition that it is suspended, or no longer is."""
+    suspended = bool(objects.spec(job).get("suspend"))
+    if suspended == objects.is_condition_true(job, "Suspended"):
+        return job
+    what = "Suspended" if suspended else "Resumed"
+    if suspended:
+        job = objects.with_status(job, startTime=None)
+    return objects.with_condition(
+        job,
+        at,
+        type="Suspended",
+        status=str(suspended),
+        lastProbeTime=at,
+        reason=f"Job{what}",
+        message=f"Job {what.lower()}",
+    )
 
 
 def release(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -68,40 +107,93 @@ def _tracked(owned: Sequence[Object]) -> list[Object]:
     return [pod for pod in owned if FINALIZER in objects.finalizers(pod)]
 
 
-def _to_count(owned: Sequence[Object]) -> list[Object]:
-    """Pods that ended, or that were deleted before they had a node."""
+def _to_count(job: Object, owned: Sequence[Object]) -> list[Object]:
+    """Pods that ended; unless only those are replaced, pods that are being deleted as well."""
+    only_ended = _replaces_ended_only(job)
     return [
         pod
         for pod in _tracked(owned)
-        if pods.is_ended(pod) or (objects.is_terminating(pod) and not pods.node_name(pod))
+        if pods.is_ended(pod)
+        or (objects.is_terminating(pod) and (not only_ended or not pods.node_name(pod)))
     ]
 
 
-def _count(job: Object, owned: Sequence[Object]) -> tuple[Object, list[Write]]:
+def _replaces_ended_only(job: Object) -> bool:
+    spec = objects.spec(job)
+    default = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    return (spec.get("podReplacementPolicy") or default) == "Failed"
+
+
+class _Ended(NamedTuple):
+    """What the pods that ended since the last time add to the status."""
+
+    succeeded: list[str]
+    failed: list[str]
+    failed_indexes: set[int]
+    job_failure: str
+
+
+def _newly_ended(job: Object, ended: Sequence[Object], known: set[str]) -> _Ended:
+    found = _Ended([], [], set(), "")
+    limit = objects.spec(job).get("backoffLimitPerIndex")
+    for pod in ended:
+        if objects.uid(pod) in known:
+            continue
+        if pods.phase(pod) == "Succeeded":
+            found.succeeded.append(objects.uid(pod))
+            continue
+        action, message = job_policies.failure_action(job, pod)
+        if action in (COUNT, FAIL_INDEX, FAIL_JOB):
+            found.failed.append(objects.uid(pod))
+        if action == FAIL_JOB and not found.job_failure:
+            found = found._replace(job_failure=message)
+        spent = limit is not None and job_policies.failure_count(pod) >= int(limit)
+        if action == FAIL_INDEX or (action == COUNT and spent):
+            found.failed_indexes.add(job_policies.completion_index(pod))
+    return found
+
+
+def _count(job: Object, owned: Sequence[Object], at: str) -> tuple[Object, list[Write]]:
     """The Job with finished pods counted, and the writes that have to precede it."""
     recorded: dict[str, list[str]] = objects.status(job).get("uncountedTerminatedPods") or {}
     uncounted = {result: list(recorded.get(result) or ()) for result in ("succeeded", "failed")}
-    known = {*uncounted["succeeded"], *uncounted["failed"]}
-    ended = _to_count(owned)
-    for pod in ended:
-        if objects.uid(pod) not in known:
-            result = "succeeded" if pods.phase(pod) == "Succeeded" else "failed"
-            uncounted[result].append(objects.uid(pod))
+    ended = _to_count(job, owned)
+    new = _newly_ended(job, ended, {*uncounted["succeeded"], *uncounted["failed"]})
+    uncounted["succeeded"] += new.succeeded
+    uncounted["failed"] += new.failed
+    if new.job_failure and not decision(job):
+        reason = {"reason": "PodFailurePolicy", "message": new.job_failure}
+        job = objects.with_condition(job, at, type="FailureTarget", status="True", **reason)
+    completed, lost = _indexes(job, "completedIndexes"), _indexes(job, "failedIndexes")
+    completed |= {
+        job_policies.completion_index(pod) for pod in owned if pods.phase(pod) == "Succeeded"
+    }
+    lost |= new.failed_indexes
+    if job_policies.is_indexed(job):
+        job = objects.with_status(
+            job,
+            completedIndexes=job_policies.format_indexes(completed - {-1}) or None,
+            failedIndexes=job_policies.format_indexes(lost - {-1} - completed) or None,
+        )
     before: list[Write] = []
     if ended:
         before.append(Update(objects.with_status(job, uncountedTerminatedPods=uncounted)))
         before += _remove_finalizers(ended)
     if not any(uncounted.values()):
         return job, before
-    indexes = _completed_indexes(job)
-    indexes |= {completion_index(pod) for pod in owned if pods.phase(pod) == "Succeeded"} - {-1}
+    total = succeeded(job) + len(uncounted["succeeded"])
+    if job_policies.is_indexed(job):
+        total = len(completed - {-1})
     return objects.with_status(
         job,
-        succeeded=succeeded(job) + len(uncounted["succeeded"]) or None,
+        succeeded=total or None,
         failed=failed(job) + len(uncounted["failed"]) or None,
         uncountedTerminatedPods={},
-        completedIndexes=_format_ranges(indexes) if _is_indexed(job) else None,
     ), before
+
+
+def _indexes(job: Object, field: str) -> set[int]:
+    return job_policies.parse_indexes(objects.status(job).get(field) or "")
 
 
 def succeeded(job: Object) -> int:
@@ -124,29 +216,65 @@ def _pod_changes(
         return [], list(active), None
     parallelism = objects.spec_number(job, "parallelism", 1)
     completions = spec.get("completions")
-    if completions is not None:
+    done = _indexes(job, "completedIndexes") | _indexes(job, "failedIndexes")
+    if job_policies.is_indexed(job):
+        desired = min(parallelism, max(0, int(completions or 0) - len(done)))
+    elif completions is not None:
         desired = min(parallelism, max(0, int(completions) - succeeded(job)))
     else:  # A work queue: once one pod has succeeded, no new ones are created.
         desired = min(parallelism, len(active)) if succeeded(job) else parallelism
     if len(active) > desired:
         return [], pods.in_deletion_order(active, active)[: len(active) - desired], None
-    missing = desired - len(active)
-    ready_at = _back_off_until(job, owned)
-    if missing and ready_at > now:
-        return [], [], ready_at
-    if not _is_indexed(job):
+    ending = [pod for pod in owned if objects.is_terminating(pod) and not pods.is_ended(pod)]
+    blocking = ending if _replaces_ended_only(job) else []
+    missing = max(0, desired - len(active) - len(blocking))
+    if not job_policies.is_indexed(job):
+        ready_at = _back_off_until(owned, failed(job))
+        if missing and ready_at > now:
+            return [], [], ready_at
         return [_pod(job) for _ in range(missing)], [], None
-    taken = {completion_index(pod) for pod in active} | _completed_indexes(job)
-    free = [number for number in range(int(completions or 0)) if number not in taken]
-    return [_pod(job, number) for number in free[:missing]], [], None
+    return _indexed_pods(job, owned, [*active, *blocking], missing, now)
 
 
-def _back_off_until(job: Object, owned: Sequence[Object]) -> float:
+def _indexed_pods(
+    job: Object, owned: Sequence[Object], present: Sequence[Object], missing: int, now: float
+) -> tuple[list[Object], list[Object], float | None]:
+    """Pods for the lowest free indexes; each index has its own back-off with a limit per index."""
+    taken = {job_policies.completion_index(pod) for pod in present}
+    taken |= _indexes(job, "completedIndexes") | _indexes(job, "failedIndexes")
+    completions = objects.spec_number(job, "completions")
+    per_index = objects.spec(job).get("backoffLimitPerIndex") is not None
+    new: list[Object] = []
+    waits: list[float] = []
+    for number in (each for each in range(completions) if each not in taken):
+        if len(new) + len(waits) >= missing:
+            break
+        before = [pod for pod in owned if job_policies.completion_index(pod) == number]
+        count = _index_failures(job, before) if per_index else failed(job)
+        ready_at = _back_off_until(before if per_index else owned, count)
+        if ready_at > now:
+            waits.append(ready_at)
+        else:
+            new.append(_pod(job, number, count if per_index else None))
+    return new, [], min(waits, default=None)
+
+
+def _index_failures(job: Object, before: Sequence[Object]) -> int:
+    """How often pods of an index failed, without failures that the policy ignores."""
+    counts = [0]
+    for pod in before:
+        if pods.phase(pod) == "Failed" or objects.is_terminating(pod):
+            ignored = job_policies.failure_action(job, pod).action == job_policies.IGNORE
+            counts.append(job_policies.failure_count(pod) + (not ignored))
+    return max(counts)
+
+
+def _back_off_until(owned: Sequence[Object], failures: int) -> float:
     """When the next pod may be created after a failure; the delay doubles with each failure."""
     ends = [_ended_at(pod) for pod in owned if pods.phase(pod) == "Failed"]
-    if not failed(job) or not ends:
+    if not failures or not ends:
         return float("-inf")
-    delay: float = min(BACKOFF_SECONDS * 2.0 ** min(failed(job) - 1, 10), MAX_BACKOFF_SECONDS)
+    delay: float = min(BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10), MAX_BACKOFF_SECONDS)
     return max(ends) + delay
 
 
@@ -158,7 +286,7 @@ def _ended_at(pod: Object) -> float:
     return pods.ready_at(pod)
 
 
-def _pod(job: Object, number: int | None = None) -> Object:
+def _pod(job: Object, number: int | None = None, failures: int | None = None) -> Object:
     own = (objects.template(job).get("metadata") or {}).get("labels") or {}
     labels = {
         "batch.kubernetes.io/job-name": objects.name(job),
@@ -171,73 +299,85 @@ def _pod(job: Object, number: int | None = None) -> Object:
         labels[INDEX] = str(number)
     pod = pods.from_template(job, **labels)
     if number is not None:
-        pod = objects.with_annotations(pod, **{INDEX: str(number)})
+        counted = {} if failures is None else {FAILURE_COUNT: str(failures)}
+        pod = objects.with_annotations(pod, **{INDEX: str(number)}, **counted)
         pod = objects.with_metadata(pod, generateName=f"{objects.name(job)}-{number}-")
+        pod = objects.with_spec(pod, **_indexed_spec(job, number))
     return objects.with_metadata(pod, finalizers=[*objects.finalizers(pod), FINALIZER])
 
 
-def _is_indexed(job: Object) -> bool:
-    return objects.spec(job).get("completionMode") == "Indexed"
+_INDEX_VARIABLE = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+}
 
 
-def completion_index(pod: Object) -> int:
-    text = objects.annotations(pod).get(INDEX, "")
-    return int(text) if text.isdecimal() else -1
+def _indexed_spec(job: Object, number: int) -> dict[str, Any]:
+    """What the pod of an index has in its spec: a hostname, and the index as a variable."""
+    spec = objects.template(job).get("spec") or {}
+    fields: dict[str, Any] = {"hostname": f"{objects.name(job)}-{number}"}
+    for field in ("initContainers", "containers"):
+        if containers := spec.get(field):
+            fields[field] = [_with_index_variable(each) for each in containers]
+    return fields
 
 
-def _completed_indexes(job: Object) -> set[int]:
-    """`completedIndexes` of the status, such as `1,3-5`, as numbers."""
-    found: set[int] = set()
-    for part in filter(None, objects.status(job).get("completedIndexes", "").split(",")):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-def _format_ranges(numbers: set[int]) -> str:
-    """Numbers as `1,3-5`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+def _with_index_variable(container: Object) -> Object:
+    known = container.get("env") or []
+    if any(each.get("name") == _INDEX_VARIABLE["name"] for each in known):
+        return container
+    return {**container, "env": [*known, _INDEX_VARIABLE]}
 
 
 # Results ---------------------------------------------------------------------------------------
 
 
 def is_finished(job: Object) -> bool:
-    return any(objects.is_condition_true(job, type_) for type_ in ("Complete", "Failed"))
+    return any(objects.is_condition_true(job, type_) for type_ in TERMINAL.values())
 
 
 def _result(job: Object, active: Sequence[Object], now: float) -> dict[str, str]:
-    """The condition that ends the Job; empty if it goes on."""
+    """The condition that decides how the Job ends; empty if it goes on."""
     spec, completions = objects.spec(job), objects.spec(job).get("completions")
     started = timestamps.to_seconds(objects.status(job).get("startTime"), now)
-    deadline = spec.get("activeDeadlineSeconds")
+    deadline, suspended = spec.get("activeDeadlineSeconds"), spec.get("suspend")
+    completed, lost = _indexes(job, "completedIndexes"), _indexes(job, "failedIndexes")
     if completions is None:  # A work queue is done when its last pod has ended.
         done = succeeded(job) > 0 and not active
     else:
         done = succeeded(job) >= int(completions)
-    if failed(job) > objects.spec_number(job, "backoffLimit", 6):
-        type_, reason = "Failed", "BackoffLimitExceeded"
-        text = "Job has reached the specified backoff limit"
-    elif deadline is not None and now >= started + int(deadline):
-        type_, reason = "Failed", "DeadlineExceeded"
-        text = "Job was active longer than specified deadline"
+    max_lost = spec.get("maxFailedIndexes")
+    matched = job_policies.success_message(job, completed)
+    type_ = "FailureTarget"
+    if failed(job) > _backoff_limit(job):
+        reason, text = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    elif deadline is not None and now >= started + int(deadline) and not suspended:
+        reason, text = "DeadlineExceeded", "Job was active longer than specified deadline"
+    elif max_lost is not None and len(lost) > int(max_lost):
+        reason = "MaxFailedIndexesExceeded"
+        text = "Job has exceeded the specified maximal number of failed indexes"
+    elif matched:
+        type_, reason, text = "SuccessCriteriaMet", "SuccessPolicy", matched
+    elif lost and len(completed | lost) >= int(completions or 0):
+        reason, text = "FailedIndexes", "Job has failed indexes"
     elif done:
-        type_, reason = "Complete", "CompletionsReached"
+        type_, reason = "SuccessCriteriaMet", "CompletionsReached"
         text = "Reached expected number of succeeded pods"
     else:
         return {}
-    return {"type": type_, "status": "True", "reason": reason, "message": text}
+    return {"type": type_, "reason": reason, "message": text}
+
+
+def _backoff_limit(job: Object) -> float:
+    limit = objects.spec(job).get("backoffLimit")
+    if limit is None:
+        return float("inf") if objects.spec(job).get("backoffLimitPerIndex") is not None else 6
+    return int(limit)
 
 
 def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Write]:
     """A finished Job keeps its ended pods until its time to live is over."""
-    yield from _remove_finalizers(_to_count(owned))
+    yield from _remove_finalizers(_tracked(owned))
     for pod in owned:
         if pods.is_active(pod):
             yield Delete(pod)
@@ -250,13 +390,29 @@ def _clean_up(job: Object, owned: Sequence[Object], now: float) -> Iterator[Writ
     yield Delete(job, propagation=FOREGROUND) if at <= now else RequeueAt(at)
 
 
-def _status(job: Object, count: int, active: Sequence[Object], now: float) -> Iterator[Write]:
-    finished, started = is_finished(job), objects.status(job).get("startTime")
+def _status(
+    job: Object, owned: Sequence[Object], active: Sequence[Object], change: int, now: float
+) -> Iterator[Write]:
+    at, decided = timestamps.to_text(now), decision(job)
+    ending = [pod for pod in owned if objects.is_terminating(pod) and not pods.is_ended(pod)]
+    terminating = len(ending)
+    if decided and not active and not ending:
+        known = objects.condition(job, decided)
+        told = {"reason": known.get("reason", ""), "message": known.get("message", "")}
+        type_ = TERMINAL[decided]
+        job = objects.with_condition(job, at, type=type_, status="True", lastProbeTime=at, **told)
+        if type_ == "Complete":
+            job = objects.with_status(job, completionTime=at)
+    started = objects.status(job).get("startTime")
     if not started and not objects.spec(job).get("suspend"):
-        started = timestamps.to_text(now)
+        started = at
     deadline = objects.spec(job).get("activeDeadlineSeconds")
-    if deadline is not None and not finished and started:
+    if deadline is not None and not decided and started:
         yield RequeueAt(timestamps.to_seconds(started) + int(deadline))
-    ready = 0 if finished else sum(map(pods.is_ready, active))
-    status = {"active": count or None, "ready": ready, "startTime": started or None}
-    yield Update(objects.with_status(job, terminating=None, **status))
+    status = {
+        "active": len(active) + change or None,
+        "ready": 0 if decided else sum(map(pods.is_ready, active)),
+        "terminating": terminating,
+        "startTime": started or None,
+    }
+    yield Update(objects.with_status(job, **status))

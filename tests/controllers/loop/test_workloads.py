@@ -360,7 +360,8 @@ def job(run_seconds="1", annotations=None, **fields):
 
 def outcome(world, name):
     status = world.get("Job", name)["status"]
-    types = [each["type"] for each in status.get("conditions", ()) if each["status"] == "True"]
+    ends = ("Complete", "Failed")
+    types = [each["type"] for each in status.get("conditions", ()) if each["type"] in ends]
     return types, status.get("succeeded", 0), status.get("failed", 0)
 
 
