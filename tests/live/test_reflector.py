@@ -9,6 +9,7 @@ from aiohttp import web
 from scripted import HANG_UP, never, serving
 
 from moorage.api.kinds import KINDS
+from moorage.core.scheduler import Scheduler
 from moorage.live import reflector as reflectors
 from moorage.live.api_errors import ApiError
 from moorage.live.reflector import ObservationQueue, Reflector
@@ -41,8 +42,13 @@ def gone():
     return line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
 
 
-def observed(*answers, count, after=None, kind=POD):
-    """The first `count` observations of a reflector, and its requests."""
+def observed(*answers, **options):
+    """The kinds and names of the first `count` observations of a reflector, and its requests."""
+    found, requests, reflector = observations(*answers, **options)
+    return [(type(each).__name__, each.obj.name) for each in found], requests, reflector
+
+
+def observations(*answers, count, after=None, kind=POD):
 
     async def follow():
         async with serving(*answers, never) as (scripted, client):
@@ -56,8 +62,7 @@ def observed(*answers, count, after=None, kind=POD):
                     await asyncio.sleep(0.005)
             task.cancel()
             await asyncio.wait({task})
-            found = [(type(o).__name__, o.obj.name) for o in iter(queue.take, None)]
-            return found, scripted.requests, reflector
+            return list(iter(queue.take, None)), scripted.requests, reflector
 
     return asyncio.run(follow())
 
@@ -130,6 +135,20 @@ def test_a_list_with_earlier_versions_overrules():
     assert found[3] == ("Deleted", "b")
     assert found[4:] == [(change, name) for name in "cd" for change in ("Deleted", "Added")]
     assert sorted(reflector.keys()) == ["ns/a", "ns/c", "ns/d"]
+
+
+def test_a_pod_that_an_earlier_list_hides_comes_back_with_the_watch():
+    found, _, _ = observations(
+        listed(pod("a", 20), version="30"),
+        [gone()],
+        listed(version="7"),
+        [line("ADDED", pod("a", 20))],
+        count=3,
+    )
+    scheduler = Scheduler()
+    for observation in found:
+        scheduler.observe(observation, 0.0)
+    assert scheduler.known_pod("ns/a") is not None
 
 
 def test_watch_that_waits_at_a_future_version(monkeypatch):

@@ -239,16 +239,18 @@ class Reflector:
                 yield Updated(obj)
 
     def _overruling_differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
-        """What a list changes whose objects may be older than what the core knows."""
+        """What a list changes whose objects may be older than what the core knows.
+
+        Deletions have no version: the watch from there on may show the same versions again.
+        """
         listed = {obj.key: obj for obj in objects}
         before, self._known = self._known, listed
         for key, obj in before.items():
             if key not in listed:
-                yield Deleted(obj)
+                yield Deleted(_without_version(obj))
         for key, obj in listed.items():
             if before.get(key) != obj:  # After a restore, versions are used a second time.
-                metadata = structs.replace(obj.metadata, resource_version="")
-                yield Deleted(structs.replace(obj, metadata=metadata))
+                yield Deleted(_without_version(obj))
                 yield Added(obj)
 
     # Watch
@@ -334,6 +336,10 @@ class Reflector:
                 self._known.pop(obj.key, None)
             else:
                 self._known[obj.key] = obj
+
+
+def _without_version(obj: KubeObject) -> KubeObject:
+    return structs.replace(obj, metadata=structs.replace(obj.metadata, resource_version=""))
 
 
 def _is_before(version: str, known: str) -> bool:

@@ -88,7 +88,8 @@ class ObservedState:
         known = self._known(type(obj))
         found = known.get(obj.key)
         if isinstance(obj, Pod):
-            self._gone.add(obj.uid)
+            # Without a version: the storage went back, and the same pod may come again.
+            (self._gone.add if obj.metadata.resource_version else self._gone.discard)(obj.uid)
         if found is not None and found.uid == obj.uid:
             del known[obj.key]
 
