@@ -2,15 +2,18 @@
 
     python tools/mutants.py --sample 200              a sample of all mutants, chosen by --seed
     python tools/mutants.py --sample 50 src/moorage/core/queue.py
+    python tools/mutants.py --bugs                    the bugs of hand_made_bugs.py
 
 A mutant that no test catches is either equivalent (the change makes no difference) or shows a
 missing test. Each is run against the tests of its folder, then against properties, golden cases and
-storms, until one fails. The table says which kind of test caught it.
+storms, until one fails. The table says which kind of test caught it. Hand-made bugs are run against
+200 seeds of the simulation of the whole system, then against 200 of the core's.
 """
 
 import argparse
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
+
+from hand_made_bugs import BUGS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/moorage")
@@ -37,8 +42,14 @@ DEFAULT = (
 STAGES = {
     "properties": ["tests/properties"],
     "golden cases": ["tests/parity"],
-    "storms": ["tests/simulation"],
+    "storms": ["tests/simulation", "tests/live/test_whole_system.py"],
 }
+# For hand-made bugs, with as many seeds.
+BUG_STAGES = {
+    "whole system": ["tests/live/test_whole_system.py"],
+    "storms": ["tests/simulation/test_faults.py", "tests/simulation/test_preemption_storms.py"],
+}
+BUG_SEEDS = 200
 TIMEOUT_SECONDS = 900
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -68,8 +79,11 @@ class Mutant:
     end: int
     before: str
     after: str
+    bug: str = ""  # What a hand-made bug does.
 
     def __str__(self) -> str:
+        if self.bug:
+            return self.bug
         texts = [" ".join(text.split())[:40] for text in (self.before, self.after)]
         return f"{self.path}:{self.line}  {texts[0]}  ->  {texts[1]}"
 
@@ -125,8 +139,23 @@ def _changed(node: ast.AST) -> Iterator[str]:
             yield "pass"
 
 
+def hand_made() -> Iterator[Mutant]:
+    """The bugs of hand_made_bugs.py."""
+    for bug in BUGS:
+        path = SOURCE / bug.path
+        text = (ROOT / path).read_text()
+        if text.count(bug.before) != 1:
+            sys.exit(f"{path} has not one place of {bug.before!r}")
+        start = len(text[: text.index(bug.before)].encode())
+        end = start + len(bug.before.encode())
+        line = text[: text.index(bug.before)].count("\n") + 1
+        yield Mutant(path, line, start, end, bug.before, bug.after, bug.name)
+
+
 def stages_of(mutant: Mutant) -> dict[str, list[str]]:
     """The tests to run, by stage: those of the file, of its folder, then all others."""
+    if mutant.bug:
+        return BUG_STAGES
     folder = mutant.path.relative_to(SOURCE).parent
     own = ROOT / "tests" / folder / f"test_{mutant.path.stem}.py"
     stages = {"its file": [str(own)]} if own.exists() else {}
@@ -143,19 +172,25 @@ def caught_by(mutant: Mutant, tree: Path) -> str:
         for stage, tests in stages_of(mutant).items():
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
             environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+            if mutant.bug:
+                environment["MOORAGE_SEEDS"] = str(BUG_SEEDS)
             try:
                 done = subprocess.run(
                     command,
                     cwd=ROOT,
                     env=environment,
                     capture_output=True,
+                    text=True,
                     timeout=TIMEOUT_SECONDS,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
                 return f"{stage} (does not end)"
             if done.returncode not in (0, 5):  # 5: no tests.
-                return stage
+                failed = re.search(
+                    r"^(FAILED|ERROR) \S*?(\[.*?\])?(?: |$)", done.stdout, re.MULTILINE
+                )
+                return f"{stage} {failed[2] or ''}".strip() if mutant.bug and failed else stage
         return ""
     finally:
         target.write_bytes(original)
@@ -170,12 +205,16 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--bugs", action="store_true", help="hand-made bugs instead of a sample")
     options = parser.parse_args()
     files = options.files or [
         path.relative_to(ROOT) for each in DEFAULT for path in sorted((ROOT / SOURCE).glob(each))
     ]
     found = [mutant for path in files for mutant in mutants_of(path)]
     chosen = Random(options.seed).sample(found, min(options.sample, len(found)))
+    if options.bugs:
+        files, found = [], list(hand_made())
+        chosen = found
     print(f"{len(chosen)} of {len(found)} mutants in {len(files)} files", flush=True)
     results: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 
 import msgspec
 
+from moorage import plugin as mp
 from moorage.api.kinds import KINDS
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -23,6 +24,7 @@ from moorage.core.journal import Decided, Journal, Popped, Preempting
 from moorage.core.observations import Listed
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InvariantError
+from moorage.framework.registry import Registry
 from moorage.sim.history import ContractViolation, HistoryChecker, shortage
 
 # Plugins whose queueing hints cover every event that may help.
@@ -40,6 +42,19 @@ FENCED = ("bind", "create", "update", "patch", "delete")
 UNFENCED_KINDS = ("events", "leases")
 # With more objects, the core's own invariants are checked less often.
 FEW_OBJECTS = 20
+
+
+class Hesitate:
+    """Pods with the label `hesitate` wait on permit in vain; after a new node they try again."""
+
+    name = "Hesitate"
+    SECONDS = 2.0
+
+    def permit(self, state, pod, node):
+        return mp.wait(self.SECONDS) if "hesitate" in pod.labels else mp.SUCCESS
+
+    def events_to_register(self):
+        return {mp.ClusterEvent.NODE_ADD: None}
 
 
 class RecentFacts(Journal):
@@ -62,9 +77,15 @@ class CheckedScheduler(Scheduler):
         self.name = name
         self.history = HistoryChecker()
         self._calls = 0
+        # The number of the call in which a node was added, and in which each pod was popped.
+        self._added_at = 0
+        self._popped_at = {}
 
     def observe(self, observation, now):
+        nodes = len(self.history.state.nodes)
         self.history.observe(observation)
+        if len(self.history.state.nodes) > nodes:
+            self._added_at = self._calls
         return self._checked(super().observe(observation, now))
 
     def complete(self, ticket, outcome, now):
@@ -75,13 +96,14 @@ class CheckedScheduler(Scheduler):
         return self._checked(super().advance(now))
 
     def schedule_one(self, now):
-        first = next(iter(self.queue.dump()["active"]), None)
+        active = {entry.uid: entry.pod for entry in self.queue.dump()["active"]}
         self.journal.recent.clear()
         effects = super().schedule_one(now)
         decided = set()
         for fact in self.journal.recent:
             if isinstance(fact, Popped):
-                self._check_order(first, fact)
+                self._popped_at[fact.uid] = self._calls
+                self._check_order(active, fact)
             elif isinstance(fact, Decided):
                 decided.add(fact.uid)
                 self._check_nominated(fact)
@@ -95,16 +117,24 @@ class CheckedScheduler(Scheduler):
         except ContractViolation as violation:
             self.fail(violation.uid, violation.text)
         self._calls += 1
+        self._check_in_flight()
         state = self.history.state
         if self._calls % (1 + (len(state.nodes) + len(state.pods)) // FEW_OBJECTS) == 0:
             self.check_invariants()
         return effects
 
-    def _check_order(self, first, fact):
-        pod = self.history.state.pods.get(fact.pod)
-        is_other = first is not None and pod is not None and first.uid != fact.uid
-        if is_other and first.pod.priority > pod.priority:
-            self.fail(fact.uid, f"{fact.pod} was tried before {first.key}")
+    def _check_order(self, active, fact):
+        """The pod that is tried has the highest priority of those that are ready."""
+        priorities = [pod.priority for pod in active.values()]
+        if fact.uid in active and active[fact.uid].priority < max(priorities):
+            self.fail(fact.uid, f"{fact.pod} was tried before more important pods")
+
+    def _check_in_flight(self):
+        """A node that was added while a pod waited on permit makes it try again."""
+        for entry in self.queue.dump()["unschedulable"]:
+            hesitated = Hesitate.name in entry.unschedulable_plugins
+            if hesitated and self._added_at > self._popped_at[entry.uid]:
+                self.fail(entry.uid, f"{entry.key} missed a node that was added meanwhile")
 
     def _check_nominated(self, fact):
         """Pods of higher priority keep the room that is nominated for them."""
@@ -132,7 +162,9 @@ class CheckedScheduler(Scheduler):
                 self.fail(fact.uid, f"{name} is a needless victim of {fact.pod}")
 
     def _users(self, node):
-        return list(self.history._pods_on(node).values())
+        """The pods that use a node, or wait on permit for it."""
+        cached = {each.pod.uid: each.pod for each in self.cache if each.node == node}
+        return list((self.history._pods_on(node) | cached).values())
 
     def fail(self, uid, text):
         story = "\n".join(f"  {fact}" for fact in self.journal.story(uid))
@@ -226,16 +258,18 @@ def check_end(live, api, configuration):
     scheduler = live.scheduler
     stored = {kind: objects(api, kind) for kind in KINDS.values()}
     pods = [pod for pod in stored[KINDS["Pod"]] if not pod.is_terminal]
-    known = {cached.pod.uid: cached.node for cached in scheduler.cache}
+    known = {cached.pod.uid: cached.node for cached in scheduler.cache if not cached.assumed}
     truth = {pod.uid: pod.node_name for pod in pods if pod.node_name}
     if known != truth:
         raise InvariantError(f"the cache differs from the cluster: {known.items() ^ truth.items()}")
     check_pending(scheduler, pods, stored, configuration)
+    waiting = scheduler.cluster.waiting
     left = {
         "requests of pods": len(live.performer._pods),
         "outcomes": len(live._finished),
         "observations": live.observations.put_count - live.observations.taken_count,
-        "pods in flight": len(scheduler.queue.dump()["in_flight"]),
+        "pods in flight": len(scheduler.queue.dump()["in_flight"]) - len(waiting),
+        "assumed pods": scheduler.cache.assumed_count - len(waiting),
         "Events": live.events._writes.qsize(),
     }
     if any(left.values()):
@@ -245,7 +279,7 @@ def check_end(live, api, configuration):
 def check_pending(scheduler, pods, stored, configuration):
     """No pod waits that a new scheduler would place, or preempt others for."""
     pending = {pod.uid: pod for pod in pods if not pod.node_name and not pod.is_terminating}
-    new = Scheduler(configuration)
+    new = Scheduler(configuration, registry=Registry({Hesitate.name: Hesitate}))
     for kind, found in stored.items():
         new.observe(Listed(kind.struct, tuple(found)), 0.0)
     unschedulable = {each.uid: each for each in scheduler.queue.dump()["unschedulable"]}

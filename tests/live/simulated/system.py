@@ -14,7 +14,7 @@ from random import Random
 
 from simulated import checks, extender
 from simulated import loop as simulated_loop
-from simulated.checks import CheckedScheduler, NetworkChecks
+from simulated.checks import CheckedScheduler, Hesitate, NetworkChecks
 from simulated.faults import FaultPlan
 from simulated.loop import Process
 from simulated.server import SimulatedServer
@@ -24,6 +24,7 @@ from simulated.workload import Workload
 from moorage.api import config
 from moorage.cluster.resources import LEASES
 from moorage.errors import InvariantError
+from moorage.framework.registry import Registry
 from moorage.live import kinds, start
 from moorage.live.client import Client
 from moorage.live.connection import Connection, Identity
@@ -40,10 +41,13 @@ MANY_KINDS = (
     "DynamicResources", "VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits",
     "PodTopologySpread", "InterPodAffinity",
 )  # fmt: skip
-PROFILE = {"plugins": {"multiPoint": {"disabled": [{"name": name} for name in MANY_KINDS]}}}
+OFF, ON = [{"name": name} for name in MANY_KINDS], [{"name": Hesitate.name}]
 KIND = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-FEW = config.load({**KIND, "profiles": [PROFILE]})
-ALL = config.load(None)
+ALL, FEW = (
+    config.load({**KIND, "profiles": [{"plugins": {"multiPoint": {"enabled": ON, **off}}}]})
+    for off in ({}, {"disabled": OFF})
+)
+REGISTRY = Registry({Hesitate.name: Hesitate})
 NODE_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8, 20, 60, 200)
 
 
@@ -96,7 +100,11 @@ class Replica:
                 )
                 options = {"extenders": extenders.extenders, "at_once": extenders.at_once}
             scheduler = CheckedScheduler(
-                system.configuration, name=process.name, seed=system.seed, **(options or {})
+                system.configuration,
+                name=process.name,
+                seed=system.seed,
+                registry=REGISTRY,
+                **(options or {}),
             )
             unlimited = client.with_own_bucket(is_limited=False)
             elector = LeaderElector(unlimited, system.configuration.leader_election, process.name)

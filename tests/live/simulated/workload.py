@@ -70,6 +70,8 @@ class Workload:
             if draw.random() < share:
                 spec |= addition
         meta = {"name": name or f"pod-{next(self._names)}"}
+        if draw.random() < 0.1:
+            meta["labels"] = {"hesitate": "yes"}
         if draw.random() < 0.15:
             meta["annotations"] = {"moorage.dev/run-seconds": str(draw.choice((1, 5, 20)))}
         self._api.create(PODS, {"metadata": meta, "spec": spec})
