@@ -83,6 +83,21 @@ def test_a_pod_that_got_a_node_leaves_the_queue(machine):
     assert (run.where(POD), run.cached(POD)) == (None, "n1")
 
 
+@pytest.mark.parametrize(
+    ("node", "requeued"),
+    [
+        pytest.param("n1", False, id="where it was assumed"),
+        pytest.param("n2", True, id="another scheduler was faster: the first node is free"),
+    ],
+)
+def test_a_pod_that_was_assumed_is_observed(machine, node, requeued):
+    run, is_requeued = waiting_for(machine, ClusterEvent.POD_DELETE, nodes=("n1",))
+    run.schedule(POD)
+    assert run.cached(POD) == "n1?"
+    run.confirm(POD, node)
+    assert is_requeued() == requeued
+
+
 def test_a_pod_before_its_node(machine):
     run = machine(nodes=())
     run.add(on(POD, "late"))

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.core.journal import GroupDecided
 
 # Seeds that failed once stay; in 24 and 49 gangs are released.
-SEEDS = sorted({*seeds(16), 24, 25, 49, 51, 61, 75})
+SEEDS = sorted({*seeds(16), 24, 25, 49, 51, 61, 75, 151, 292, 313})
 # Up to six gangs are released one after the other, the first after five minutes.
 RELEASED_SECONDS = 1000.0
 GATES = {"TopologyAwareWorkloadScheduling": True}

@@ -165,6 +165,22 @@ def test_victims_that_take_a_while_are_waited_for():
     assert results == {"waiting_on_preemption", "scheduled"}
 
 
+def test_a_group_without_a_way_out_keeps_no_nodes():
+    """While its victims leave, a more important pod takes one of the nodes for good."""
+    low = [on(f"low-{i}", i, cpu=2, terminationGracePeriodSeconds=30) for i in range(2)]
+    made = [node(f"n{i}", 2) for i in range(2)]
+    sim = Simulation([*made, *low, *preemptor(count=2, cpu="2")], config=CONFIG)
+    sim.run(until=10.0)
+    sim.create([on("high", 0, cpu=2, priority=1000)])
+    sim.run(until=100.0)
+    assert (left(sim), bound(sim)) == (["high"], 0)
+    nominator = sim.scheduler.nominator
+    assert not [each for each in sim.cluster.all(Pod) if nominator.node_of(each.uid)]
+    sim.create([pod("small", cpu=2)])
+    sim.run(until=200.0)
+    assert left(sim) == ["high", "small"]
+
+
 def test_a_group_with_a_constraint_does_not_preempt():
     constraint = {"schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]}}
     gang = [group("g", 1, priority=HIGH, **constraint), *pods("g", 1, priority=HIGH)]

@@ -147,11 +147,16 @@ class EventHandlers:
 
     def _assigned(self, key: str, pod: Pod, now: float) -> None:
         """A pod is observed on a node for the first time."""
+        cached = self._cache.get(pod.metadata.uid)
+        assumed = None if cached is None else cached.pod
         self._cache.add(pod)
         self._state.nominator.delete(pod)
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._journal.add(Confirmed(at=now, pod=key, uid=uid, node=node))
         self._queue.move_all(updates.ASSIGNED_POD_ADD, None, pod, now)
+        if assumed is not None and assumed.spec.node_name != node:
+            # Another scheduler bound it elsewhere: the node that was assumed is free.
+            self._queue.move_all(updates.ASSIGNED_POD_DELETE, assumed, None, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:
         self._cache.update(new)

@@ -405,7 +405,9 @@ class PodGroupCycle:
         if member.preempts and result.goes_on:
             self._evict(decision, now)
         if not member.node or (member.preempts and result.goes_on):
-            self._put_back(member, member.status, member.diagnosis, decision.nominated, now)
+            # Nodes that an earlier preemption made room on are no use to a group without a way out.
+            nominated = "" if self._preempts and not result.goes_on else decision.nominated
+            self._put_back(member, member.status, member.diagnosis, nominated, now)
         elif result.waits_for_preemption:
             # It is pulled in by the members for which it waits; an attempt without them is futile.
             plugins = set(member.waits_for) or rejectors

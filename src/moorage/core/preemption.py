@@ -19,6 +19,7 @@ from enum import Enum
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
+from moorage.api.pod_groups import group_key
 from moorage.api.server_requests import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.core.bindings import Bindings
 from moorage.core.effects import Done, Failed, Outcome, Purpose
@@ -211,10 +212,18 @@ class Preemptions:
             if not self._gating[preemption.pod.uid]:
                 del self._gating[preemption.pod.uid]
                 self._notify(preemption, now)
-                pod, queue = preemption.pod, self._state.queue
+                queue = self._state.queue
                 on_node = any(self._is_on_node(each, preemption) for each in preemption.victims)
-                if not on_node and queue.where(pod.key) == GATED:
-                    queue.activate([pod], now)  # No deletion is still to come that requeues it.
+                if not on_node:  # No deletion is still to come that requeues them.
+                    waiting = self._waiting_for(preemption)
+                    queue.activate([pod for pod in waiting if queue.where(pod.key) == GATED], now)
+
+    def _waiting_for(self, preemption: Preemption) -> Iterable[Pod]:
+        """The pods that are gated by a preemption; members of a group may have come meanwhile."""
+        if not preemption.group_uid:
+            return [preemption.pod]
+        members = self._state.cluster.members(group_key(preemption.pod))
+        return [] if members is None else members.unscheduled.values()
 
     def _notify(self, preemption: Preemption, now: float) -> None:
         """Notify the plugin, which may gate the pod meanwhile."""

@@ -90,8 +90,17 @@ class DefaultPreemption:
         return groups.victims_of(cluster, group, pods, trial, self._cache.budgets(cluster))
 
     def events_to_register(self) -> mp.Events:
-        # The plugin that rejected the pod decides whether a deletion helps.
-        return {mp.ClusterEvent.POD_DELETE: never}
+        return {mp.ClusterEvent.POD_DELETE: self._victim_deleted}
+
+    def _victim_deleted(self, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod | None) -> mp.Hint:
+        """The plugin that rejected the pod decides whether a deletion helps.
+
+        Only a member that joined its group during the group's preemption was never rejected.
+        """
+        is_member = self._for_groups and pod.spec.scheduling_group is not None
+        if is_member and pod.condition("PodScheduled") is None:
+            return mp.Hint.QUEUE
+        return mp.Hint.QUEUE_SKIP
 
     # Preemption
 
@@ -215,10 +224,6 @@ def _chosen(found: Sequence[mp.Candidate], choice: Choice) -> mp.PostFiltered:
 def _error(text: str) -> mp.Status:
     # Returned, not raised: Kubernetes words this error without naming the plugin.
     return mp.Status(mp.Code.ERROR, (f"preemption: {text}",))
-
-
-def never(pod: mp.Pod, old: Any, new: Any) -> mp.Hint:
-    return mp.Hint.QUEUE_SKIP
 
 
 # Reviewers: HTTP extenders that take part in preemption
