@@ -1,9 +1,12 @@
 """The kubelets of all nodes: pods start, run, succeed and end; nodes register and send heartbeats.
 
-    bound, all claims ready                 Running and Ready after START_SECONDS
+    bound, all claims ready                 Running after START_SECONDS
+    running                                 Ready after the initial delay of its probes, if the
+                                            conditions of its readiness gates are true
     moorage.dev/run-seconds passed          Succeeded, or Failed with moorage.dev/exit-code
     being deleted                           removed after moorage.dev/stop-seconds (default one
-                                            second), never later than the grace period
+                                            second) and `preStop.sleep`, never later than the
+                                            grace period
 
 A node's annotation `moorage.dev/kubelet` sets the health of its kubelet: `not-ready` makes the node
 NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy kubelet.
@@ -14,7 +17,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from moorage.api import timestamps
+from moorage.api import requests, timestamps
 from moorage.controllers import objects, pods, writes
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.node_lifecycle import LEASE, LEASE_NAMESPACE
@@ -63,10 +66,14 @@ def reconcile_pod(
         yield from _terminate(pod, now)
     elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
         return
-    elif pods.phase(pod) != "Running" or not pods.is_ready(pod):
+    elif pods.phase(pod) != "Running":
         if claims_ready:
             at = bound_at + START_SECONDS
             yield Update(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
+    elif (at := _probed_at(pod, now)) > now:
+        yield RequeueAt(at)
+    elif (probed := with_pod_readiness(pod, now)) != pod:
+        yield Update(probed)
     else:
         yield from _finish(pod, now)
 
@@ -85,7 +92,8 @@ def _terminate(pod: Object, now: float) -> Iterator[Write]:
     # The deletion timestamp is the end of the grace period.
     deleted_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
     own = annotated_seconds(pod, STOP_SECONDS)
-    stops_at = deleted_at + min(float(grace), DEFAULT_STOP_SECONDS if own is None else own)
+    stopping = (DEFAULT_STOP_SECONDS if own is None else own) + _pre_stop_seconds(pod)
+    stops_at = deleted_at + min(float(grace), stopping)
     if stops_at > now and not pods.is_ended(pod):
         yield RequeueAt(stops_at)
         return
@@ -93,6 +101,69 @@ def _terminate(pod: Object, now: float) -> Iterator[Write]:
         # The owner of the finalizer, such as the Job controller, reads how the pod ended.
         yield Update(ended_pod(pod, "Failed", 143, now))
     yield Delete(pod, grace_seconds=0)
+
+
+def _pre_stop_seconds(pod: Object) -> float:
+    """How long the longest `preStop.sleep` of its containers takes."""
+    sleeps = (
+        objects.value_at(container, "lifecycle", "preStop", "sleep", "seconds") or 0
+        for container in objects.spec(pod).get("containers") or ()
+    )
+    return float(max(sleeps, default=0))
+
+
+def _probed_at(pod: Object, now: float) -> float:
+    """When the first probes of a running pod succeed: after the longest of their delays."""
+    delays = [
+        sum(
+            objects.value_at(container, probe, "initialDelaySeconds") or 0
+            for probe in ("startupProbe", "readinessProbe")
+        )
+        for container in objects.spec(pod).get("containers") or ()
+    ]
+    started = timestamps.to_seconds(objects.status(pod).get("startTime"), now)
+    return started + max(delays, default=0)
+
+
+def with_pod_readiness(pod: Object, now: float) -> Object:
+    """A running pod with its readiness: that of its containers, and its readiness gates."""
+    at, ready = timestamps.to_text(now), _probed_at(pod, now) <= now
+    gates = [
+        each.get("conditionType", "") for each in objects.spec(pod).get("readinessGates") or ()
+    ]
+    closed = [each for each in gates if not objects.is_condition_true(pod, each)]
+    names = ", ".join(str(each.get("name")) for each in objects.spec(pod).get("containers") or ())
+    unready = {
+        "status": "False",
+        "reason": "ContainersNotReady",
+        "message": f"containers with unready status: [{names}]",
+    }
+    shut = {
+        "status": "False",
+        "reason": "ReadinessGatesNotReady",
+        "message": "; ".join(_gate_text(pod, gate) for gate in closed),
+    }
+    fine = {"status": "True"}
+    states = {
+        "ContainersReady": fine if ready else unready,
+        "Ready": unready if not ready else shut if closed else fine,
+    }
+    conditions = objects.status(pod).get("conditions") or []
+    for type_, state in states.items():
+        conditions = objects.set_condition(conditions, {"type": type_, **state}, at)
+    statuses = [
+        {**each, "ready": ready, "started": True}
+        for each in objects.status(pod).get("containerStatuses") or ()
+    ]
+    return objects.with_status(pod, conditions=conditions, containerStatuses=statuses)
+
+
+def _gate_text(pod: Object, gate: str) -> str:
+    found = objects.condition(pod, gate)
+    if not found:
+        return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    state = found.get("status", "")
+    return f'the status of pod readiness gate "{gate}" is not "True", but {state}'
 
 
 def _finish(pod: Object, now: float) -> Iterator[Write]:
@@ -122,7 +193,7 @@ def running_pod(pod: Object, node: Object, now: float) -> Object:
         for each in objects.status(pod)["conditions"]
     ]
     address = made_up_address("10.244", pod)
-    return objects.with_status(
+    pod = objects.with_status(
         pod,
         phase="Running",
         conditions=conditions,
@@ -133,6 +204,7 @@ def running_pod(pod: Object, node: Object, now: float) -> Object:
         startTime=objects.status(pod).get("startTime") or at,
         containerStatuses=_container_statuses(pod, {"running": {"startedAt": at}}, ready=True),
     )
+    return with_pod_readiness(pod, now)
 
 
 def ended_pod(pod: Object, phase: str, code: int, now: float) -> Object:
@@ -197,6 +269,14 @@ def with_capacity(node: Object) -> Object:
     status = objects.status(node)
     capacity = status.get("capacity") or status.get("allocatable") or DEFAULT_CAPACITY
     allocatable = status.get("allocatable") or capacity
+    # Clients add extended resources to the capacity; a kubelet copies them.
+    extended = {name: amount for name, amount in capacity.items() if requests.is_extended(name)}
+    kept = {
+        name: amount
+        for name, amount in allocatable.items()
+        if name in capacity or not requests.is_extended(name)
+    }
+    allocatable = {**extended, **kept}
     fields: dict[str, Any] = {"capacity": capacity, "allocatable": allocatable}
     if not status.get("addresses"):
         fields["addresses"] = [

@@ -5,7 +5,7 @@ with the highest number.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.controllers import objects, ownership
 from moorage.controllers.index import ObjectIndex
@@ -71,6 +71,13 @@ def hash_of(revision: Object, hash_label: str) -> str:
     return objects.labels(revision).get(hash_label, "")
 
 
+def _in_order(value: Any) -> Any:
+    """The value with sorted keys: clients compare the JSON of a template byte by byte."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
+
+
 def _revision(workload: Object, hash_label: str, revision: int) -> Object:
     own = objects.template(workload)
     hashed = objects.template_hash(own)
@@ -85,6 +92,6 @@ def _revision(workload: Object, hash_label: str, revision: int) -> Object:
             "annotations": objects.annotations(workload),
             "ownerReferences": [objects.controller_reference(workload)],
         },
-        "data": {"spec": {"template": {**own, "$patch": "replace"}}},
+        "data": {"spec": {"template": _in_order({**own, "$patch": "replace"})}},
         "revision": revision,
     }
