@@ -14,6 +14,7 @@ from aiohttp import web
 from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
 from moorage.serve.journaled_store import open_store
+from moorage.serve.protobuf import envelope
 from moorage.serve.rest.app import AppSettings, make_app
 
 START = 1_800_000_000.0
@@ -28,6 +29,8 @@ class Response:
 
     @property
     def json(self):
+        if self.headers.get("Content-Type") == envelope.MEDIA_TYPE:
+            return envelope.decode(self.body)
         return json.loads(self.body)
 
 

@@ -154,10 +154,6 @@ def test_rejected_requests(server, method, path, code, reason):
     refused(server.request(method, path), code, reason)
 
 
-def test_protobuf_responses_are_not_acceptable(server):
-    refused(server.get(PODS, Accept="application/vnd.kubernetes.protobuf"), 406, "NotAcceptable")
-
-
 def test_create_in_a_missing_namespace_fails(server, make_pod):
     answer = server.post("/api/v1/namespaces/none/pods", make_pod())
     refused(answer, 404, "NotFound", 'namespaces "none" not found')

@@ -25,9 +25,9 @@ from moorage.cluster.status_errors import (
 )
 from moorage.core.scheduler import Scheduler
 from moorage.serve import ui
-from moorage.serve.rest import discovery, requests, responses
+from moorage.serve.rest import discovery, negotiation, reads, requests, responses
+from moorage.serve.rest.negotiation import DISCOVERY_V2
 from moorage.serve.rest.reads import ReadRequests
-from moorage.serve.rest.requests import DISCOVERY_V2
 from moorage.serve.rest.writes import WriteRequests
 from moorage.ui import server as ui_server
 from moorage.version import __version__
@@ -194,6 +194,7 @@ class RequestRouter:
         requests.check_timeout(request.query)
         if request.method not in ("GET", "HEAD") and self._api.store.failure is not None:
             raise self._api.store.failure  # Before anything is changed.
+        reads.accepted_format(request, parsed.resource)
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, parsed)
@@ -233,7 +234,8 @@ class RequestRouter:
             case ["configz"] if self._configuration is not None:
                 return responses.json({"componentconfig": self._configuration})
             case ["api" | "apis" as root]:
-                if requests.accepted_format(accept, (DISCOVERY_V2,)) == DISCOVERY_V2:
+                accepted = negotiation.accepted_format(accept, (DISCOVERY_V2,))
+                if accepted.form == DISCOVERY_V2:
                     response = responses.json(discovery.aggregated(registry, core=root == "api"))
                     response.headers["Content-Type"] = (
                         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -252,7 +254,7 @@ class RequestRouter:
                 if discovery.PROTOBUF in accept:
                     body = discovery.openapi_protobuf()
                     return web.Response(body=body, content_type=discovery.PROTOBUF_RESPONSE)
-                requests.accepted_format(accept, ())
+                negotiation.accepted_format(accept)
                 return responses.json(discovery.openapi_v2(registry))
             case ["openapi", "v3"]:
                 return responses.json(discovery.openapi_index(registry))

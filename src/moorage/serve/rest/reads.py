@@ -5,21 +5,21 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from moorage.api.schema import messages
 from moorage.cluster import status_errors
 from moorage.cluster.api_server import ApiServer
-from moorage.cluster.resources import ResourcePath
-from moorage.cluster.store import StoredObject, encode
+from moorage.cluster.resources import Resource, ResourcePath
+from moorage.cluster.store import StoredObject
 from moorage.cluster.verbs import scale
 from moorage.controllers.objects import Object
-from moorage.serve.rest import lists, requests, responses
-from moorage.serve.rest.requests import (
+from moorage.serve.rest import lists, negotiation, requests, responses
+from moorage.serve.rest.negotiation import (
     PARTIAL,
     PARTIAL_LIST,
-    PLAIN_JSON,
     TABLE,
-    ListOptions,
     ResponseFormat,
 )
+from moorage.serve.rest.requests import ListOptions
 from moorage.serve.rest.tables.table import render_table
 from moorage.serve.rest.watches import Render, Watches, WatchRequest
 
@@ -44,8 +44,7 @@ class ReadRequests:
 
     async def get(self, request: web.Request, path: ResourcePath) -> web.StreamResponse:
         """Handle a GET of a collection, an object or a subresource."""
-        accept = request.headers.get("Accept", "")
-        format_ = requests.accepted_format(accept, requests.OBJECT_FORMATS)
+        format_ = accepted_format(request, path.resource)
         read = ReadRequest(path, requests.list_options(request.query), format_)
         if read.options.watch and not path.subresource:
             return await self.watches.stream(request, self.watch_request(read))
@@ -65,7 +64,7 @@ class ReadRequests:
         await store.wait_until_readable()
         if path.subresource == "scale":
             return responses.json(scale.scale_of(stored.object))
-        return responses.raw_json(self._render(read, single=True)(stored))
+        return responses.raw(self._render(read, single=True)(stored), read.format.encoding)
 
     async def _list(self, read: ReadRequest) -> web.Response:
         store, resource = self._api.store, read.path.resource
@@ -73,13 +72,16 @@ class ReadRequests:
         selector = lists.object_selector(resource, read.options)
         page = lists.read_page(store, stored_as, read.path.namespace, selector, read.options)
         await store.wait_until_readable()
-        if read.format.as_ == TABLE:
+        encoding, form = read.format.encoding, read.format.as_
+        if form == TABLE:
             objects = [responses.from_storage(resource, each.object) for each in page.items]
             meta = responses.list_metadata(page)
-            return responses.json({**self._table(read, objects), "metadata": meta})
-        if read.format.as_ in (PARTIAL, PARTIAL_LIST):
-            return responses.json(responses.partial_list(resource, page, read.format.api_version))
-        return responses.raw_json(responses.list_body(resource, page))
+            table = {**self._table(read, objects), "metadata": meta}
+            return responses.raw(*responses.encoded(table, encoding))
+        if form in (PARTIAL, PARTIAL_LIST):
+            listed = responses.partial_list(resource, page, read.format.api_version)
+            return responses.raw(*responses.encoded(listed, encoding))
+        return responses.raw(responses.list_body(resource, page, encoding), encoding)
 
     def watch_request(self, read: ReadRequest) -> WatchRequest:
         """The watch that a request asks for; raises BadRequestError."""
@@ -89,14 +91,15 @@ class ReadRequests:
         if timeout is None:  # Random, so that not all watches end at the same time.
             timeout = _MIN_WATCH_SECONDS * (1 + self._random.random())
         stored_as = responses.storage_resource(path.resource)
+        encoding = read.format.encoding
         return WatchRequest(
-            stored_as, path.namespace, selector, options, timeout, self._render(read)
+            stored_as, path.namespace, selector, options, timeout, self._render(read), encoding
         )
 
     def _render(self, read: ReadRequest, *, single: bool = False) -> Render:
-        resource = read.path.resource
-        if read.format == PLAIN_JSON:
-            return lambda stored: responses.object_body(resource, stored)
+        resource, encoding = read.path.resource, read.format.encoding
+        if not read.format.as_:
+            return lambda stored: responses.object_body(resource, stored, encoding)
         if read.format.as_ == TABLE:
             first = True
 
@@ -106,16 +109,30 @@ class ReadRequests:
                 if not first:  # A watch sends the column definitions once.
                     table["columnDefinitions"] = None
                 first = single
-                return encode({**table, "metadata": {"resourceVersion": str(stored.version)}})
+                table["metadata"] = {"resourceVersion": str(stored.version)}
+                return responses.encoded(table, encoding)[0]
 
             return as_table
-        return lambda stored: encode(
-            responses.partial_metadata(
-                responses.from_storage(resource, stored.object), read.format.api_version
-            )
-        )
+
+        def as_metadata(stored: StoredObject) -> bytes:
+            served = responses.from_storage(resource, stored.object)
+            partial = responses.partial_metadata(served, read.format.api_version)
+            return responses.encoded(partial, encoding)[0]
+
+        return as_metadata
 
     def _table(self, read: ReadRequest, objects: list[Object]) -> Object:
         store, now = self._api.store, self._api.now()
         include, version = read.options.include_object, read.format.api_version
         return render_table(read.path.resource, objects, store, now, include, version)
+
+
+def accepted_format(request: web.Request, resource: Resource) -> ResponseFormat:
+    """The format of the response to a request for a resource; raises NotAcceptableError."""
+    accept = request.headers.get("Accept", "")
+    known = messages.message_of(resource.api_version, resource.kind) is not None
+    excluded = set() if known and not resource.custom else {negotiation.PROTOBUF}
+    if requests.flag(request.query, "watch"):
+        excluded.add(negotiation.YAML)
+    encodings = tuple(each for each in negotiation.ENCODINGS if each not in excluded)
+    return negotiation.accepted_format(accept, negotiation.OBJECT_FORMATS, encodings)

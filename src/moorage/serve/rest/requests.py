@@ -1,4 +1,4 @@
-"""Parsing a request: the path, the query parameters, the Accept header and the body."""
+"""Parsing a request: the path, the query parameters and the body."""
 
 import asyncio
 import re
@@ -12,7 +12,6 @@ from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath, 
 from moorage.cluster.status_errors import (
     BadRequestError,
     InvalidError,
-    NotAcceptableError,
     NotFoundError,
     StatusCause,
     TooLargeError,
@@ -21,8 +20,8 @@ from moorage.cluster.status_errors import (
 from moorage.cluster.verbs import delete
 from moorage.cluster.verbs.delete import DeleteOptions
 from moorage.controllers.objects import Object
-from moorage.serve import protobuf
-from moorage.serve.rest import decoding
+from moorage.serve.protobuf import envelope
+from moorage.serve.rest import decoding, negotiation
 
 # The path --------------------------------------------------------------------------------------
 
@@ -206,52 +205,6 @@ def _version(query: Mapping[str, str]) -> int | None:
     return int(text) if text else None
 
 
-# The Accept header -----------------------------------------------------------------------------
-
-_JSON_ACCEPTED = ("application/json", "application/*", "*/*")
-
-
-class ResponseFormat(NamedTuple):
-    """A format of the response; `as_` is empty for plain JSON."""
-
-    as_: str = ""
-    group: str = ""
-    version: str = ""
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
-
-
-PLAIN_JSON = ResponseFormat()
-TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
-OBJECT_FORMATS = tuple(
-    ResponseFormat(as_, "meta.k8s.io", version)
-    for as_ in (TABLE, PARTIAL, PARTIAL_LIST)
-    for version in ("v1", "v1beta1")
-)
-DISCOVERY_V2 = ResponseFormat("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
-
-
-def accepted_format(accept: str, offered: tuple[ResponseFormat, ...]) -> ResponseFormat:
-    """The first offered format of an Accept header; plain JSON is always offered."""
-    if not accept:
-        return PLAIN_JSON
-    for clause in accept.split(","):
-        media, *parameters = (part.strip() for part in clause.split(";"))
-        if media not in _JSON_ACCEPTED:
-            continue
-        given = dict(part.split("=", 1) for part in parameters if "=" in part)
-        format_ = ResponseFormat(given.get("as", ""), given.get("g", ""), given.get("v", ""))
-        if not format_.as_:
-            return PLAIN_JSON
-        if format_ in offered:
-            return format_
-    raise NotAcceptableError(
-        "only the following media types are accepted: application/json (without protobuf, CBOR)"
-    )
-
-
 # The body --------------------------------------------------------------------------------------
 
 BODY_SECONDS = 30.0
@@ -286,12 +239,12 @@ async def read_value(request: web.Request) -> Any:
     media, body = media_type(request), await _read_bytes(request)
     if media in _YAML_BODIES:
         return documents.without_nulls(decoding.decode_yaml(body))
-    if media == protobuf.MEDIA_TYPE:
-        return protobuf.decode(body)
+    if media == negotiation.PROTOBUF:
+        return envelope.decode(body)
     if media not in _JSON_BODIES and body:
         raise UnsupportedMediaTypeError(
             "the body of the request was in an unknown format - accepted media types include: "
-            f"application/json, application/yaml; it is {media[:60]!r}"
+            + ", ".join(negotiation.ENCODINGS)
         )
     decoded = decoding.decode_json(body) if body else None
     return documents.without_nulls(decoded) if b"null" in body else decoded

@@ -4,15 +4,22 @@ Most objects are served exactly as they are stored: then the JSON that the store
 serves every list and watch.
 """
 
+import contextlib
 import re
 from typing import Any
 
+import msgspec
+import yaml
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
-from moorage.cluster.status_errors import StatusError
+from moorage.cluster.status_errors import NotAcceptableError, StatusError
 from moorage.cluster.store import StoredObject, encode
 from moorage.controllers.objects import Object
+from moorage.serve.protobuf import envelope
+from moorage.serve.protobuf.encoder import UnencodableError
+from moorage.serve.rest import negotiation
 from moorage.serve.rest.lists import ListPage
 
 # Stored objects and served objects -------------------------------------------------------------
@@ -53,13 +60,44 @@ def from_storage(resource: Resource, obj: Object) -> Object:
     return obj
 
 
-def object_body(resource: Resource, stored: StoredObject) -> bytes:
-    """The JSON of a stored object as this resource serves it."""
+def object_body(
+    resource: Resource, stored: StoredObject, encoding: str = negotiation.JSON
+) -> bytes:
+    """A stored object as this resource serves it, encoded."""
+    if encoding == negotiation.PROTOBUF:
+        return envelope.wrap(resource.api_version, resource.kind, _messages.get(resource, stored))
     served = from_storage(resource, stored.object)
+    if encoding == negotiation.YAML:
+        return yaml_body(served)
     return stored.body if served is stored.object else encode(served)
 
 
 META_V1 = "meta.k8s.io/v1"
+
+
+class MessageCache:
+    """Protobuf messages of stored objects: several watches send each change at the same time."""
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        # The JSON is kept with the message, so that no other object gets its id meanwhile.
+        self._found: dict[tuple[int, Resource], tuple[bytes, bytes]] = {}
+
+    def get(self, resource: Resource, stored: StoredObject) -> bytes:
+        key = (id(stored.body), resource)
+        found = self._found.get(key)
+        if found is None:
+            try:
+                message = envelope.encode_message(from_storage(resource, stored.object))
+            except UnencodableError as error:
+                raise NotAcceptableError(f"{error}; ask for JSON", resource) from None
+            found = self._found[key] = stored.body, message
+            if len(self._found) > self._size:
+                del self._found[next(iter(self._found))]  # the oldest
+        return found[1]
+
+
+_messages = MessageCache()
 
 
 def partial_metadata(obj: Object, api_version: str = META_V1) -> Object:
@@ -71,14 +109,48 @@ def partial_metadata(obj: Object, api_version: str = META_V1) -> Object:
 # HTTP responses --------------------------------------------------------------------------------
 
 
+class ObjectResponse(web.Response):
+    """A value that is encoded as the request accepts it: JSON, YAML or protobuf."""
+
+    def __init__(self, value: Any, status: int = 200) -> None:
+        super().__init__(status=status)
+        self.value = value
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        if self.body is None:
+            accepted = negotiation.status_encoding(request.headers.get("Accept", ""))
+            self.body, media = encoded(self.value, accepted)
+            self.headers.setdefault("Content-Type", media)
+        return await super().prepare(request)
+
+
 def json(value: Any, status: int = 200) -> web.Response:
-    """A value as JSON."""
-    return raw_json(encode(value), status)
+    """A value as JSON, or in another encoding that the request prefers."""
+    return ObjectResponse(value, status)
 
 
-def raw_json(body: bytes, status: int = 200) -> web.Response:
-    """A body that is already JSON."""
-    return web.Response(body=body, status=status, headers={"Content-Type": "application/json"})
+def encoded(value: Any, encoding: str) -> tuple[bytes, str]:
+    """A value and its media type; JSON if it has no other encoding."""
+    if encoding == negotiation.PROTOBUF and envelope.has_message(value):
+        with contextlib.suppress(UnencodableError):
+            return envelope.encode(value), encoding
+    if encoding == negotiation.YAML:
+        return yaml_body(value), encoding
+    return encode(value), negotiation.JSON
+
+
+def yaml_body(value: Any) -> bytes:
+    """A value as YAML."""
+    plain = msgspec.json.decode(encode(value))
+    return yaml.dump(plain, Dumper=_DUMPER, allow_unicode=True, encoding="utf-8")
+
+
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def raw(body: bytes, encoding: str = negotiation.JSON) -> web.Response:
+    """A body that is already encoded."""
+    return web.Response(body=body, headers={"Content-Type": encoding})
 
 
 def error(error: StatusError) -> web.Response:
@@ -104,9 +176,16 @@ def success(status: int = 200, **fields: Any) -> web.Response:
     return json({**body, **fields, **code}, status)
 
 
-def list_body(resource: Resource, page: ListPage) -> bytes:
-    """The JSON of a list, joined from the JSON of its objects."""
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
+def list_body(resource: Resource, page: ListPage, encoding: str = negotiation.JSON) -> bytes:
+    """A list, joined from its encoded objects."""
+    kind = f"{resource.kind}List"
+    if encoding == negotiation.PROTOBUF:
+        encoded_items = [_messages.get(resource, stored) for stored in page.items]
+        meta = list_metadata(page)
+        return envelope.wrap_list(resource.api_version, kind, meta, encoded_items)
+    head = {"kind": kind, "apiVersion": resource.api_version}
+    if encoding == negotiation.YAML:
+        return yaml_body(msgspec.json.decode(list_body(resource, page)))
     items = b",".join([_item_body(resource, stored) for stored in page.items])
     metadata = encode(list_metadata(page))
     return b'%b,"metadata":%b,"items":[%b]}' % (encode(head)[:-1], metadata, items)

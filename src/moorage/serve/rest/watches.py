@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from moorage.cluster.resources import Resource
-from moorage.cluster.status_errors import ExpiredError
+from moorage.cluster.status_errors import ExpiredError, StatusError
 from moorage.cluster.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
+from moorage.serve.protobuf import envelope
+from moorage.serve.rest import negotiation, responses
 from moorage.serve.rest.lists import ObjectSelector
 from moorage.serve.rest.requests import ListOptions
 
@@ -37,6 +39,22 @@ class WatchRequest(NamedTuple):
     options: ListOptions
     timeout_seconds: float
     render: Render
+    encoding: str = negotiation.JSON
+
+    def frame(self, type_: str, body: bytes) -> bytes:
+        """An event with an encoded object."""
+        if self.encoding == negotiation.PROTOBUF:
+            return envelope.watch_frame(type_, body)
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
+
+    def error(self, error: StatusError) -> bytes:
+        """The last event of a watch that fails."""
+        return self.frame(ERROR, responses.encoded(error.to_status(), self.encoding)[0])
+
+    @property
+    def media_type(self) -> str:
+        is_json = self.encoding == negotiation.JSON
+        return self.encoding if is_json else f"{self.encoding};stream=watch"
 
 
 class Watches:
@@ -60,7 +78,7 @@ class Watches:
             return request.transport is not None and not request.transport.is_closing()
 
         await self._store.wait_until_readable()
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response = web.StreamResponse(headers={"Content-Type": watch.media_type})
         response.enable_chunked_encoding()
         await response.prepare(request)
         try:
@@ -111,7 +129,7 @@ class Watches:
                     async with asyncio.timeout(min(ends_at - now, CONNECTION_CHECK_SECONDS)):
                         await woken.wait()
         except ExpiredError as error:  # The version is too old, or the client is too slow.
-            yield _line(ERROR, encode(error.to_status()))
+            yield watch.error(error)
         finally:
             unsubscribe()
             self._woken.discard(woken)
@@ -128,7 +146,7 @@ def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]
     if version and not watch.options.initial_events:
         return [], log.position_after(version)
     lines = [
-        _line(ADDED, watch.render(stored))
+        watch.frame(ADDED, watch.render(stored))
         for _, stored in store.snapshot(watch.resource, watch.namespace, durable)
         if watch.selector.matches(stored.object)
     ]
@@ -143,23 +161,19 @@ def _change_lines(watch: WatchRequest, change: Change) -> Iterator[bytes]:
     if watch.namespace is not None and meta.get("namespace") != watch.namespace:
         return
     if watch.selector.selects_all:
-        yield _line(change.type, watch.render(change.stored))
+        yield watch.frame(change.type, watch.render(change.stored))
         return
     matched = change.before is not None and watch.selector.matches(change.before)
     if change.type == DELETED:
         if matched:
-            yield _line(DELETED, watch.render(change.stored))
+            yield watch.frame(DELETED, watch.render(change.stored))
     elif watch.selector.matches(change.object):
-        yield _line(MODIFIED if matched else ADDED, watch.render(change.stored))
+        yield watch.frame(MODIFIED if matched else ADDED, watch.render(change.stored))
     elif matched:
         assert change.before is not None
         last = {**change.before, "metadata": {**change.before["metadata"]}}
         last["metadata"]["resourceVersion"] = meta["resourceVersion"]
-        yield _line(DELETED, watch.render(StoredObject(last, encode(last), change.version)))
-
-
-def _line(type_: str, body: bytes) -> bytes:
-    return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
+        yield watch.frame(DELETED, watch.render(StoredObject(last, encode(last), change.version)))
 
 
 def _bookmark(
@@ -170,4 +184,4 @@ def _bookmark(
     if annotations:
         meta["annotations"] = annotations
     obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-    return _line(BOOKMARK, watch.render(StoredObject(obj, encode(obj), version)))
+    return watch.frame(BOOKMARK, watch.render(StoredObject(obj, encode(obj), version)))

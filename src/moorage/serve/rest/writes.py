@@ -10,7 +10,7 @@ from moorage.cluster.verbs import binding, delete, patch, scale, update
 from moorage.cluster.verbs.delete import DeleteOptions
 from moorage.cluster.verbs.patch import Patch
 from moorage.controllers.objects import Object
-from moorage.serve.rest import lists, requests, responses
+from moorage.serve.rest import lists, reads, requests, responses
 from moorage.serve.rest.lists import ListPage
 
 _MAX_MANAGER = 128
@@ -116,7 +116,8 @@ class WriteRequests:
         for each in page.items:
             self._api.delete(stored_as, *key_of(each.object), options, dry_run=dry_run)
         await store.wait_until_durable()
-        return responses.raw_json(responses.list_body(path.resource, page))
+        encoding = reads.accepted_format(request, path.resource).encoding
+        return responses.raw(responses.list_body(path.resource, page, encoding), encoding)
 
     async def _succeed(self, status: int = 200) -> web.Response:
         await self._api.store.wait_until_durable()

@@ -1,9 +1,9 @@
-"""Protobuf bodies as kubectl's typed commands send them."""
+"""Protobuf bodies as Go clients send them, and objects that cannot be encoded."""
 
 import pytest
 
 from moorage.cluster.status_errors import BadRequestError, UnsupportedMediaTypeError
-from moorage.serve import protobuf
+from moorage.serve.protobuf import encoder, envelope
 
 
 def varint(number):
@@ -89,12 +89,12 @@ META = field(1, [field(1, "web"), field(2, ""), field(3, "default"), field(8, []
         pytest.param(
             body("apps/v1", "Deployment", META, field(3, [field(99, "x")])),
             {"status": {}},
-            id="a status is not looked at",
+            id="unknown fields are skipped",
         ),
     ],
 )
 def test_what_is_read(sent, read):
-    found = protobuf.decode(sent)
+    found = envelope.decode(sent)
     assert found.pop("metadata") == {"name": "web", "namespace": "default"}
     del found["apiVersion"], found["kind"]
     assert found == read
@@ -108,20 +108,29 @@ def test_what_is_read(sent, read):
         pytest.param(
             body("v1", "Odd", META),
             UnsupportedMediaTypeError,
-            "Odd is not read as protobuf",
+            "Odd has no protobuf",
             id="a kind",
         ),
         pytest.param(
-            body("v1", "Pod", META, field(2, [field(18, "x")])),
-            UnsupportedMediaTypeError,
-            "field 18 of PodSpec is not read as protobuf; send JSON",
-            id="a field, rather than half an object",
+            body("v1", "Pod", META, field(2, [field(1, [b"\x0a\x05x"])])),
+            BadRequestError,
+            "not readable",
+            id="a text that is cut off",
         ),
         pytest.param(
-            body("v1", "Pod", META, field(2, 5)), BadRequestError, "not readable", id="a wrong type"
+            body("v1", "Pod", META, field(2, [field(10, b"\xff")])),
+            BadRequestError,
+            "not readable",
+            id="a text that is not UTF-8",
         ),
     ],
 )
 def test_what_is_refused(sent, error, text):
     with pytest.raises(error, match=text):
-        protobuf.decode(sent)
+        envelope.decode(sent)
+
+
+def test_field_of_a_wrong_type_is_not_encoded():
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"priority": "high"}}
+    with pytest.raises(encoder.UnencodableError, match=r"v1\.Pod has no protobuf"):
+        envelope.encode(pod)

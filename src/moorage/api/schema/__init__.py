@@ -1,0 +1,1 @@
+"""The fields of Kubernetes' kinds: names, types and protobuf numbers, from one table."""
